@@ -1,0 +1,42 @@
+"""The errors that a user can meet, as one tree.
+
+::
+
+    NeardupError            every message: the value, the rule, the way out
+    ├── InputError          a file, folder, column or format that cannot be read
+    │   └── BrokenRecord    one broken document, raised only under ``strict``
+    ├── OutputError         a place that cannot be written or must not be overwritten
+    ├── RecipeError         an option that is unknown, out of range or does not fit another
+    └── UnknownDocument     an id that the corpus does not hold
+
+The command line prints the message alone and exits with 2.
+"""
+
+from __future__ import annotations
+
+
+class NeardupError(Exception):
+    """Base of every error that is the input's or the caller's, not ours."""
+
+
+class InputError(NeardupError):
+    """A file, folder, column or format that cannot be read."""
+
+
+class BrokenRecord(InputError):
+    """One broken document; raised only under ``strict``, otherwise it is set aside and counted."""
+
+
+class OutputError(NeardupError):
+    """A place that cannot be written or must not be overwritten."""
+
+
+class RecipeError(NeardupError, ValueError):
+    """An option that is unknown, out of range or does not fit another."""
+
+
+class UnknownDocument(NeardupError, KeyError):
+    """An id that the corpus does not hold."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
