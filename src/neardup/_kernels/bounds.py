@@ -1,0 +1,73 @@
+"""How much overlap a pair needs: the set measures' bounds in whole numbers.
+
+A threshold is a fraction p/q and a rule is (code, p, q, floor_p, floor_q): the measure, its threshold, and a floor on
+Jaccard that must hold too (0/1: none). ``neardup.measures`` makes rules and states the formulas.
+"""
+
+from math import sqrt
+
+from numba import int64, njit, uint64
+
+from neardup._kernels.bits import squares_reach
+
+JACCARD, OVERLAP, DICE, COSINE, CONTAINMENT = 0, 1, 2, 3, 4
+
+
+@njit(inline="always")
+def _ceil_div(a, b):
+    return (a + b - 1) // b
+
+
+@njit(nogil=True, cache=True)
+def need(rule, a, b):
+    """Return the least overlap, at least 1, with which sets of sizes a and b reach the threshold; it grows with a and b."""
+    code, p, q, floor_p, floor_q = rule
+    if code == JACCARD:
+        least = _ceil_div(p * (a + b), p + q)
+    elif code == OVERLAP:
+        least = _ceil_div(p * max(a, b), q)
+    elif code == DICE:
+        least = _ceil_div(p * (a + b), 2 * q)
+    elif code == CONTAINMENT:
+        least = _ceil_div(p * min(a, b), q)
+    else:
+        area = uint64(a) * uint64(b)
+        least = int64(p * sqrt(float(area)) / q)
+        while least > 0 and squares_reach(uint64(least - 1), uint64(q), uint64(p), area):
+            least -= 1
+        while not squares_reach(uint64(least), uint64(q), uint64(p), area):
+            least += 1
+    if floor_p > 0:
+        least = max(least, _ceil_div(floor_p * (a + b), floor_p + floor_q))
+    return max(least, 1)
+
+
+@njit(nogil=True, cache=True)
+def smallest_partner(rule, size):
+    """Return the least size m <= size of a set that can match one of the given size."""
+    low = 1
+    high = size
+    while low < high:
+        middle = (low + high) // 2
+        if need(rule, middle, size) <= middle:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(nogil=True, cache=True)
+def largest_partner(rule, size, shared, low):
+    """Return the greatest m in [low, size] with need(m, size) <= shared, or low - 1 when there is none."""
+    high = size
+    if need(rule, high, size) <= shared:
+        return high
+    if need(rule, low, size) > shared:
+        return low - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if need(rule, middle, size) <= shared:
+            low = middle
+        else:
+            high = middle
+    return low

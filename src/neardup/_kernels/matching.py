@@ -1,0 +1,227 @@
+"""The exact join proper: an index of prefixes, its probing, and the verification of what it brings.
+
+Sets are numbered by rank, from the smallest to the largest, so that each looks for partners among those before it
+(AllPairs and PPJoin: Mann, Augsten & Bouros, PVLDB 9 (2016), 3-4; bitmaps: Sandes, Teodoro & Melo, arXiv 1711.07295).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import int32, int64, njit, uint64
+
+from neardup._kernels.bits import load_u64, popcount
+from neardup._kernels.bounds import largest_partner, need, smallest_partner
+
+#: An entry of the index: rank above, then a tag of the key, then the place of the key among the set's shared ones.
+_RANK_SHIFT = uint64(32)
+_TAG_SHIFT = uint64(16)
+_LOW = uint64(0xFFFF)
+_LAST_PLACE = 0xFFFF
+
+
+class Sets(NamedTuple):
+    """The sets of a join by rank.
+
+    addresses: uint64[r]; sizes, shared, lengths: int64[r]; starts: int64[r] into keys; keys: uint64, the prefixes;
+    bitmaps: uint64[r, 8].
+    """
+
+    addresses: np.ndarray
+    sizes: np.ndarray
+    shared: np.ndarray
+    lengths: np.ndarray
+    starts: np.ndarray
+    keys: np.ndarray
+    bitmaps: np.ndarray
+
+
+class Index(NamedTuple):
+    """Lists of entries: those of bucket b are entries[heads[b]:heads[b + 1]], in rank order; 2**bits buckets."""
+
+    heads: np.ndarray
+    entries: np.ndarray
+    bits: int
+
+
+@njit(inline="always")
+def _bucket(key, bits):
+    return int64((key << uint64(8)) >> uint64(64 - bits))
+
+
+@njit(inline="always")
+def _tag(key, bits):
+    return (key >> uint64(40 - bits)) & _LOW
+
+
+@njit(nogil=True, cache=True)
+def index_lengths(sets, rule, out):
+    """Write how many keys of each set the index must hold: those that a partner of the same size or larger can meet."""
+    for rank in range(sets.sizes.shape[0]):
+        size = sets.sizes[rank]
+        out[rank] = min(max(sets.shared[rank] - need(rule, size, size) + 1, 0), sets.lengths[rank])
+
+
+@njit(nogil=True, cache=True)
+def fill_index(sets, held, bits, heads, entries):
+    """Fill heads (2**bits + 1 zeros on entry) and entries with the first held[r] keys of each set."""
+    count = held.shape[0]
+    for rank in range(count):
+        start = sets.starts[rank]
+        for i in range(held[rank]):
+            heads[_bucket(sets.keys[start + i], bits) + 1] += 1
+    for b in range(heads.shape[0] - 1):
+        heads[b + 1] += heads[b]
+    for rank in range(count):
+        start = sets.starts[rank]
+        for i in range(held[rank]):
+            key = sets.keys[start + i]
+            bucket = _bucket(key, bits)
+            place = uint64(min(i, _LAST_PLACE))
+            entries[heads[bucket]] = (uint64(rank) << _RANK_SHIFT) | (_tag(key, bits) << _TAG_SHIFT) | place
+            heads[bucket] += 1
+    for b in range(heads.shape[0] - 1, 0, -1):
+        heads[b] = heads[b - 1]
+    heads[0] = 0
+
+
+@njit(nogil=True, cache=True)
+def _first_at_least(entries, low, high, rank):
+    """Return the first place in [low, high) whose entry has that rank or a higher one."""
+    while low < high:
+        middle = (low + high) // 2
+        if int64(entries[middle] >> _RANK_SHIFT) < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
+    """Write to found the earlier ranks that share a prefix key with rank and pass the length and position bounds.
+
+    met: int32[r] zeros on entry, and then the keys met so far or -1 for ruled out, for the ranks in found.
+    """
+    size = sets.sizes[rank]
+    shared = sets.shared[rank]
+    smallest = smallest_partner(rule, size)
+    largest = largest_partner(rule, size, shared, smallest)
+    first = ranks_of_size[smallest]
+    last = min(ranks_of_size[largest + 1], rank)
+    start = sets.starts[rank]
+    count = 0
+    for i in range(sets.lengths[rank]):
+        key = sets.keys[start + i]
+        bucket = _bucket(key, index.bits)
+        tag = _tag(key, index.bits)
+        high = index.heads[bucket + 1]
+        place = index.heads[bucket]
+        if high - place > 8:
+            place = _first_at_least(index.entries, place, high, first)
+        while place < high:
+            entry = index.entries[place]
+            place += 1
+            other = int64(entry >> _RANK_SHIFT)
+            if other >= last:
+                break
+            if other < first or ((entry >> _TAG_SHIFT) & _LOW) != tag:
+                continue
+            already = met[other]
+            if already < 0:
+                continue
+            if already == 0:
+                found[count] = other
+                count += 1
+            left = min(shared - i, sets.shared[other] - int64(entry & _LOW))
+            if already + left >= need(rule, sets.sizes[other], size):
+                met[other] = already + int32(1)
+            else:
+                met[other] = -1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def _enter(address, size, table, bits):
+    """Make table a hash set of the features at address: 2**bits >= 2 size slots."""
+    table[: 1 << bits] = uint64(0)
+    mask = (1 << bits) - 1
+    shift = uint64(64 - bits)
+    for i in range(size):
+        feature = load_u64(address + uint64(8 * i))
+        slot = int64(feature >> shift)
+        while table[slot] != uint64(0):
+            slot = (slot + 1) & mask
+        table[slot] = feature
+
+
+@njit(nogil=True, cache=True)
+def _overlap(address, size, table, bits, least):
+    """Count the features at address that the table holds; stop, with less than least, once it cannot be reached."""
+    mask = (1 << bits) - 1
+    shift = uint64(64 - bits)
+    misses = size - least
+    hits = 0
+    for i in range(size):
+        feature = load_u64(address + uint64(8 * i))
+        slot = int64(feature >> shift)
+        while table[slot] != uint64(0) and table[slot] != feature:
+            slot = (slot + 1) & mask
+        if table[slot] == feature:
+            hits += 1
+        else:
+            misses -= 1
+            if misses < 0:
+                return hits
+    return hits
+
+
+@njit(nogil=True, cache=True)
+def match(begin, end, sets, index, rule, ranks_of_size, scratch, pairs):
+    """Find all partners before them of the ranks in [begin, end); write (earlier, later, overlap) to pairs.
+
+    ranks_of_size[m]: the first rank of size m or more. scratch: (met, found, table) of (int32[r] zeros, int64[r],
+    uint64[power of two >= 2 largest size]). Stops early when pairs may be too short for one more rank.
+    Returns (rank to go on with, pairs written, candidates, verified).
+    """
+    met, found, table = scratch
+    written = 0
+    candidates = 0
+    verified = 0
+    rank = begin
+    while rank < end:
+        count = _candidates(rank, sets, index, rule, ranks_of_size, met, found)
+        if written + count > pairs.shape[0] and written > 0:
+            for c in range(count):
+                met[found[c]] = 0
+            break
+        size = sets.sizes[rank]
+        entered = False
+        bits = 2
+        for c in range(count):
+            other = found[c]
+            passed = met[other] > 0
+            met[other] = 0
+            if not passed:
+                continue
+            candidates += 1
+            other_size = sets.sizes[other]
+            least = need(rule, other_size, size)
+            apart = uint64(0)
+            for w in range(8):
+                apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
+            if (size + other_size - int64(apart)) // 2 < least:
+                continue
+            if not entered:
+                while (1 << bits) < 2 * size:
+                    bits += 1
+                _enter(sets.addresses[rank], size, table, bits)
+                entered = True
+            verified += 1
+            overlap = _overlap(sets.addresses[other], other_size, table, bits, least)
+            if overlap >= least:
+                pairs[written, 0] = other
+                pairs[written, 1] = rank
+                pairs[written, 2] = overlap
+                written += 1
+        rank += 1
+    return rank, written, candidates, verified
