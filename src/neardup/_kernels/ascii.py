@@ -1,14 +1,13 @@
-"""ASCII text to comparable text; what is not ASCII is left to ``_kernels.unicode``."""
+"""ASCII texts to comparable text; texts that are not ASCII are left to ``_kernels.unicode``."""
 
 import numpy as np
 from numba import njit, uint64
 
-from neardup._kernels.bits import fold_words, high_mask
+from neardup._kernels.bits import fold_words, high_mask, load_u64, mix
 
 
 @njit(nogil=True, cache=True)
-def is_ascii(data, lo, hi):
-    """Return whether all bytes of [lo, hi) are below 128."""
+def _is_ascii(data, lo, hi):
     base = uint64(data.ctypes.data)
     block = lo
     while block + 64 <= hi:
@@ -22,26 +21,51 @@ def is_ascii(data, lo, hi):
 
 
 @njit(nogil=True, cache=True)
-def fold_ascii(data, lo, hi, table, out, at):
-    """Write [lo, hi) to out[at:], letters lower-cased and each byte that is no word's turned into a space."""
+def ascii_texts(data, offsets, fold, table, out, spans):
+    """Write the texts that are ASCII to out, one behind the other; return how many bytes.
+
+    data: uint8 UTF-8 texts; offsets: int64[d + 1] into it; table: uint8[256], what each byte becomes, 0 to leave it out;
+    fold: the table is that of ``fold_words``, which does 64 bytes at once; out: uint8, as long as the texts;
+    spans: int64[d, 2] gets where each text lies in out, or -1 where it is not ASCII.
+    """
     source = uint64(data.ctypes.data)
     target = uint64(out.ctypes.data)
-    block = 0
-    length = hi - lo
-    while block + 64 <= length:
-        fold_words(source + uint64(lo + block), target + uint64(at + block))
-        block += 64
-    for i in range(block, length):
-        out[at + i] = table[data[lo + i]]
-    return length
+    at = 0
+    for d in range(spans.shape[0]):
+        lo = offsets[d]
+        hi = offsets[d + 1]
+        if not _is_ascii(data, lo, hi):
+            spans[d, 0] = -1
+            spans[d, 1] = -1
+            continue
+        spans[d, 0] = at
+        block = lo
+        if fold:
+            while block + 64 <= hi:
+                fold_words(source + uint64(block), target + uint64(at))
+                at += 64
+                block += 64
+        for i in range(block, hi):
+            byte = table[data[i]]
+            out[at] = byte
+            at += byte != 0
+        spans[d, 1] = at
+    return at
 
 
 @njit(nogil=True, cache=True)
-def map_ascii(data, lo, hi, table, out, at):
-    """Write [lo, hi) to out[at:] by a table of 256 bytes, leaving out those that map to 0; return how many stay."""
-    end = at
-    for i in range(lo, hi):
-        byte = table[data[i]]
-        out[end] = byte
-        end += byte != 0
-    return end - at
+def text_marks(data, offsets, marks):
+    """Write a hash of the bytes of each text to marks: uint64[d]; equal texts have equal marks."""
+    base = uint64(data.ctypes.data)
+    for d in range(marks.shape[0]):
+        lo = offsets[d]
+        hi = offsets[d + 1]
+        value = mix(uint64(hi - lo) + uint64(0x9E3779B97F4A7C15))
+        while lo + 8 <= hi:
+            value = (value ^ load_u64(base + uint64(lo))) * uint64(0xD6E8FEB86659FD93)
+            value ^= value >> uint64(29)
+            lo += 8
+        rest = uint64(0)
+        for i in range(lo, hi):
+            rest = (rest << uint64(8)) | uint64(data[i])
+        marks[d] = mix(value ^ rest)

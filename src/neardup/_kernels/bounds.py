@@ -71,3 +71,10 @@ def largest_partner(rule, size, shared, low):
         else:
             high = middle
     return low
+
+
+@njit(nogil=True, cache=True)
+def reaching(rule, overlap, a, b, out):
+    """Set out[i] to whether overlap[i] suffices for sizes a[i] and b[i]."""
+    for i in range(overlap.shape[0]):
+        out[i] = overlap[i] >= need(rule, a[i], b[i])

@@ -95,14 +95,15 @@ def _smallest_first(keys, count, wanted):
 
 
 @njit(nogil=True, cache=True)
-def prefixes(addresses, sizes, members, shift, counts, rule, shared, lengths, bitmaps, out):
+def prefixes(addresses, sizes, members, shift, counts, rule, results):
     """Write each member set's probe prefix without the features that no other set holds.
 
     Of a set of s features of which c are shared, the s - c others come first in the rare-first order and cannot meet
     anything; of the prefix of s - need + 1 features that a partner must meet, lengths[d] are left for out. A set whose c
     features are too few for its smallest partner has length -1: it matches nothing. bitmaps: uint64[d, 8], bit h mod 512
-    of each feature h. shared: int32[d] gets c. Returns how much of out is used.
+    of each feature h. shared: int64[d] gets c. results: (shared, lengths, bitmaps, out). Returns how much of out is used.
     """
+    shared, lengths, bitmaps, out = results
     longest = 1
     for m in range(members.shape[0]):
         longest = max(longest, sizes[members[m]])

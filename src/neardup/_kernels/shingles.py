@@ -151,17 +151,17 @@ def _characters(text, lo, hi, edges):
 
 
 @njit(nogil=True, cache=True)
-def feature_sets(text, offsets, by_character, n, multiset, out, sizes, marks):
+def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
     """Fill out with the feature sets of the texts, one behind the other.
 
-    text: uint8 comparable texts; offsets: int64[d + 1] into it; by_character: q-grams of characters instead of n-grams
-    of tokens; out: uint64, at least one a byte of text and one a text; sizes: int64[d]; marks: uint64[d, 2], two sums
+    text: uint8 comparable texts; spans: int64[d, 2], where each begins and ends; by_character: q-grams of characters instead of n-grams
+    of tokens; out: uint64, room for one a byte of text and one a text; sizes: int64[d]; marks: uint64[d, 2], two sums
     over the set that are equal for equal sets. Returns the number of features written.
     """
     base = uint64(text.ctypes.data)
     longest = 0
     for d in range(sizes.shape[0]):
-        longest = max(longest, offsets[d + 1] - offsets[d])
+        longest = max(longest, spans[d, 1] - spans[d, 0])
     edges = np.empty(longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
     grams = np.empty(longest + 1, np.uint64)
@@ -172,8 +172,8 @@ def feature_sets(text, offsets, by_character, n, multiset, out, sizes, marks):
     seen = np.empty(width if multiset else 1, np.int64)
     at = 0
     for d in range(sizes.shape[0]):
-        lo = offsets[d]
-        hi = offsets[d + 1]
+        lo = spans[d, 0]
+        hi = spans[d, 1]
         if by_character:
             count = _characters(text, lo, hi, edges)
             for i in range(count):

@@ -1,0 +1,56 @@
+"""neardup finds near-duplicate documents exactly, fast, and says why.
+
+>>> import neardup as nd
+>>> result = nd.dedup(["a rose is a rose is a rose", "a rose is a rose is a rose!", "a daisy"])
+>>> result.kept
+[0, 2]
+>>> result.dropped[0]
+Drop(id=1, keeper=0, similarity=1.0, family=1)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from neardup.errors import (
+    BrokenRecord,
+    InputError,
+    NeardupError,
+    OutputError,
+    RecipeError,
+    UnknownDocument,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BrokenRecord",
+    "InputError",
+    "NeardupError",
+    "OutputError",
+    "Recipe",
+    "RecipeError",
+    "Result",
+    "UnknownDocument",
+    "dedup",
+    "load_recipe",
+]
+
+if TYPE_CHECKING:
+    from neardup.api import dedup, load_recipe
+    from neardup.recipe import Recipe
+    from neardup.result import Result
+
+#: Where the names live whose modules are imported only when they are used: the kernels and Arrow take a while.
+_LAZY = {"Recipe": "recipe", "Result": "result", "dedup": "api", "load_recipe": "api"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"neardup.{_LAZY[name]}"), name)
+    raise AttributeError(f"module 'neardup' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

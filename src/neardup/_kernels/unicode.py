@@ -1,0 +1,218 @@
+"""Comparable text from UTF-8 bytes, one document at a time."""
+
+import numpy as np
+from numba import njit
+
+from neardup.unicode_tables import (
+    IGNORABLE,
+    JOINS,
+    KIND_MASK,
+    MAPPED,
+    MARK,
+    MOVES,
+    SEPARATOR,
+    SINGLE,
+    WORD,
+)
+
+SPACE = 0x20
+MAX_MARKS = 30  # non-starters in a row: the limit of the Stream-Safe Text Format [UAX #15, section 13]
+
+
+@njit(nogil=True, cache=True)
+def _decode(data, i):
+    """Return the code point that begins at data[i]."""
+    b = np.int64(data[i])
+    if b < 0x80:
+        return b
+    if b < 0xE0:
+        return (b & 0x1F) << 6 | (np.int64(data[i + 1]) & 0x3F)
+    if b < 0xF0:
+        return (b & 0x0F) << 12 | (np.int64(data[i + 1]) & 0x3F) << 6 | (np.int64(data[i + 2]) & 0x3F)
+    high = (b & 0x07) << 18 | (np.int64(data[i + 1]) & 0x3F) << 12
+    return high | (np.int64(data[i + 2]) & 0x3F) << 6 | (np.int64(data[i + 3]) & 0x3F)
+
+
+@njit(nogil=True, cache=True)
+def _encode(out, n, cp):
+    """Write a code point at out[n]; return where it ends."""
+    if cp < 0x80:
+        out[n] = cp
+        return n + 1
+    if cp < 0x800:
+        out[n] = 0xC0 | cp >> 6
+        out[n + 1] = 0x80 | cp & 0x3F
+        return n + 2
+    if cp < 0x10000:
+        out[n] = 0xE0 | cp >> 12
+        out[n + 1] = 0x80 | cp >> 6 & 0x3F
+        out[n + 2] = 0x80 | cp & 0x3F
+        return n + 3
+    out[n] = 0xF0 | cp >> 18
+    out[n + 1] = 0x80 | cp >> 12 & 0x3F
+    out[n + 2] = 0x80 | cp >> 6 & 0x3F
+    out[n + 3] = 0x80 | cp & 0x3F
+    return n + 4
+
+
+@njit(nogil=True, cache=True)
+def _compose(first, second, pairs):
+    """Tell whether NFC makes one character of two."""
+    if 0x1161 <= second <= 0x1175:
+        return 0x1100 <= first <= 0x1112
+    if 0x11A8 <= second <= 0x11C2:
+        return 0xAC00 <= first <= 0xD7A3 and (first - 0xAC00) % 28 == 0
+    key = first << 21 | second
+    at = np.searchsorted(pairs, key)
+    return at < pairs.size and pairs[at] == key
+
+
+@njit(nogil=True, cache=True)
+def _follows(out, n, state, jamo, pairs):
+    """Tell whether a conjoining vowel or final makes a syllable with the end of out[:n]."""
+    if state != WORD:
+        return False
+    base = n - 1
+    while out[base] & 0xC0 == 0x80:
+        base -= 1
+    return _compose(_decode(out, base), jamo, pairs)
+
+
+@njit(nogil=True, cache=True)
+def _attach(out, n, cp, tables):
+    """Write a mark that moves or joins into the token that ends at out[n], in canonical order.
+
+    Returns where the token then ends, or -1 where the mark melts into the token's last starter, or may.
+    """
+    kinds, orders, _, _, pairs, _ = tables
+    order = orders[cp]
+    place = n
+    base = n
+    for _ in range(MAX_MARKS):
+        base -= 1
+        while out[base] & 0xC0 == 0x80:
+            base -= 1
+        starter = _decode(out, base)
+        if kinds[starter] & MOVES == 0:
+            break
+        if orders[starter] > order:
+            place = base
+    else:
+        return -1
+    if kinds[cp] & JOINS:
+        if order == 0:
+            # A starter joins only the starter right before it.
+            return -1 if place == n and _compose(starter, cp, pairs) else _encode(out, n, cp)
+        if order < orders[starter] or _compose(starter, cp, pairs):
+            return -1
+    if place == n:
+        return _encode(out, n, cp)
+    width = 2 if cp < 0x800 else 3 if cp < 0x10000 else 4
+    for j in range(n - 1, place - 1, -1):
+        out[j + width] = out[j]
+    _encode(out, place, cp)
+    return n + width
+
+
+@njit(nogil=True, cache=True)
+def _replace(out, n, state, at, tables):
+    """Write the replacement that begins at blob[at]; return where it ends and the state, or -1."""
+    kinds, _, _, blob, pairs, _ = tables
+    for j in range(at + 1, at + 1 + blob[at]):
+        cp = np.int64(blob[j])
+        kind = kinds[cp] & KIND_MASK
+        if kind == SEPARATOR:
+            if state != SEPARATOR:
+                out[n] = SPACE
+                n += 1
+                state = SEPARATOR
+        elif kind == MARK:
+            if state != SEPARATOR:
+                n = _encode(out, n, cp)
+        else:
+            if kinds[cp] & JOINS and j == at + 1 and _follows(out, n, state, cp, pairs):
+                return -1, state
+            if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
+                out[n] = SPACE
+                n += 1
+            n = _encode(out, n, cp)
+            state = WORD if kind == WORD else SINGLE
+    return n, state
+
+
+@njit(nogil=True, cache=True)
+def normalize_utf8(data, lo, hi, tables, out):
+    """Write the comparable text of data[lo:hi] to out.
+
+    Parameters
+    ----------
+    data : uint8[:]
+        Valid UTF-8.
+    lo, hi : int
+        The document's first byte and the one after its last.
+    tables : Tables
+        From `neardup.normalize.kernel_tables`.
+    out : uint8[:]
+        Scratch of at least ``MAX_EXPANSION * (hi - lo) + 64`` bytes.
+
+    Returns
+    -------
+    int
+        Bytes written: tokens with one space between, none at the ends. -1 where marks compose across
+        characters, more than 30 follow one base, or replacements outgrow `out`: then the text needs
+        `neardup.normalize.normalize`, and `out` holds nothing of use.
+    """
+    kinds, _, slots, blob, pairs, ascii_bytes = tables
+    n = 0
+    state = SEPARATOR  # the kind of the token that out[:n] ends in; after a separator, the space is written
+    i = lo
+    while i < hi:
+        b = np.int64(data[i])
+        if b < 0x80:
+            i += 1
+            kind = kinds[b]
+            if kind == WORD:
+                if state == SINGLE:
+                    out[n] = SPACE
+                    n += 1
+                out[n] = ascii_bytes[b]
+                n += 1
+                state = WORD
+            elif kind == SEPARATOR and state != SEPARATOR:
+                out[n] = SPACE
+                n += 1
+                state = SEPARATOR
+            continue
+        width = 2 if b < 0xE0 else 3 if b < 0xF0 else 4
+        cp = _decode(data, i)
+        kind = kinds[cp]
+        jamo = kind == WORD | JOINS
+        if kind in (WORD, SINGLE) or (jamo and not _follows(out, n, state, cp, pairs)):
+            if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
+                out[n] = SPACE
+                n += 1
+            for j in range(width):
+                out[n + j] = data[i + j]
+            n += width
+            state = SINGLE if kind == SINGLE else WORD
+        elif kind == SEPARATOR:
+            if state != SEPARATOR:
+                out[n] = SPACE
+                n += 1
+                state = SEPARATOR
+        elif kind & KIND_MASK == MARK:
+            if state != SEPARATOR:
+                n = _encode(out, n, cp) if kind == MARK else _attach(out, n, cp, tables)
+        elif kind == MAPPED:
+            # Every other code point of w bytes writes at most w + 1 <= 2 w.
+            if n + 5 * blob[slots[cp]] + 2 * (hi - i) > out.size:
+                return -1
+            n, state = _replace(out, n, state, slots[cp], tables)
+        elif kind != IGNORABLE:
+            return -1
+        if n < 0:
+            return -1
+        i += width
+    if n > 0 and out[n - 1] == SPACE:
+        n -= 1
+    return n

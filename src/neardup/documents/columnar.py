@@ -1,0 +1,223 @@
+"""Inputs of columns: Parquet, Arrow IPC and tables in memory, read group by group.
+
+A group (a Parquet row group, a record batch, a slice of a table) is read as a whole or set aside as a whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.discover import Found, one_line
+from neardup.documents.parts import CUT_SHORT, UNREADABLE_GROUP, Broken, Part, Raw, Wanted
+from neardup.documents.values import as_bytes, ids_from, is_text_type, lengths_of, single
+from neardup.errors import InputError
+
+TARGET = 12 << 20
+READ_FAULTS = (OSError, pa.ArrowException, MemoryError, ValueError, KeyError, IndexError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A run of rows that is read together: how many, and their bytes on disk."""
+
+    rows: int
+    size: int
+
+
+class Columns(Protocol):
+    """Random access to groups of rows."""
+
+    schema: pa.Schema
+    groups: Sequence[Group]
+
+    def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
+        """Read the rows of a group in tables of some megabytes."""
+        ...
+
+
+class ColumnarSource:
+    """Pass one and pass two over groups of rows.
+
+    Parameters
+    ----------
+    found : Found
+        What is read, for messages and sizes.
+    data : Columns
+        The groups.
+    noun : str
+        What a group is called.
+    damage : str
+        What broke the file that the groups come from; empty when nothing did.
+    """
+
+    def __init__(self, found: Found, data: Columns, noun: str, damage: str = "") -> None:
+        self.found = found
+        self.data = data
+        self._noun = noun
+        self._damage = damage
+
+    def columns(self) -> dict[str, pa.DataType]:
+        """Names and types of the columns."""
+        return {field.name: field.type for field in self.data.schema}
+
+    def parts(self, wanted: Wanted) -> Iterator[Part]:
+        """Pass one: the wanted columns."""
+        first = 0
+        for number, group in enumerate(self.data.groups):
+            try:
+                tables = [_checked(table) for table in self.data.read(number, wanted.names)]
+                if sum(table.num_rows for table in tables) != group.rows:
+                    raise ValueError(f"it holds another number of rows than the {group.rows} it promises")
+            except READ_FAULTS as error:
+                yield self._unreadable(number, group, first, error)
+            else:
+                yield from self._parts(tables, group, wanted)
+            first += group.rows
+        if self._damage:
+            yield Part(0, pa.array([], pa.large_binary()), broken=[Broken(0, CUT_SHORT, 0, detail=self._damage)])
+
+    def _unreadable(self, number: int, group: Group, first: int, error: BaseException) -> Part:
+        detail = f"{self._noun} {number}, rows {first}-{first + group.rows - 1}: {one_line(error, 120)}"
+        broken = [Broken(0, UNREADABLE_GROUP, group.rows, detail=detail)]
+        empty = np.zeros(0, np.int64)
+        return Part(
+            group.rows, pa.array([], pa.large_binary()), positions=empty, broken=broken, consumed=group.size
+        )
+
+    @staticmethod
+    def _parts(tables: list[pa.Table], group: Group, wanted: Wanted) -> Iterator[Part]:
+        told = 0
+        done = 0
+        for table in tables:
+            done += table.num_rows
+            share = group.size * done // max(group.rows, 1)
+            consumed, told = share - told, share
+            texts = as_bytes(single(table.column(wanted.text)))
+            ids = ids_from(single(table.column(wanted.id))) if wanted.id else None
+            order = single(table.column(wanted.order)) if wanted.order else None
+            yield Part(table.num_rows, texts, ids, order, consumed=consumed)
+
+    def schema(self, keep: np.ndarray) -> pa.Schema:
+        """Schema of the input, whatever rows are kept."""
+        del keep
+        return self.data.schema
+
+    def _kept(self, keep: np.ndarray) -> Iterator[tuple[int, pa.Table, np.ndarray]]:
+        first = 0
+        for number, group in enumerate(self.data.groups):
+            if keep[first : first + group.rows].any():
+                row = first
+                try:
+                    for table in self.data.read(number, None):
+                        checked = _checked(table)
+                        yield row, checked, keep[row : row + checked.num_rows]
+                        row += checked.num_rows
+                except READ_FAULTS as error:
+                    raise InputError(
+                        f"{self.found.name}: {self._noun} {number} cannot be read in full although its texts "
+                        f"can ({one_line(error, 120)}); repair the file or drop the damaged column"
+                    ) from None
+            first += group.rows
+
+    def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Pass two: the kept rows as tables of this schema, in order."""
+        for _, table, mask in self._kept(keep):
+            yield fitted(table if mask.all() else table.filter(pa.array(mask)), schema, self.found.name)
+
+    def records(self, keep: np.ndarray) -> Iterator[Raw]:
+        """The kept rows one by one as JSON."""
+        for first, table, mask in self._kept(keep):
+            for position in np.flatnonzero(mask).tolist():
+                yield Raw(first + position, None, json_record(table.slice(position, 1)))
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    """Refuse offsets that point outside: Arrow trusts what it reads. UTF-8 is looked at later, row by row."""
+    for column in table.columns:
+        for chunk in column.chunks:
+            if is_text_type(chunk.type):
+                as_bytes(chunk).validate(full=True)
+            else:
+                chunk.validate()
+    return table
+
+
+def fitted(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    """Bring a table to a wider schema: absent columns become null."""
+    if table.schema.equals(schema):
+        return table.replace_schema_metadata(schema.metadata)
+    columns = []
+    for field in schema:
+        if field.name in table.schema.names:
+            column = table.column(field.name)
+            try:
+                columns.append(column if column.type == field.type else column.cast(field.type))
+            except pa.ArrowException as error:
+                raise InputError(
+                    f"{name}: column {field.name!r} of type {column.type} does not fit {field.type} "
+                    f"({one_line(error)}); give the column one type in all inputs"
+                ) from None
+        else:
+            columns.append(pa.nulls(table.num_rows, field.type))
+    return pa.table(columns, schema=schema)
+
+
+def json_record(row: pa.Table) -> bytes:
+    """Return the one row of a table as a JSON object; bytes that are not UTF-8 as base64."""
+    values: dict[str, Any] = {}
+    for name, column in zip(row.schema.names, row.columns, strict=True):
+        if is_text_type(column.type):
+            value = as_bytes(single(column))[0].as_py()
+            try:
+                values[name] = value if value is None else value.decode()
+            except UnicodeDecodeError:
+                values[f"{name}_base64"] = base64.b64encode(value).decode()
+        else:
+            values[name] = column[0].as_py()
+    return json.dumps(values, ensure_ascii=False, default=plain_json).encode(errors="replace")
+
+
+def plain_json(value: Any) -> Any:
+    """JSON for what JSON does not know: dates as ISO 8601, bytes as base64, the rest as its words."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+class TableColumns:
+    """A table in memory, in slices of some megabytes of text."""
+
+    def __init__(self, table: pa.Table, text: str | None = None) -> None:
+        self.schema = table.schema
+        self._table = table
+        self._bounds = _slices(table, text)
+        self.groups = [
+            Group(stop - start, 0) for start, stop in zip(self._bounds, self._bounds[1:], strict=False)
+        ]
+
+    def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
+        """Return the slice."""
+        start, stop = self._bounds[group : group + 2]
+        table = self._table if names is None else self._table.select(names)
+        yield table.slice(start, stop - start)
+
+
+def _slices(table: pa.Table, text: str | None) -> list[int]:
+    if not table.num_rows:
+        return [0]
+    rows = table.num_rows
+    size = table.column(text).nbytes if text else table.nbytes
+    step = max(1, min(rows, rows * TARGET // max(size, 1)))
+    return [*range(0, rows, step), rows]
+
+
+def text_bytes(table: pa.Table, name: str) -> int:
+    """Bytes of text in a column."""
+    return sum(int(lengths_of(as_bytes(chunk)).sum()) for chunk in table.column(name).chunks)

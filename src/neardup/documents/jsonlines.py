@@ -1,0 +1,298 @@
+"""JSON lines: one object a line.
+
+Arrow parses whole blocks. It takes two things that are not one object a line - several objects on a line, and
+one object over several lines - so a block goes to it only when each line starts with ``{`` and ends with
+``}``, and as many rows as lines must come back: no valid JSON has ``}``, a line end and ``{`` inside an object.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections import Counter
+from contextlib import closing
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as arrow_json
+
+from neardup.documents.discover import Found, one_line
+from neardup.documents.formats import Codec
+from neardup.documents.parts import BAD_ID, NO_ID, NO_TEXT, NOT_A_STRING, NOT_AN_OBJECT, NOT_JSON, NOT_UTF8, Wanted
+from neardup.documents.records import LineSource, RecordError, Values
+from neardup.documents.streams import BLOCK, Block, blocks, is_utf8, positions_of
+from neardup.documents.values import single, unified
+from neardup.errors import InputError
+
+_HEAD_LINES = 100
+_INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
+_THREAD_BLOCK = BLOCK // 4
+
+
+class _Number(str):
+    """A JSON number as it is written: 1e999 and numbers of a million digits stay what they are."""
+
+    __slots__ = ()
+
+
+_decode = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number).decode
+
+
+def json_source(found: Found, codec: Codec | None) -> LineSource:
+    """Open a file of JSON lines.
+
+    Raises
+    ------
+    InputError
+        When it is one JSON array.
+    """
+    dialect = _JsonLines()
+    types: dict[str, Counter[pa.DataType]] = {}
+    with closing(blocks(found, codec, dialect.record_ends, 1 << 18)) as start:
+        head = next(start, None)
+    if head is not None:
+        if head.data.lstrip()[:1] == b"[":
+            raise InputError(
+                f"{found.name} is a JSON array, not JSON lines: write one object a line, for instance with "
+                "jq -c '.[]'"
+            )
+        for row in range(min(head.starts.size, _HEAD_LINES)):
+            _count_types(head.record(row), types)
+    columns = {name: counts.most_common(1)[0][0] for name, counts in types.items()}
+    dialect.kinds = {
+        name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string()
+        for name, kind in columns.items()
+    }
+    return LineSource(found, codec, dialect, 0, columns)
+
+
+def _count_types(record: bytes, types: dict[str, Counter[pa.DataType]]) -> None:
+    try:
+        decoded = _decode(record.decode().strip(" \t\r\n"))
+    except (ValueError, RecursionError):
+        return
+    if isinstance(decoded, dict):
+        for name, value in decoded.items():
+            counts = types.setdefault(name, Counter())
+            # A null tells nothing, unless there is nothing else.
+            counts[_type_of(value)] += 0 if value is None else 1
+
+
+def _type_of(value: Any) -> pa.DataType:
+    if isinstance(value, _Number):
+        return pa.int64() if _INTEGER.match(value) else pa.float64()
+    kinds = {str: pa.large_string(), bool: pa.bool_(), dict: pa.struct([]), list: pa.list_(pa.null())}
+    return kinds.get(type(value), pa.null())
+
+
+class _JsonLines:
+    line_end = b"\n"
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, pa.DataType] = {}
+
+    def record_ends(self, data: bytes) -> np.ndarray:
+        return positions_of(data, 0x0A) + 1
+
+    def blank(self, block: Block) -> np.ndarray:
+        mask = np.zeros(block.starts.size, dtype=bool)
+        if mask.size:
+            firsts = np.frombuffer(block.data, np.uint8)[block.starts]
+            for row in np.flatnonzero(firsts <= 0x20).tolist():
+                mask[row] = not block.record(row).strip()
+        return mask
+
+    def fast(self, block: Block, wanted: Wanted) -> dict[str, Any] | None:
+        if not _is_object_a_line(block) or not is_utf8(block.data):
+            return None
+        fields = [pa.field(name, self._kind(name, wanted)) for name in wanted.names]
+        try:
+            table = _read(block.data, pa.schema(fields), "ignore")
+        except (pa.ArrowException, UnicodeDecodeError):
+            return None
+        if table.num_rows != block.starts.size:
+            return None
+        return {name: single(table.column(name)) for name in wanted.names}
+
+    def _kind(self, name: str, wanted: Wanted) -> pa.DataType:
+        kind = pa.large_string() if name == wanted.text else self.kinds.get(name, pa.large_string())
+        return pa.large_string() if name == wanted.id and kind == pa.float64() else kind
+
+    def slow(self, record: str, wanted: Wanted) -> Values:
+        decoded = _object_of(record, wanted)
+        text = decoded.get(wanted.text)
+        if text is None:
+            raise RecordError(NO_TEXT)
+        if isinstance(text, _Number) or not isinstance(text, str):
+            raise RecordError(NOT_A_STRING)
+        _refuse_surrogates(text)
+        key = _id_of(decoded.get(wanted.id)) if wanted.id else None
+        order = _order_of(decoded.get(wanted.order)) if wanted.order else None
+        self._learn(wanted.id, key)
+        self._learn(wanted.order, order)
+        return text, key, order
+
+    def _learn(self, name: str | None, value: int | float | str | None) -> None:
+        """Remember the type of a value, so that the next block can be parsed at once."""
+        if name is None or value is None:
+            return
+        old = self.kinds.get(name)
+        if isinstance(value, str):
+            self.kinds[name] = pa.large_string()
+        elif isinstance(value, float) or old == pa.float64():
+            self.kinds[name] = pa.float64()
+        else:
+            self.kinds[name] = pa.int64()
+
+    def schema(self, data: bytes, name: str) -> pa.Schema:
+        try:
+            schema = _read(data, None, "infer").schema
+        except (pa.ArrowException, UnicodeDecodeError):
+            schema = _inferred(data, name)
+        return pa.schema([pa.field(field.name, _storable(field.type)) for field in schema])
+
+    def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
+        try:
+            table = _read(data, schema, "ignore")
+        except (pa.ArrowException, UnicodeDecodeError):
+            table = _reread(data, schema, name)
+        return table.select(schema.names)
+
+
+def _is_object_a_line(block: Block) -> bool:
+    data = np.frombuffer(block.data, np.uint8)
+    lasts = block.ends - 1
+    lasts = lasts - (data[lasts] == 0x0A)
+    lasts = lasts - (data[lasts] == 0x0D)
+    return bool((data[block.starts] == 0x7B).all() and (data[lasts] == 0x7D).all())
+
+
+def _read(data: bytes, schema: pa.Schema | None, unexpected: str) -> pa.Table:
+    """Parse with Arrow on all cores; the pieces are cut at line ends."""
+    return arrow_json.read_json(
+        pa.BufferReader(data),
+        read_options=arrow_json.ReadOptions(block_size=_piece_size(data)),
+        parse_options=arrow_json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior=unexpected, newlines_in_values=False
+        ),
+    )
+
+
+def _piece_size(data: bytes) -> int:
+    """Size of the pieces for the cores: none may be smaller than the longest line."""
+    if len(data) <= _THREAD_BLOCK:
+        return _THREAD_BLOCK
+    bounds = np.concatenate(([0], positions_of(data, 0x0A), [len(data)]))
+    return max(_THREAD_BLOCK, int(np.diff(bounds).max()) + 2)
+
+
+def _object_of(record: str, wanted: Wanted) -> dict[str, Any]:
+    """Parse one line with Python's parser, or Arrow's where that one is the more lenient.
+
+    What Arrow takes in a whole block it must take in a single line as well: numbers such as Inf, nesting
+    deeper than Python's stack.
+    """
+    try:
+        decoded = _decode(record.strip(" \t\r\n"))
+    except (ValueError, RecursionError) as error:
+        decoded = _by_arrow(record, wanted, error)
+    if not isinstance(decoded, dict):
+        raise RecordError(NOT_AN_OBJECT)
+    return decoded
+
+
+def _by_arrow(record: str, wanted: Wanted, fault: BaseException) -> dict[str, Any]:
+    line = record.encode()
+    others = [name for name in wanted.names if name != wanted.text]
+    for kinds in itertools.product((pa.int64(), pa.float64(), pa.large_string()), repeat=len(others)):
+        fields = [(wanted.text, pa.large_string()), *zip(others, kinds, strict=True)]
+        try:
+            table = _read(line, pa.schema(fields), "ignore")
+        except (pa.ArrowException, UnicodeDecodeError):
+            continue
+        if table.num_rows == 1 and line.strip()[:1] == b"{" and line.strip()[-1:] == b"}":
+            row: dict[str, Any] = table.to_pylist()[0]
+            return {name: _Number(value) if isinstance(value, int | float) else value for name, value in row.items()}
+    raise RecordError(NOT_JSON, one_line(fault, 100)) from None
+
+
+def _refuse_surrogates(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        point = ord(text[error.start])
+        raise RecordError(NOT_UTF8, f"lone surrogate \\u{point:04x} at character {error.start}") from None
+
+
+def _id_of(value: Any) -> int | str:
+    if value is None:
+        raise RecordError(NO_ID)
+    if not isinstance(value, str):
+        raise RecordError(BAD_ID)
+    if isinstance(value, _Number) and _INTEGER.match(value):
+        return int(value)
+    _refuse_surrogates(value)
+    return str(value)
+
+
+def _order_of(value: Any) -> int | float | str | None:
+    if not isinstance(value, str):
+        return None
+    if isinstance(value, _Number):
+        return int(value) if _INTEGER.match(value) else float(value)
+    return value.encode(errors="replace").decode()
+
+
+def _storable(kind: pa.DataType) -> pa.DataType:
+    """Type for a column of JSON: no dates, for those were strings and stay as they were written."""
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_storable(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _storable(field.type)) for field in kind])
+    return kind
+
+
+def _canonical(data: bytes) -> list[bytes]:
+    """Write each line anew without what Arrow refuses: repeated keys, lone surrogates, endless numbers."""
+    lines: list[bytes] = []
+    for line in data.removesuffix(b"\n").split(b"\n"):
+        try:
+            plain = json.dumps(json.loads(line), ensure_ascii=False)
+            lines.append(plain.encode(errors="replace"))
+        except (ValueError, RecursionError):
+            lines.append(line)
+    return lines
+
+
+def _inferred(data: bytes, name: str) -> pa.Schema:
+    """Schema of a block that Arrow does not take as a whole: of its lines, one by one."""
+    schemas: dict[str, pa.Schema] = {}
+    for line in _canonical(data):
+        try:
+            schema = _read(line, None, "infer").schema
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            _no_table(name, error)
+        schemas.setdefault(str(schema), schema)
+    plain = [
+        pa.schema([pa.field(field.name, _storable(field.type)) for field in schema])
+        for schema in schemas.values()
+    ]
+    return unified(plain, name)
+
+
+def _reread(data: bytes, schema: pa.Schema, name: str) -> pa.Table:
+    try:
+        return _read(b"\n".join(itertools.chain(_canonical(data), [b""])), schema, "ignore")
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        _no_table(name, error)
+
+
+def _no_table(name: str, error: BaseException) -> NoReturn:
+    raise InputError(
+        f"{name}: its records do not fit one table ({one_line(error)}); write JSON lines instead, or give "
+        "each field one type"
+    ) from None

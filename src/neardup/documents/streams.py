@@ -1,0 +1,224 @@
+"""Opening found files: plain or decompressed, in blocks cut at record ends, with a position on disk."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.discover import Found, readable
+from neardup.documents.formats import Codec
+from neardup.errors import InputError
+
+BLOCK = 16 << 20
+LARGEST_RECORD = 1 << 30
+_STEP = 1 << 18
+_BOM = b"\xef\xbb\xbf"
+
+
+class Stream:
+    """Bytes of a file, decompressed; a broken compressed file ends where it breaks, and says so."""
+
+    def __init__(self, found: Found, codec: Codec | None) -> None:
+        self.damage = ""
+        self._found = found
+        self._codec = codec
+        self._given = 0
+        with readable(found.name):
+            self._open()
+
+    def _open(self) -> None:
+        self._raw = self._found.filesystem.open_input_file(self._found.path)
+        self._stream = self._raw if self._codec is None else pa.CompressedInputStream(self._raw, self._codec)
+
+    def read(self, size: int) -> bytes:
+        """Return up to ``size`` bytes; fewer only at the end or at a break."""
+        if self._codec is None:
+            with readable(self._found.name):
+                plain: bytes = self._stream.read(size)
+            return plain
+        pieces: list[bytes] = []
+        missing = size
+        while missing and not self.damage:
+            piece = self._piece(min(missing, _STEP))
+            if not piece:
+                break
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
+
+    def _piece(self, size: int) -> bytes:
+        try:
+            piece: bytes = self._stream.read(size)
+        except (OSError, pa.ArrowException) as error:
+            self.damage = str(error)
+            piece = self._up_to_the_break(size)
+        self._given += len(piece)
+        return piece
+
+    def _up_to_the_break(self, size: int) -> bytes:
+        """Read again up to the piece that failed, then byte by byte: a failing read loses its bytes."""
+        self._open()
+        left = self._given
+        salvaged = bytearray()
+        try:
+            while left:
+                skipped = self._stream.read(min(left, _STEP))
+                if not skipped:
+                    return b""
+                left -= len(skipped)
+            while len(salvaged) < size:
+                byte = self._stream.read(1)
+                if not byte:
+                    break
+                salvaged += byte
+        except (OSError, pa.ArrowException):
+            return bytes(salvaged)
+        return bytes(salvaged)
+
+    def position(self) -> int:
+        """Bytes of the file on disk that were read so far."""
+        try:
+            return int(self._raw.tell())
+        except (OSError, ValueError, pa.ArrowException):
+            return 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._raw.close()
+
+
+def head_of(found: Found, codec: Codec | None, size: int = 1 << 16) -> bytes:
+    """Return the first bytes of the content."""
+    with closing(Stream(found, codec)) as stream:
+        return stream.read(size)
+
+
+def spooled(found: Found, codec: Codec, folder: str) -> tuple[str, str]:
+    """Decompress to a temporary file, for formats that are read out of order.
+
+    Returns
+    -------
+    path : str
+        The temporary file.
+    damage : str
+        What broke the compressed data; empty when nothing did.
+    """
+    handle, path = tempfile.mkstemp(dir=folder)
+    with closing(Stream(found, codec)) as stream, os.fdopen(handle, "wb") as file:
+        while piece := stream.read(BLOCK):
+            file.write(piece)
+        return path, stream.damage
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole records: their bytes, and where each begins and ends in them."""
+
+    data: bytes
+    starts: np.ndarray
+    ends: np.ndarray
+    line: int
+    """1-based line of the first byte."""
+    consumed: int
+    damage: str = ""
+    tail: bytes = b""
+    """What stands after the last record end of a file that is cut short."""
+
+    def record(self, position: int) -> bytes:
+        """Bytes of a record, with its line end."""
+        return self.data[int(self.starts[position]) : int(self.ends[position])]
+
+    def select(self, mask: np.ndarray, line_end: bytes = b"\n") -> bytes:
+        """Bytes of the records under the mask as they are; a last one without line end gets one."""
+        chosen = np.flatnonzero(mask)
+        if not chosen.size:
+            return b""
+        starts, ends = self.starts[chosen], self.ends[chosen]
+        breaks = starts[1:] != ends[:-1]
+        firsts = starts[np.concatenate(([True], breaks))].tolist()
+        lasts = ends[np.concatenate((breaks, [True]))].tolist()
+        view = memoryview(self.data)
+        selected = b"".join([view[start:end] for start, end in zip(firsts, lasts, strict=True)])
+        return selected if selected.endswith(b"\n") else selected + line_end
+
+    def line_of(self, position: int) -> int:
+        """1-based line on which a record begins."""
+        return self.line + self.data.count(b"\n", 0, int(self.starts[position]))
+
+
+def blocks(
+    found: Found, codec: Codec | None, record_ends: Callable[[bytes], np.ndarray], size: int | None = None
+) -> Iterator[Block]:
+    """Cut a file into blocks of whole records.
+
+    Parameters
+    ----------
+    found : Found
+        The file.
+    codec : Codec or None
+        How it is compressed.
+    record_ends : callable
+        Gives the positions just after each record that ends in the bytes.
+    size : int, optional
+        Bytes to read at a time; a record larger than that makes its block as large as it needs.
+    """
+    size = size or BLOCK
+    with closing(Stream(found, codec)) as stream:
+        pending, line, position = b"", 1, 0
+        first = True
+        while True:
+            chunk = stream.read(max(size, len(pending)))
+            last = not chunk
+            data = pending + chunk if pending else chunk
+            if first:
+                data, first = data.removeprefix(_BOM), False
+            if last and not data and not stream.damage:
+                return
+            ends = record_ends(data)
+            cut = int(ends[-1]) if ends.size else 0
+            if last and cut < len(data) and not stream.damage:
+                ends, cut = np.append(ends, len(data)), len(data)
+            if cut or last:
+                starts = np.concatenate((np.zeros(min(ends.size, 1), np.int64), ends[:-1]))
+                whole = data if cut == len(data) else data[:cut]
+                now = stream.position()
+                damage, tail = (stream.damage, data[cut:]) if last else ("", b"")
+                yield Block(whole, starts, ends, line, now - position, damage, tail)
+                line, position = line + data.count(b"\n", 0, cut), now
+                pending = data[cut:]
+            else:
+                pending = data
+            if last:
+                return
+            if len(pending) > LARGEST_RECORD:
+                raise InputError(
+                    f"{found.name}, line {line}: no record end within {LARGEST_RECORD >> 20} MiB, the "
+                    "largest record allowed; check that the file is what its name says"
+                )
+
+
+def _array(source: Any) -> np.ndarray:
+    return np.frombuffer(source, dtype=np.uint8)
+
+
+def positions_of(data: bytes, byte: int) -> np.ndarray:
+    """Positions of a byte."""
+    return np.flatnonzero(_array(data) == byte)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether the bytes are valid UTF-8, checked at the speed of memory."""
+    offsets = np.array([0, len(data)], dtype=np.int64)
+    whole = pa.LargeStringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(data))
+    try:
+        whole.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

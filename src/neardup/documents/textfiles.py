@@ -1,0 +1,140 @@
+"""Text files, one document a file: the id is the path below the folder, the text is the content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.columnar import TARGET, fitted, json_record
+from neardup.documents.discover import Found, readable
+from neardup.documents.formats import codec_of_bytes
+from neardup.documents.parts import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted
+from neardup.documents.streams import LARGEST_RECORD, Stream
+from neardup.documents.values import utf8_fault
+from neardup.errors import InputError
+
+_MOST_FILES = 8192
+_BOM = b"\xef\xbb\xbf"
+_SCHEMA = pa.schema([("id", pa.large_string()), ("text", pa.large_string())])
+
+
+class TextFiles:
+    """A run of text files; a raw row is a file.
+
+    Parameters
+    ----------
+    files : list of Found
+        The files in order.
+    """
+
+    def __init__(self, files: list[Found]) -> None:
+        self.files = files
+        self.found = files[0]
+
+    def columns(self) -> dict[str, pa.DataType]:
+        """Two columns: id and text."""
+        return {field.name: field.type for field in _SCHEMA}
+
+    def parts(self, wanted: Wanted) -> Iterator[Part]:
+        """Pass one: the texts of some files a part."""
+        part = _Collected(0)
+        for row, found in enumerate(self.files):
+            part.add(found, wanted)
+            if part.size >= TARGET or part.rows >= _MOST_FILES:
+                yield part.as_part(wanted)
+                part = _Collected(row + 1)
+        if part.rows:
+            yield part.as_part(wanted)
+
+    def schema(self, keep: np.ndarray) -> pa.Schema:
+        """Two columns: id and text."""
+        del keep
+        return _SCHEMA
+
+    def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Pass two: the kept files as rows of id and text."""
+        ids: list[str] = []
+        texts: list[str] = []
+        size = 0
+        for row in np.flatnonzero(keep).tolist():
+            content, _ = content_of(self.files[row])
+            size += len(content)
+            ids.append(name_of(self.files[row]))
+            texts.append(content.decode(errors="replace"))
+            if size >= TARGET:
+                yield fitted(pa.table([ids, texts], schema=_SCHEMA), schema, self.found.name)
+                ids, texts, size = [], [], 0
+        if ids:
+            yield fitted(pa.table([ids, texts], schema=_SCHEMA), schema, self.found.name)
+
+    def records(self, keep: np.ndarray) -> Iterator[Raw]:
+        """The kept files one by one, their bytes as they are."""
+        for row in np.flatnonzero(keep).tolist():
+            yield Raw(row, None, content_of(self.files[row])[0])
+
+
+class _Collected:
+    """Files read for one part."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.rows = 0
+        self.size = 0
+        self._consumed = 0
+        self._ids: list[str] = []
+        self._texts: list[bytes] = []
+        self._positions: list[int] = []
+        self._broken: list[Broken] = []
+
+    def add(self, found: Found, wanted: Wanted) -> None:
+        content, damage = content_of(found)
+        fault = utf8_fault(content)
+        if damage:
+            self._broken.append(Broken(self.rows, CUT_SHORT, detail=damage, record=content))
+        elif fault >= 0:
+            self._broken.append(Broken(self.rows, NOT_UTF8, detail=f"byte {fault}", record=content))
+        else:
+            self._ids.append(name_of(found))
+            self._texts.append(content)
+            self._positions.append(self.rows)
+        self.rows += 1
+        self.size += len(content)
+        self._consumed += found.size
+
+    def as_part(self, wanted: Wanted) -> Part:
+        columns = {
+            "id": pa.array(self._ids, pa.large_string()),
+            "text": pa.array(self._texts, pa.large_binary()),
+        }
+        return Part(
+            self.rows,
+            columns["text"],
+            columns["id"] if wanted.id else None,
+            columns[wanted.order].cast(pa.large_string()) if wanted.order else None,
+            np.array(self._positions, dtype=np.int64),
+            self._broken,
+            self._consumed,
+        )
+
+
+def name_of(found: Found) -> str:
+    """Id of a file's document: its path below the folder, or the name it was given by."""
+    return found.relative or found.name
+
+
+def content_of(found: Found) -> tuple[bytes, str]:
+    """Content of a text file without byte order mark, and what broke it when it is compressed."""
+    with readable(found.name), found.filesystem.open_input_file(found.path) as file:
+        content: bytes = file.read()
+    damage = ""
+    codec = codec_of_bytes(content[:8])
+    if codec is not None:
+        stream = Stream(found, codec)
+        content = stream.read(LARGEST_RECORD)
+        damage = stream.damage
+        stream.close()
+    if len(content) >= LARGEST_RECORD:
+        raise InputError(f"{found.name} is larger than {LARGEST_RECORD >> 20} MiB, the largest text allowed")
+    return content.removeprefix(_BOM), damage

@@ -1,0 +1,94 @@
+"""Keep orders: which of two documents that match comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.errors import RecipeError
+from neardup.recipe import KEEP_ORDERS
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def by_column(keep: str) -> str | None:
+    """Return the column that a keep order names, or None where it names none."""
+    return None if keep in KEEP_ORDERS else keep.removesuffix(":lowest")
+
+
+def by_time(keep: str) -> bool:
+    """Return whether a keep order needs the documents' times."""
+    return keep in ("newest", "oldest")
+
+
+def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tuple[Integers, int]:
+    """Return the documents in keep order, and how many have no value to go by: they come last.
+
+    Parameters
+    ----------
+    keep : str
+        ``Recipe.keep``.
+    text_bytes : int64[n]
+        The length of each text in bytes of UTF-8, for ``longest`` and ``shortest``.
+    values : pyarrow.Array or None
+        The values of the time column or of the column that ``keep`` names.
+
+    Raises
+    ------
+    RecipeError
+        If an order needs values and there is none to go by.
+    """
+    if keep == "first":
+        return np.arange(len(text_bytes)), 0
+    if keep in ("longest", "shortest"):
+        return np.argsort(-text_bytes if keep == "longest" else text_bytes, kind="stable"), 0
+    if values is None:
+        raise RecipeError(f"keep {keep!r} needs a column to go by; name one with a time column or keep 'first'")
+    ranks = _ranks(values, _time if by_time(keep) else _number)
+    missing = ranks == 0
+    if len(ranks) and missing.all():
+        raise RecipeError(f"keep {keep!r}: no document has a usable value in that column; keep 'first' or name another")
+    falling = keep != "oldest" and not keep.endswith(":lowest")
+    return np.lexsort((-ranks if falling else ranks, missing)), int(missing.sum())
+
+
+def _ranks(values: pa.Array, convert: Callable[[str], float | None]) -> Integers:
+    """Return dense ranks from 1 of the values, 0 for those that are null or not convertible."""
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        values = pc.cast(values, pa.timestamp("ns"), safe=False) if not pa.types.is_time(kind) else values
+        values = values.view(pa.int64())
+    elif pa.types.is_large_string(kind) or pa.types.is_string(kind):
+        texts = values.to_pylist()
+        numbers = [None if text is None else convert(text) for text in texts]
+        if convert is _time or all(
+            number is not None for number, text in zip(numbers, texts, strict=True) if text is not None
+        ):
+            values = pa.array(numbers, pa.float64())
+    ranks = pc.rank(values, sort_keys="ascending", null_placement="at_end", tiebreaker="dense")
+    usable = pc.is_valid(values)
+    if pa.types.is_floating(values.type):
+        usable = pc.and_(usable, pc.invert(pc.is_nan(pc.fill_null(values, float("nan")))))
+    return np.where(usable.to_numpy(zero_copy_only=False), ranks.to_numpy().astype(np.int64), 0)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _time(text: str) -> float | None:
+    """Return seconds since 1970 of an ISO 8601 time (without an offset: UTC) or of a number of seconds."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return _number(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

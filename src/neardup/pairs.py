@@ -1,0 +1,134 @@
+"""The pairs of a result: kept as pairs of representatives, written out as pairs of documents when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup._kernels.grouping import expand_pairs
+from neardup.keep import Floats, Graph, Integers, graph
+
+_ROOM = 1 << 18
+
+
+class Pair(NamedTuple):
+    """Two documents and their similarity."""
+
+    left: Any
+    right: Any
+    similarity: float
+
+
+class PairArrays(NamedTuple):
+    """Pairs of documents by position: int64[k] left < right, sorted, and float64[k]."""
+
+    left: Integers
+    right: Integers
+    similarity: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the documents are called: their ids, or their row numbers where there are none.
+
+    Attributes
+    ----------
+    rows : int64[n]
+        The row number of each document in its input.
+    ids : pyarrow.Array or None
+        The ids, int64 or strings.
+    """
+
+    rows: Integers
+    ids: pa.Array | None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of(self, positions: Integers | npt.NDArray[np.bool_]) -> pa.Array:
+        """Return the names at positions, or where a mask is true."""
+        if self.ids is None:
+            return pa.array(self.rows[positions])
+        chosen = np.flatnonzero(positions) if positions.dtype == np.bool_ else positions
+        return self.ids.take(pa.array(chosen))
+
+    def one(self, position: int) -> Any:
+        """Return one name."""
+        return int(self.rows[position]) if self.ids is None else self.ids[position].as_py()
+
+
+class Pairs:
+    """All pairs at or above the threshold, sorted by the positions of left and right; left comes first in the input.
+
+    Iterating gives ``Pair`` by ``Pair`` with the documents' ids. A group of m equal documents has m (m - 1) / 2 pairs:
+    they are counted at once but only made when they are read.
+    """
+
+    def __init__(self, names: Names, representative: Integers, left: Integers, right: Integers, similarity: Floats) -> None:
+        self._names = names
+        self._representative = representative
+        self.left, self.right, self.similarity = left, right, similarity
+        able = np.flatnonzero(representative >= 0)
+        order = able[np.argsort(representative[able], kind="stable")]
+        copies = np.bincount(representative[able], minlength=len(representative)).astype(np.int64)
+        self._members = np.concatenate([[0], np.cumsum(copies)]).astype(np.int64), order
+        self._count = int((copies * (copies - 1) // 2).sum() + (copies[left] * copies[right]).sum())
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def graph(self) -> Graph:
+        """The pairs of representatives as a graph."""
+        return graph(len(self._representative), self.left, self.right, self.similarity)
+
+    def arrays(self) -> Iterator[PairArrays]:
+        """Yield the pairs by position, in order, some hundred thousand at a time."""
+        rows = self.graph
+        at, room = 0, _ROOM
+        while at < len(self._representative):
+            out, similarity = np.empty((room, 2), np.int64), np.empty(room)
+            before = at
+            at, written = expand_pairs(
+                at, len(self._representative), self._representative, self._members, tuple(rows), out, similarity
+            )
+            if at == before and written == 0:
+                room *= 2
+            elif written:
+                yield PairArrays(out[:written, 0], out[:written, 1], similarity[:written])
+
+    def chunks(self) -> Iterator[pa.Table]:
+        """Yield tables of left, right (ids) and similarity, in order."""
+        for part in self.arrays():
+            columns = {"left": self._names.of(part.left), "right": self._names.of(part.right)}
+            yield pa.table(columns | {"similarity": pa.array(part.similarity)})
+
+    def to_arrow(self) -> pa.Table:
+        """Return all pairs as one table of left, right and similarity."""
+        chunks = list(self.chunks())
+        return pa.concat_tables(chunks) if chunks else self.schema().empty_table()
+
+    def schema(self) -> pa.Schema:
+        """Return the schema of the tables."""
+        kind = pa.int64() if self._names.ids is None else self._names.ids.type
+        return pa.schema({"left": kind, "right": kind, "similarity": pa.float64()})
+
+    def to_pandas(self) -> Any:
+        """Return all pairs as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[Pair]:
+        for part in self.arrays():
+            for left, right, similarity in zip(*part, strict=True):
+                yield Pair(self._names.one(left), self._names.one(right), float(similarity))
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} pairs>"

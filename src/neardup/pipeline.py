@@ -1,0 +1,153 @@
+"""The chain in memory, the one place where the steps meet: read, normalize, features, join, keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup import __version__
+from neardup.clock import Clock
+from neardup.documents import Batch, Corpus, repeated_ids
+from neardup.errors import RecipeError
+from neardup.features import Block, FeatureStore, extract
+from neardup.join import self_join
+from neardup.measures import rule
+from neardup.ordering import keep_order
+from neardup.pairs import Names
+from neardup.parallel import default_threads, in_order
+from neardup.recipe import Recipe
+from neardup.result import Documents, Result, recipe_details
+
+#: The bytes of text in one piece of work: small enough for the processor's cache, large enough to be worth a thread.
+_PIECE = 1 << 20
+#: Of a memory budget, the share for feature sets; the rest is for counts, the index, pairs and reading.
+_FEATURE_SHARE = 0.3
+
+Report = Callable[[str, int, int | None], None]
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    return None
+
+
+class _Reading:
+    """Collects what pass one leaves behind besides the features."""
+
+    def __init__(self, corpus: Corpus, report: Report) -> None:
+        self._corpus, self._report, self._consumed = corpus, report, 0
+        self._rows: list[np.ndarray[Any, np.dtype[np.int64]]] = [np.zeros(0, np.int64)]
+        self._ids: list[pa.Array] = []
+        self._order: list[pa.Array] = []
+
+    def pieces(self) -> Iterator[pa.LargeStringArray]:
+        """Yield the texts of all batches in pieces for the threads."""
+        for batch in self._corpus.scan():
+            self._rows.append(batch.rows)
+            if batch.ids is not None:
+                self._ids.append(batch.ids)
+            if batch.order is not None:
+                self._order.append(batch.order)
+            self._consumed += batch.consumed
+            self._report("read", self._consumed, self._corpus.total_bytes)
+            yield from _pieces(batch)
+
+    def names(self) -> Names:
+        """Return what the documents are called."""
+        return Names(np.concatenate(self._rows), _joined(self._ids))
+
+    def order(self) -> pa.Array | None:
+        """Return the values of the order column."""
+        return _joined(self._order)
+
+
+def _pieces(batch: Batch) -> Iterator[pa.LargeStringArray]:
+    texts = batch.texts
+    ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    begin = 0
+    while begin < len(texts):
+        end = int(np.searchsorted(ends, ends[begin] + _PIECE))
+        end = min(max(end, begin + 1), len(texts))
+        yield texts.slice(begin, end - begin)
+        begin = end
+
+
+def _joined(parts: list[pa.Array]) -> pa.Array | None:
+    """Return parts as one array; as texts where they are not of one type."""
+    if not parts:
+        return None
+    if len({part.type for part in parts}) > 1:
+        parts = [part.cast(pa.large_string()) for part in parts]
+    return pa.concat_arrays(parts)
+
+
+def run(
+    corpus: Corpus,
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    progress: Report | None = None,
+) -> Result:
+    """Find the near-duplicates of a corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is asked.
+    recipe : Recipe
+        What to do.
+    threads : int, optional
+        Threads to use, all processors by default. It changes the time, never the answer.
+    memory : int, optional
+        A budget in bytes: feature sets beyond their share go to a temporary file.
+    progress : callable, optional
+        Told (stage, done, total or None) from time to time.
+
+    Raises
+    ------
+    NeardupError
+        If the input cannot be read or an option does not fit.
+    """
+    threads = default_threads() if threads is None else threads
+    if threads < 1:
+        raise RecipeError(f"threads {threads} is below 1")
+    report = progress or _silent
+    clock = Clock()
+    with clock.stage("read and features"):
+        store = FeatureStore(None if memory is None else int(memory * _FEATURE_SHARE))
+        reading = _Reading(corpus, report)
+
+        def features_of(texts: pa.LargeStringArray) -> Block:
+            return extract(texts, recipe)
+
+        for block in in_order(features_of, reading.pieces(), threads):
+            store.add(block)
+    names = reading.names()
+    present = np.ones(len(names), np.bool_)
+    if names.ids is not None:
+        repeated = repeated_ids(names.ids)
+        present[repeated] = False
+        if len(repeated):
+            corpus.set_aside_rows(names.rows[repeated], "repeated id")
+    with clock.stage("join"):
+        joined = self_join(
+            store,
+            rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
+            threads=threads,
+            excluded=~present,
+            progress=lambda done, total: report("join", done, total),
+        )
+    with clock.stage("keep"):
+        order, missing = keep_order(recipe.keep, store.text_bytes, reading.order())
+        documents = Documents(names, order, store.text_marks, store.text_bytes, present)
+        details = {
+            "without_keep_value": missing,
+            "search": joined.statistics | {"spilled_bytes": store.spilled_bytes},
+            "threads": threads,
+            "version": __version__,
+        } | recipe_details(recipe)
+        result = Result(corpus, recipe, documents, joined, details, clock)
+    return result

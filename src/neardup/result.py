@@ -1,0 +1,306 @@
+"""What a run found, and the answers to the questions that follow: who went, why, and what if."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup._kernels.bounds import reaching
+from neardup.clock import Clock
+from neardup.documents import Corpus
+from neardup.errors import RecipeError, UnknownDocument
+from neardup.join import Joined
+from neardup.keep import Families, Integers, Kept, families, keepers
+from neardup.measures import exact_fraction, rule, similarities
+from neardup.pairs import Names, Pair, Pairs
+from neardup.recipe import Recipe
+
+if TYPE_CHECKING:
+    from neardup.explain import Explanation
+
+
+class Drop(NamedTuple):
+    """A dropped document, the kept one that it matches, their similarity, and its family."""
+
+    id: Any
+    keeper: Any
+    similarity: float
+    family: int
+
+
+class Family(NamedTuple):
+    """Documents that near-duplicate pairs connect.
+
+    Attributes
+    ----------
+    number : int
+        From 1, in the order of the families' first documents.
+    members : list
+        The ids of its documents, in the order of the input.
+    pairs : int
+        How many of its pairs match.
+    smallest, mean : float
+        Over the similarities of its matching pairs.
+    complete : bool
+        Whether every member matches every other; if not, some are connected through others only.
+    """
+
+    number: int
+    members: list[Any]
+    pairs: int
+    smallest: float
+    mean: float
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Documents:
+    """The documents of a run, by position: those that were read whole.
+
+    Attributes
+    ----------
+    names : Names
+        Their ids or row numbers.
+    order : int64[n]
+        Positions in keep order.
+    text_marks : uint64[n]
+        Equal for texts that are equal byte for byte.
+    text_bytes : int64[n]
+        The length of each text.
+    present : bool[n]
+        False for those set aside later, as with repeated ids.
+    """
+
+    names: Names
+    order: Integers
+    text_marks: npt.NDArray[np.uint64]
+    text_bytes: Integers
+    present: npt.NDArray[np.bool_]
+
+
+class Dropped(Sequence[Drop]):
+    """The dropped documents in the order of the input."""
+
+    def __init__(self, names: Names, positions: Integers, kept: Kept, family: Integers) -> None:
+        self._names, self._positions, self._kept, self._family = names, positions, kept, family
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Drop: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Drop]: ...
+    def __getitem__(self, index: int | slice) -> Drop | list[Drop]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = int(self._positions[index])
+        keeper = int(self._kept.keeper[at])
+        return Drop(
+            self._names.one(at), self._names.one(keeper), float(self._kept.similarity[at]), int(self._family[at])
+        )
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} dropped documents>"
+
+
+class Result:
+    """What a run found. Nothing changes a result; ``at`` returns another one.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        What was done.
+    summary : dict
+        Counts, stages, recipe and versions, ready for JSON.
+    pairs : Pairs
+        All pairs at or above the threshold.
+    """
+
+    def __init__(
+        self, corpus: Corpus, recipe: Recipe, documents: Documents, joined: Joined, details: dict[str, Any], clock: Clock
+    ) -> None:
+        self.recipe = recipe
+        self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
+        self._clock = clock
+        size = joined.sizes
+        similarity = similarities(recipe.measure, joined.overlap, size[joined.left], size[joined.right])
+        self.pairs = Pairs(documents.names, joined.representative, joined.left, joined.right, similarity)
+        self._kept = keepers(joined.representative, self.pairs.graph, documents.order)
+        self._families = families(joined.representative, joined.left, joined.right, similarity)
+
+    @property
+    def _stays(self) -> npt.NDArray[np.bool_]:
+        return (self._kept.keeper == np.arange(len(self._kept.keeper))) & self._documents.present
+
+    @property
+    def _goes(self) -> npt.NDArray[np.bool_]:
+        return (self._kept.keeper != np.arange(len(self._kept.keeper))) & self._documents.present
+
+    @property
+    def kept(self) -> list[Any]:
+        """The ids of the documents that stay (their row numbers where there are no ids), in the order of the input."""
+        return list(self._documents.names.of(self._stays).to_pylist())
+
+    @property
+    def dropped(self) -> Dropped:
+        """The documents that go, each with its keeper."""
+        return Dropped(self._documents.names, np.flatnonzero(self._goes), self._kept, self._families.family)
+
+    @property
+    def families(self) -> list[Family]:
+        """The families, in the order of their first documents."""
+        found: Families = self._families
+        order = np.argsort(found.family, kind="stable")
+        order = order[found.family[order] > 0]
+        ids = self._documents.names.of(order).to_pylist()
+        ends = np.cumsum(found.documents)
+        return [
+            Family(
+                i + 1,
+                ids[end - count : end],
+                int(found.pairs[i]),
+                float(found.smallest[i]),
+                float(found.mean[i]),
+                int(found.pairs[i]) == count * (count - 1) // 2,
+            )
+            for i, (count, end) in enumerate(zip(found.documents.tolist(), ends.tolist(), strict=True))
+        ]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Counts, stages, recipe and versions, ready for JSON."""
+        goes, present = self._goes, self._documents.present
+        marks = self._documents.text_marks[present]
+        equal = goes & (self._kept.similarity == 1.0)
+        return {
+            "documents": int(present.sum()),
+            "kept": int(self._stays.sum()),
+            "dropped": int(goes.sum()),
+            "exact_copies": len(marks) - len(np.unique(marks)),
+            "equal_content": int(equal.sum()),
+            "families": len(self._families.documents),
+            "largest_family": int(self._families.documents.max(initial=0)),
+            "pairs": len(self.pairs),
+            "text_bytes": int(self._documents.text_bytes[present].sum()),
+            "bytes_saved": int(self._documents.text_bytes[goes].sum()),
+            "set_aside": dict(self._corpus.set_aside_counts),
+            "stages": list(self._clock.stages),
+        } | self._details
+
+    def duplicates(self) -> pa.Table:
+        """Return a table of the dropped documents: dropped, keeper (ids), similarity, family."""
+        at = np.flatnonzero(self._goes)
+        names = self._documents.names
+        return pa.table(
+            {
+                "dropped": names.of(at),
+                "keeper": names.of(self._kept.keeper[at]),
+                "similarity": pa.array(self._kept.similarity[at]),
+                "family": pa.array(self._families.family[at]),
+            }
+        )
+
+    def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
+        """Write the documents that stay, with all columns, to a file whose name says the format."""
+        mask = np.zeros(self._corpus.raw_rows, np.bool_)
+        mask[self._documents.names.rows[self._stays]] = True
+        with self._clock.stage("write"):
+            self._corpus.copy(mask, output, force=force, progress=progress)
+
+    def table(self) -> pa.Table:
+        """Return the documents that stay, with all columns, as a table in memory."""
+        return self._corpus.take(self._documents.names.rows[self._stays])
+
+    def at(self, threshold: float) -> Result:
+        """Return the result of a higher threshold, without another search.
+
+        Raises
+        ------
+        RecipeError
+            If the threshold is lower than this run's: the pairs below it were not looked for.
+        """
+        if exact_fraction(threshold, "threshold") < exact_fraction(self.recipe.threshold, "threshold"):
+            raise RecipeError(
+                f"threshold {threshold} is below this run's {self.recipe.threshold}, whose search left out such pairs; "
+                f"run again with threshold={threshold}"
+            )
+        recipe = self.recipe.changed(threshold=threshold)
+        joined = self._joined
+        enough = np.empty(len(joined.left), np.bool_)
+        reaching(
+            rule(recipe.measure, threshold, recipe.jaccard_floor),
+            joined.overlap,
+            joined.sizes[joined.left],
+            joined.sizes[joined.right],
+            enough,
+        )
+        narrowed = joined._replace(
+            left=joined.left[enough], right=joined.right[enough], overlap=joined.overlap[enough]
+        )
+        return Result(self._corpus, recipe, self._documents, narrowed, self._details | recipe_details(recipe), self._clock)
+
+    def borderline(self, count: int = 10) -> list[Pair]:
+        """Return the pairs that only just match, the least similar first."""
+        order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
+        names = self._documents.names
+        return [
+            Pair(
+                names.one(self.pairs.left[i]), names.one(self.pairs.right[i]), float(self.pairs.similarity[i])
+            )
+            for i in order
+        ]
+
+    def explain(self, left: Any, right: Any) -> Explanation:
+        """Return why two documents match or not.
+
+        Parameters
+        ----------
+        left, right : id
+            Ids of documents; row numbers where there are none.
+
+        Raises
+        ------
+        UnknownDocument
+            If there is no such document.
+        """
+        from neardup.explain import explain
+
+        rows = [int(self._documents.names.rows[self._position(name)]) for name in (left, right)]
+        texts = self._corpus.take(rows)[self._corpus.text_column].to_pylist()
+        return explain(texts[0], texts[1], self.recipe)
+
+    def _position(self, name: Any) -> int:
+        names = self._documents.names
+        if names.ids is None:
+            found = np.flatnonzero(names.rows == name) if isinstance(name, int) else np.zeros(0, int)
+            place = int(found[0]) if len(found) else -1
+        else:
+            try:
+                place = pc.index(names.ids, pa.scalar(name, names.ids.type)).as_py()
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                place = -1
+        if place < 0:
+            raise UnknownDocument(f"no document has the id {name!r}; ids are those of result.kept and result.dropped")
+        return place
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.kept)
+
+    def __repr__(self) -> str:
+        return (
+            f"<neardup result: {int(self._stays.sum()):,} kept, {int(self._goes.sum()):,} dropped, "
+            f"{self.recipe.features} {self.recipe.measure} >= {self.recipe.threshold}>"
+        )
+
+
+def recipe_details(recipe: Recipe) -> dict[str, Any]:
+    """Return what a summary says of its recipe."""
+    fields = {name: getattr(recipe, name) for name in recipe.__dataclass_fields__}
+    return {"recipe": fields, "fingerprint": recipe.fingerprint}
