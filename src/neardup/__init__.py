@@ -34,16 +34,23 @@ __all__ = [
     "Result",
     "UnknownDocument",
     "dedup",
+    "dedup_files",
     "load_recipe",
 ]
 
 if TYPE_CHECKING:
-    from neardup.api import dedup, load_recipe
+    from neardup.api import dedup, dedup_files, load_recipe
     from neardup.recipe import Recipe
     from neardup.result import Result
 
 #: Where the names live whose modules are imported only when they are used: the kernels and Arrow take a while.
-_LAZY = {"Recipe": "recipe", "Result": "result", "dedup": "api", "load_recipe": "api"}
+_LAZY = {
+    "Recipe": "recipe",
+    "Result": "result",
+    "dedup": "api",
+    "dedup_files": "api",
+    "load_recipe": "api",
+}
 
 
 def __getattr__(name: str) -> Any:

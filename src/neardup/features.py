@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -89,8 +89,22 @@ class FeatureStore:
         self._spilled = 0
         self._mapped: Features64 | None = None
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def __len__(self) -> int:
         return sum(len(block.sizes) for block in self._blocks)
+
+    def close(self) -> None:
+        """Let go of the feature sets, in memory and in the file; what is known of each document stays."""
+        self._mapped = None
+        self._blocks = [block._replace(features=block.features[:0].copy()) for block in self._blocks]
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     @property
     def spilled_bytes(self) -> int:

@@ -203,7 +203,7 @@ def _pieces() -> re.Pattern[str]:
     clings = kinds & (ut.MOVES | ut.JOINS) != 0
     clings |= kinds == ut.UNSURE
     # A compatibility jamo stands for a conjoining one.
-    first = blob[np.minimum(slots.astype(np.int64) + 1, blob.size - 1)]
+    first = blob[np.minimum(slots.astype(np.int64) + 2, blob.size - 1)]
     mapped = kinds[: slots.size] == ut.MAPPED
     clings[: slots.size] |= mapped & (kinds[first] & ut.JOINS != 0)
     ignorable = ut.character_class(kinds == ut.IGNORABLE)

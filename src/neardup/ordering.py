@@ -10,21 +10,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+FIND_TIME = "\0time"  # until documents names it
 from neardup.errors import RecipeError
-from neardup.recipe import KEEP_ORDERS
+from neardup.recipe import KEEP_ORDERS, Recipe
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def by_column(keep: str) -> str | None:
-    """Return the column that a keep order names, or None where it names none."""
-    return None if keep in KEEP_ORDERS else keep.removesuffix(":lowest")
+def order_column(recipe: Recipe, time_column: str | None) -> str | None:
+    """Return the column that the recipe's keep order goes by, None for none.
 
-
-def by_time(keep: str) -> bool:
-    """Return whether a keep order needs the documents' times."""
-    return keep in ("newest", "oldest")
+    For ``newest`` and ``oldest`` that is the time column, or FIND_TIME where none is named.
+    """
+    if recipe.keep in ("newest", "oldest"):
+        return time_column or FIND_TIME
+    return None if recipe.keep in KEEP_ORDERS else recipe.keep.removesuffix(":lowest")
 
 
 def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tuple[Integers, int]:
@@ -50,7 +51,7 @@ def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tupl
         return np.argsort(-text_bytes if keep == "longest" else text_bytes, kind="stable"), 0
     if values is None:
         raise RecipeError(f"keep {keep!r} needs a column to go by; name one with a time column or keep 'first'")
-    ranks = _ranks(values, _time if by_time(keep) else _number)
+    ranks = _ranks(values, _time if keep in ("newest", "oldest") else _number)
     missing = ranks == 0
     if len(ranks) and missing.all():
         raise RecipeError(f"keep {keep!r}: no document has a usable value in that column; keep 'first' or name another")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from neardup import __version__
 from neardup.clock import Clock
 from neardup.documents import Batch, Corpus, repeated_ids
 from neardup.errors import RecipeError
-from neardup.features import Block, FeatureStore, extract
+from neardup.features import FeatureStore, extract
 from neardup.join import self_join
 from neardup.measures import rule
 from neardup.ordering import keep_order
@@ -116,38 +117,40 @@ def run(
         raise RecipeError(f"threads {threads} is below 1")
     report = progress or _silent
     clock = Clock()
-    with clock.stage("read and features"):
-        store = FeatureStore(None if memory is None else int(memory * _FEATURE_SHARE))
+    with FeatureStore(None if memory is None else int(memory * _FEATURE_SHARE)) as store:
         reading = _Reading(corpus, report)
+        with clock.stage("read and features"):
+            for block in in_order(partial(extract, recipe=recipe), reading.pieces(), threads):
+                store.add(block)
+        names = reading.names()
+        present = _first_of_their_id(corpus, names)
+        with clock.stage("join"):
+            joined = self_join(
+                store,
+                rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
+                threads=threads,
+                excluded=~present,
+                progress=lambda done, total: report("join", done, total),
+            )
+        spilled = store.spilled_bytes
+    with clock.stage("keep"):
+        order, missing = keep_order(recipe.keep, store.text_bytes, reading.order())
+        documents = Documents(names, order, store.text_marks, store.text_bytes, present)
+        details = {
+            "without_keep_value": missing,
+            "search": joined.statistics | {"spilled_bytes": spilled},
+            "threads": threads,
+            "version": __version__,
+        } | recipe_details(recipe)
+        return Result(corpus, recipe, documents, joined, details, clock)
 
-        def features_of(texts: pa.LargeStringArray) -> Block:
-            return extract(texts, recipe)
 
-        for block in in_order(features_of, reading.pieces(), threads):
-            store.add(block)
-    names = reading.names()
+def _first_of_their_id(corpus: Corpus, names: Names) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which documents have an id that none before them has; the others are set aside."""
     present = np.ones(len(names), np.bool_)
     if names.ids is not None:
         repeated = repeated_ids(names.ids)
         present[repeated] = False
         if len(repeated):
             corpus.set_aside_rows(names.rows[repeated], "repeated id")
-    with clock.stage("join"):
-        joined = self_join(
-            store,
-            rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
-            threads=threads,
-            excluded=~present,
-            progress=lambda done, total: report("join", done, total),
-        )
-    with clock.stage("keep"):
-        order, missing = keep_order(recipe.keep, store.text_bytes, reading.order())
-        documents = Documents(names, order, store.text_marks, store.text_bytes, present)
-        details = {
-            "without_keep_value": missing,
-            "search": joined.statistics | {"spilled_bytes": store.spilled_bytes},
-            "threads": threads,
-            "version": __version__,
-        } | recipe_details(recipe)
-        result = Result(corpus, recipe, documents, joined, details, clock)
-    return result
+    return present

@@ -118,7 +118,8 @@ class Tables(NamedTuple):
     slots : uint16[:]
         Where in `blob` the replacement of a `MAPPED` code point stands.
     blob : int32[:]
-        Replacements: a length, then so many code points, none of them mapped.
+        Replacements: how many code points, the bytes they take at most with a space beside each, and the
+        code points, none of them mapped.
     pairs : int64[:]
         The primary composites as ``first << 21 | second``, sorted.
     ascii_bytes : uint8[128]
@@ -234,7 +235,8 @@ def word_tables() -> Tables:
         elif folded != character:
             kinds[c] = MAPPED
             slots[c] = len(blob)
-            blob += [len(folded), *map(ord, folded)]
+            room = len(folded.encode()) + len(folded)
+            blob += [len(folded), room, *map(ord, folded)]
     kinds[in_ranges(IGNORABLE_RANGES, N_CODE_POINTS)] = IGNORABLE
     pairs = np.array(sorted(ord(a) << 21 | ord(b) for a, b in composites()), dtype=np.int64)
     ascii_bytes = np.array([ord(chr(c).lower()) for c in range(128)], dtype=np.uint8)

@@ -140,13 +140,29 @@ def _as_multiset(grams, count, table, seen, out, at):
 
 @njit(nogil=True, cache=True)
 def _characters(text, lo, hi, edges):
-    """Write the offset of each character's first byte in [lo, hi), then hi; return the number of characters."""
+    """Write where each character in [lo, hi) starts and ends, in turn; return how many offsets.
+
+    A run of spaces is one space, and none at either end.
+    """
     count = 0
-    for i in range(lo, hi):
-        if text[i] & 0xC0 != 0x80:
+    gap = False
+    i = lo
+    while i < hi:
+        end = i + 1
+        while end < hi and text[end] & 0xC0 == 0x80:
+            end += 1
+        if text[i] == 0x20:
+            gap = True
+        else:
+            if gap and count > 0:
+                edges[count] = i - 1
+                edges[count + 1] = i
+                count += 2
+            gap = False
             edges[count] = i
-            count += 1
-    edges[count] = hi
+            edges[count + 1] = end
+            count += 2
+        i = end
     return count
 
 
@@ -162,7 +178,7 @@ def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
     longest = 0
     for d in range(sizes.shape[0]):
         longest = max(longest, spans[d, 1] - spans[d, 0])
-    edges = np.empty(longest + 66, np.int64)
+    edges = np.empty((2 if by_character else 1) * longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
     grams = np.empty(longest + 1, np.uint64)
     width = 2
@@ -175,13 +191,11 @@ def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
         lo = spans[d, 0]
         hi = spans[d, 1]
         if by_character:
-            count = _characters(text, lo, hi, edges)
-            for i in range(count):
-                tokens[i] = _token_hash(base, edges[i], edges[i + 1])
+            count = _characters(text, lo, hi, edges) // 2
         else:
             count = _boundaries(text, lo, hi, edges) // 2
-            for i in range(count):
-                tokens[i] = _token_hash(base, edges[2 * i], edges[2 * i + 1])
+        for i in range(count):
+            tokens[i] = _token_hash(base, edges[2 * i], edges[2 * i + 1])
         count = _grams(tokens, count, n, grams)
         if multiset:
             size = _as_multiset(grams, count, table, seen, out, at)

@@ -118,7 +118,8 @@ def _attach(out, n, cp, tables):
 def _replace(out, n, state, at, tables):
     """Write the replacement that begins at blob[at]; return where it ends and the state, or -1."""
     kinds, _, _, blob, pairs, _ = tables
-    for j in range(at + 1, at + 1 + blob[at]):
+    begin = at + 2
+    for j in range(begin, begin + blob[at]):
         cp = np.int64(blob[j])
         kind = kinds[cp] & KIND_MASK
         if kind == SEPARATOR:
@@ -130,7 +131,7 @@ def _replace(out, n, state, at, tables):
             if state != SEPARATOR:
                 n = _encode(out, n, cp)
         else:
-            if kinds[cp] & JOINS and j == at + 1 and _follows(out, n, state, cp, pairs):
+            if kinds[cp] & JOINS and j == begin and _follows(out, n, state, cp, pairs):
                 return -1, state
             if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
                 out[n] = SPACE
@@ -204,8 +205,8 @@ def normalize_utf8(data, lo, hi, tables, out):
             if state != SEPARATOR:
                 n = _encode(out, n, cp) if kind == MARK else _attach(out, n, cp, tables)
         elif kind == MAPPED:
-            # Every other code point of w bytes writes at most w + 1 <= 2 w.
-            if n + 5 * blob[slots[cp]] + 2 * (hi - i) > out.size:
+            # What follows needs at most twice its bytes, unless it is mapped too.
+            if n + blob[slots[cp] + 1] + 2 * (hi - i - width) > out.size:
                 return -1
             n, state = _replace(out, n, state, slots[cp], tables)
         elif kind != IGNORABLE:

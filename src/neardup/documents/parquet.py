@@ -99,7 +99,13 @@ class _ArrowColumns:
         self.groups = [Group(count, size * count // total) for count in counts]
 
     def _counts(self) -> list[int]:
-        return [self._file.get_batch(number).num_rows for number in range(self._file.num_record_batches)]
+        counts: list[int] = []
+        for number in range(self._file.num_record_batches):
+            try:
+                counts.append(self._file.get_batch(number).num_rows)
+            except READ_FAULTS:
+                counts.append(0)
+        return counts
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Read a record batch."""

@@ -48,9 +48,9 @@ def single(column: Any) -> Any:
 
 
 def as_strings(binary: Any) -> Any:
-    """View a large_binary array that is known to be UTF-8 as large_string, from offset 0 and without nulls."""
-    if binary.offset or binary.null_count:
-        binary = _from_zero(binary) if not binary.null_count else pa.concat_arrays([binary])
+    """View a large_binary array that is known to be UTF-8 without nulls as large_string, from offset 0."""
+    if binary.offset:
+        binary = _from_zero(binary)
     _, offsets, data = binary.buffers()
     if offsets is None:
         offsets = pa.py_buffer(np.zeros(1, dtype=np.int64))

@@ -1,0 +1,113 @@
+"""Every kernel again, slow and plain: texts, sets, fractions and loops. The tests hold the two equal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+from naive_text import naive_tokens
+
+Gram = tuple[object, ...]
+
+
+def grams(text: str, normalizer: str, kind: str, n: int, multiset: bool) -> frozenset[Gram]:
+    """The features of a text: n-grams of tokens, or of characters of the comparable text."""
+    units: Sequence[str] = naive_tokens(text, normalizer)
+    if kind == "qgrams":
+        units = list(("" if normalizer == "compact" else " ").join(units))
+    if not units:
+        return frozenset()
+    found = [tuple(units[i : i + n]) for i in range(len(units) - n + 1)] or [tuple(units)]
+    if not multiset:
+        return frozenset(found)
+    seen: Counter[Gram] = Counter()
+    out: set[Gram] = set()
+    for gram in found:
+        out.add((gram, seen[gram]))
+        seen[gram] += 1
+    return frozenset(out)
+
+
+def reaches(measure: str, o: int, a: int, b: int, t: Fraction) -> bool:
+    """Whether an overlap o of sets of sizes a and b reaches t, in whole numbers."""
+    if o == 0:
+        return False
+    if measure == "jaccard":
+        return Fraction(o, a + b - o) >= t
+    if measure == "overlap":
+        return Fraction(o, max(a, b)) >= t
+    if measure == "dice":
+        return Fraction(2 * o, a + b) >= t
+    if measure == "cosine":
+        return Fraction(o * o, a * b) >= t * t
+    if measure == "containment":
+        return Fraction(o, min(a, b)) >= t
+    raise ValueError(measure)
+
+
+def similarity(measure: str, o: int, a: int, b: int) -> float:
+    """The measure as a floating-point number."""
+    return {
+        "jaccard": lambda: o / (a + b - o),
+        "overlap": lambda: o / max(a, b),
+        "dice": lambda: 2 * o / (a + b),
+        "cosine": lambda: o / math.sqrt(a * b),
+        "containment": lambda: o / min(a, b),
+    }[measure]()
+
+
+def need(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> int:
+    """The least overlap that reaches both, by trying."""
+    o = 1
+    while not (reaches(measure, o, a, b, t) and (floor == 0 or reaches("jaccard", o, a, b, floor))):
+        o += 1
+    return o
+
+
+def all_pairs(
+    sets: Sequence[frozenset[Gram]], measure: str, t: Fraction, floor: Fraction = Fraction(0)
+) -> dict[tuple[int, int], float]:
+    """Every pair at or above the threshold, by comparing all."""
+    pairs = {}
+    for i in range(len(sets)):
+        for j in range(i + 1, len(sets)):
+            o, a, b = len(sets[i] & sets[j]), len(sets[i]), len(sets[j])
+            if reaches(measure, o, a, b, t) and (floor == 0 or reaches("jaccard", o, a, b, floor)):
+                pairs[i, j] = similarity(measure, o, a, b)
+    return pairs
+
+
+def keepers(count: int, pairs: dict[tuple[int, int], float], order: Sequence[int]) -> dict[int, tuple[int, float]]:
+    """Who goes, with the keeper and their similarity: one document after the other, in keep order."""
+    kept: list[int] = []
+    dropped: dict[int, tuple[int, float]] = {}
+    for d in order:
+        best: tuple[int, float] | None = None
+        for k in kept:
+            s = pairs.get((min(d, k), max(d, k)))
+            if s is not None and (best is None or s > best[1]):
+                best = k, s
+        if best is None:
+            kept.append(d)
+        else:
+            dropped[d] = best
+    return dropped
+
+
+def families(count: int, pairs: dict[tuple[int, int], float]) -> list[list[int]]:
+    """Connected components of more than one document, by spreading a label until nothing changes."""
+    label = list(range(count))
+    changed = True
+    while changed:
+        changed = False
+        for i, j in pairs:
+            low = min(label[i], label[j])
+            if (label[i], label[j]) != (low, low):
+                label[i] = label[j] = low
+                changed = True
+    groups: dict[int, list[int]] = {}
+    for d in range(count):
+        groups.setdefault(label[d], []).append(d)
+    return [members for _, members in sorted(groups.items()) if len(members) > 1]

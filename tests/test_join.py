@@ -1,0 +1,209 @@
+"""The exact join against a plain comparison of all pairs."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import naive
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neardup import join as join_module
+from neardup._kernels.bounds import largest_partner, need, smallest_partner
+from neardup.features import FeatureStore, extract
+from neardup.join import Joined, self_join
+from neardup.keep import families, graph, keepers
+from neardup.measures import MEASURES, exact_fraction, rule, similarities
+from neardup.pairs import Names, Pairs
+from neardup.recipe import Recipe
+
+ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
+THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
+
+
+def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None) -> Joined:
+    with FeatureStore(budget) as store:
+        for begin in range(0, len(texts), split):
+            store.add(extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe))
+        return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads)
+
+
+def pairs_of(result: Joined, recipe: Recipe) -> dict[tuple[int, int], float]:
+    count = len(result.sizes)
+    sizes = result.sizes
+    similarity = similarities(recipe.measure, result.overlap, sizes[result.left], sizes[result.right])
+    pairs = Pairs(Names(np.arange(count), None), result.representative, result.left, result.right, similarity)
+    listed = [(p.left, p.right, p.similarity) for p in pairs]
+    assert listed == sorted(listed)
+    assert len(listed) == len(pairs)
+    return {(left, right): s for left, right, s in listed}
+
+
+def naive_sets(texts: list[str], recipe: Recipe) -> list[frozenset[naive.Gram]]:
+    wanted = recipe.parsed_features
+    return [naive.grams(t, recipe.normalize, wanted.kind, wanted.n, wanted.multiset) for t in texts]
+
+
+def naive_pairs(texts: list[str], recipe: Recipe) -> dict[tuple[int, int], float]:
+    return naive.all_pairs(
+        naive_sets(texts, recipe),
+        recipe.measure,
+        exact_fraction(recipe.threshold, "threshold"),
+        exact_fraction(recipe.jaccard_floor, "floor", zero=True),
+    )
+
+
+def edited_corpus(rng: random.Random, count: int, words: int, alphabet: str) -> list[str]:
+    """Texts of which many are copies of others with a few words changed."""
+    vocabulary = ["".join(rng.choices(alphabet, k=rng.randint(1, 9))) for _ in range(words)]
+    texts: list[str] = []
+    for _ in range(count):
+        if texts and rng.random() < 0.6:
+            tokens = rng.choice(texts).split()
+            for _ in range(rng.choice([0, 0, 1, 1, 2, 4])):
+                if tokens:
+                    tokens[rng.randrange(len(tokens))] = rng.choice(vocabulary)
+            if tokens and rng.random() < 0.2:
+                del tokens[rng.randrange(len(tokens)) :]
+        else:
+            tokens = rng.choices(vocabulary, k=rng.choice([0, 1, 2, 3, 5, 8, 20, 60]))
+        texts.append(rng.choice([" ", ", ", "  "]).join(tokens))
+    return texts
+
+
+RECIPES = st.builds(
+    lambda kind, n, multiset, measure, threshold, floor: Recipe(
+        features=f"{kind}:{n}" + (":multiset" if multiset else ""),
+        measure=measure,
+        threshold=threshold,
+        jaccard_floor=floor,
+    ),
+    st.sampled_from(["words", "qgrams"]),
+    st.integers(1, 6),
+    st.booleans(),
+    st.sampled_from(list(MEASURES)),
+    st.sampled_from(THRESHOLDS),
+    st.sampled_from([0.0, 0.0, 0.25, 0.6]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(RECIPES, st.integers(0, 10**9), st.sampled_from(ALPHABETS), st.integers(0, 60), st.integers(1, 3))
+def test_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, count: int, threads: int) -> None:
+    rng = random.Random(seed)
+    texts = edited_corpus(rng, count, rng.choice([3, 10, 100]), alphabet)
+    assert pairs_of(joined(texts, recipe, threads), recipe) == naive_pairs(texts, recipe)
+
+
+@settings(max_examples=150, deadline=None)
+@given(RECIPES, st.lists(st.text(max_size=30), max_size=12))
+def test_pairs_of_any_text_are_those_of_naive(recipe: Recipe, texts: list[str]) -> None:
+    texts = texts + [text.upper() for text in texts[:2]]
+    assert pairs_of(joined(texts, recipe), recipe) == naive_pairs(texts, recipe)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("threshold", [0.05, 1 / 3, 0.5, 0.7, 0.8, 0.999, 1.0])
+@pytest.mark.parametrize("floor", [0.0, 0.4])
+def test_bounds_are_those_of_naive(measure: str, threshold: float, floor: float) -> None:
+    bound = rule(measure, threshold, floor)
+    t, f = exact_fraction(threshold, "t"), exact_fraction(floor, "floor", zero=True)
+    sizes = range(1, 33)
+    needed = {(a, b): naive.need(measure, a, b, t, f) if _possible(measure, a, b, t, f) else 99 for a in sizes for b in sizes}
+    for a in sizes:
+        for b in sizes:
+            assert min(need(bound, a, b), min(a, b) + 1) == min(needed[a, b], min(a, b) + 1)
+        partners = [m for m in range(1, a + 1) if needed[m, a] <= m]
+        assert smallest_partner(bound, a) == partners[0]
+        for shared in range(1, a + 1):
+            fitting = [m for m in partners if needed[m, a] <= shared]
+            assert largest_partner(bound, a, shared, partners[0]) == (fitting[-1] if fitting else partners[0] - 1)
+
+
+def _possible(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> bool:
+    o = min(a, b)
+    return naive.reaches(measure, o, a, b, t) and (floor == 0 or naive.reaches("jaccard", o, a, b, floor))
+
+
+def test_bounds_are_exact_for_huge_sets() -> None:
+    for measure in MEASURES:
+        for text in ("0.7", "0.333333333", "0.999999999"):
+            t = Fraction(text)
+            bound = rule(measure, float(text))
+            for a, b in [(10**7, 10**7 + 1), (99_999_989, 100_000_007), (7, 10**8)]:
+                o = need(bound, a, b)
+                assert naive.reaches(measure, o, a, b, t)
+                assert o == 1 or not naive.reaches(measure, o - 1, a, b, t)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 40), st.sampled_from([0.3, 0.5, 0.8, 1.0]))
+def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshold: float) -> None:
+    rng = random.Random(seed)
+    recipe = Recipe(features="words:2", threshold=threshold, measure=rng.choice(list(MEASURES)))
+    texts = edited_corpus(rng, count, 6, "abc")
+    order = list(range(count))
+    rng.shuffle(order)
+    expected = naive_pairs(texts, recipe)
+    found = joined(texts, recipe)
+    similarity = similarities(recipe.measure, found.overlap, found.sizes[found.left], found.sizes[found.right])
+    kept = keepers(
+        found.representative, graph(count, found.left, found.right, similarity), np.array(order, np.int64)
+    )
+    dropped = {
+        d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in range(count) if kept.keeper[d] != d
+    }
+    assert dropped == naive.keepers(count, expected, order)
+    for i, j in expected:
+        assert i in dropped or j in dropped, "two kept documents match"
+    grouped = families(found.representative, found.left, found.right, similarity)
+    groups = naive.families(count, expected)
+    assert [np.flatnonzero(grouped.family == f + 1).tolist() for f in range(len(grouped.documents))] == groups
+    for f, members in enumerate(groups):
+        inside = [s for (i, j), s in expected.items() if i in members and j in members]
+        assert grouped.pairs[f] == len(inside)
+        assert grouped.smallest[f] == min(inside)
+        assert grouped.mean[f] == pytest.approx(sum(inside) / len(inside))
+
+
+def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_module, "_SETS_AT_A_TIME", 7)
+    monkeypatch.setattr(join_module, "_ROOM_FOR_PAIRS", 5)
+    texts = edited_corpus(random.Random(5), 400, 30, "abcdef")
+    recipe = Recipe(features="words:2", threshold=0.5)
+    first = joined(texts, recipe)
+    for threads, split, budget in [(2, 3, None), (3, 50, 0), (1, 1, 1000), (4, 400, 64)]:
+        again = joined(texts, recipe, threads, split, budget)
+        for name in ("representative", "sizes", "left", "right", "overlap"):
+            assert np.array_equal(getattr(first, name), getattr(again, name)), name
+    assert pairs_of(first, recipe) == naive_pairs(texts, recipe)
+
+
+def test_short_texts_are_one_gram_and_empty_ones_match_nothing() -> None:
+    texts = ["stop", "Stop!", "go", "", "", " . ", "stop press now", "stop press now", "stop press"]
+    found = pairs_of(joined(texts, Recipe(threshold=0.1)), Recipe(threshold=0.1))
+    assert found == {(0, 1): 1.0, (6, 7): 1.0}
+
+
+def test_many_copies_cost_their_number_not_its_square() -> None:
+    bodies = [" ".join(f"w{d}x{i}" for i in range(40)) for d in range(10)]
+    texts = [bodies[i % 10] for i in range(20_000)]
+    found = joined(texts, Recipe(), split=1000)
+    assert found.statistics["distinct_sets"] == 10
+    assert len(found.left) == 0
+    pairs = Pairs(Names(np.arange(len(texts)), None), found.representative, found.left, found.right, np.zeros(0))
+    assert len(pairs) == 10 * (2000 * 1999 // 2)
+
+
+def test_a_shared_footer_makes_no_candidates() -> None:
+    rng = random.Random(1)
+    footer = " ".join(f"legal{i}" for i in range(300))
+    texts = [
+        " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randint(130, 300))) + " " + footer for _ in range(3000)
+    ]
+    found = joined(texts, Recipe(threshold=0.7), split=100)
+    assert found.statistics["candidates"] == 0
+    assert found.statistics["longest_list"] < 50
