@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,10 +61,17 @@ class Joined(NamedTuple):
 
 
 class _Prefixes(NamedTuple):
+    """The prefixes of some sets: those of set m are keys[starts[m]:starts[m] + lengths[m]]; lengths -1: no partner."""
+
     shared: Integers
     lengths: Integers
     bitmaps: Words
+    starts: Integers
     keys: Words
+
+    def of(self, chosen: npt.NDArray[Any]) -> _Prefixes:
+        """Return those of the chosen sets."""
+        return _Prefixes(*(part[chosen] for part in self[:-1]), keys=self.keys)
 
 
 def self_join(
@@ -100,12 +107,8 @@ def self_join(
     members, prefix = _prune(addresses, sizes, members, rule, threads, statistics)
     statistics["sets_with_enough_shared_features"] = len(members)
     order = np.argsort(sizes[members], kind="stable")
-    members = members[order]
-    lengths = prefix.lengths[order]
-    starts = (np.cumsum(prefix.lengths) - prefix.lengths)[order]
-    sets = Sets(
-        addresses[members], sizes[members], prefix.shared[order], lengths, starts, prefix.keys, prefix.bitmaps[order]
-    )
+    members, prefix = members[order], prefix.of(order)
+    sets = Sets(addresses[members], sizes[members], *prefix)
     index = _index(sets, rule, statistics)
     ranks, overlap = _match(sets, index, rule, threads, statistics, progress)
     pair = np.sort(members[ranks], axis=1)
@@ -126,26 +129,42 @@ def _prune(
         shift = np.uint64(64 - bits)
         counts = _counts(addresses, sizes, members, shift, bits, threads)
 
-        def prefix_of(
-            part: Integers, shift: np.uint64 = shift, counts: npt.NDArray[np.uint8] = counts
-        ) -> tuple[Integers, Integers, Words, Words]:
-            shared, lengths = np.empty(len(part), np.int64), np.empty(len(part), np.int64)
-            bitmaps = np.empty((len(part), 8), np.uint64)
-            out = np.empty(int(sizes[part].sum()), np.uint64)
-            used = prefixes(addresses, sizes, part, shift, counts, rule, (shared, lengths, bitmaps, out))
-            able = lengths >= 0
-            return shared, lengths, bitmaps[able], out[:used].copy()
-
-        parts = np.array_split(members, max(threads, len(members) // _SETS_AT_A_TIME, 1))
-        found = list(in_order(prefix_of, parts, threads))
-        shared, lengths = (np.concatenate([part[i] for part in found]) for i in range(2))
-        able = lengths >= 0
+        prefix = _prefixes(addresses, sizes, members, shift, counts, rule, threads)
+        able = prefix.lengths >= 0
         remaining = members[able]
         if len(remaining) == 0 or len(remaining) > (1 - _WORTH_A_ROUND) * len(members):
-            bitmaps = np.concatenate([part[2] for part in found])
-            keys = np.concatenate([part[3] for part in found])
-            return remaining, _Prefixes(shared[able], lengths[able], bitmaps, keys)
+            return remaining, prefix.of(able)
         members = remaining
+
+
+def _prefixes(
+    addresses: Words,
+    sizes: Integers,
+    members: Integers,
+    shift: np.uint64,
+    counts: npt.NDArray[np.uint8],
+    rule: Rule,
+    threads: int,
+) -> _Prefixes:
+    count = len(members)
+    ends = np.concatenate([[0], np.cumsum(sizes[members])])
+    # Room for every feature is asked for, but memory is only taken where prefixes are written.
+    found = _Prefixes(
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.empty((count, 8), np.uint64),
+        np.empty(count, np.int64),
+        np.empty(int(ends[-1]), np.uint64),
+    )
+
+    def fill(begin: int) -> None:
+        part = slice(begin, begin + _SETS_AT_A_TIME)
+        results = *(array[part] for array in found[:-1]), found.keys, int(ends[begin])
+        prefixes(addresses, sizes, members[part], shift, counts, rule, results)
+
+    for _ in in_order(fill, range(0, count, _SETS_AT_A_TIME), threads):
+        pass
+    return found
 
 
 def _counts(
@@ -168,8 +187,8 @@ def _index(sets: Sets, rule: Rule, statistics: dict[str, int]) -> Index:
     held = np.empty(len(sets.sizes), np.int64)
     index_lengths(sets, rule, held)
     entries = int(held.sum())
-    bits = min(max(entries.bit_length(), _FEWEST_BITS), _MOST_INDEX_BITS)
-    heads = np.zeros((1 << bits) + 1, np.int64)
+    bits = min(max(entries.bit_length() - 1, _FEWEST_BITS), _MOST_INDEX_BITS)
+    heads = np.zeros((1 << bits) + 1, np.uint32)
     index = Index(heads, np.empty(entries, np.uint64), bits)
     fill_index(sets, held, bits, heads, index.entries)
     statistics["index_entries"] = entries

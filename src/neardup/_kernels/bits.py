@@ -52,6 +52,20 @@ def load_u64(typing, address):
 
 
 @intrinsic
+def prefetch(typing, address):
+    """Ask for the cache line at an address, so that it is there when it is needed; any address is allowed."""
+
+    def emit(context, builder, signature, args):
+        pointer, number = _BYTE.as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        builder.call(function, [builder.inttoptr(args[0], pointer), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), emit
+
+
+@intrinsic
 def token_mask(typing, address):
     """Return bit i set where byte i of the 64 at an address is not a space."""
 
@@ -61,6 +75,21 @@ def token_mask(typing, address):
         return builder.bitcast(builder.icmp_unsigned("!=", load, _splat(0x20)), _WORD)
 
     return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def at_most_mask(typing, address, bound):
+    """Return bit i set where byte i of the 64 at an address is at most a bound (a uint8)."""
+
+    def emit(context, builder, signature, args):
+        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
+        load.align = 1
+        first = builder.insert_element(ir.Constant(_BLOCK, ir.Undefined), args[1], ir.IntType(32)(0))
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        bounds = builder.shuffle_vector(first, ir.Constant(_BLOCK, ir.Undefined), lanes)
+        return builder.bitcast(builder.icmp_unsigned("<=", load, bounds), _WORD)
+
+    return types.uint64(types.uint64, types.uint8), emit
 
 
 @intrinsic

@@ -8,20 +8,35 @@ features makes a right prefix, so this costs speed alone, never a pair.
 import numpy as np
 from numba import int64, njit, uint8, uint64
 
-from neardup._kernels.bits import load_u64
+from neardup._kernels.bits import at_most_mask, load_u64, popcount, prefetch, trailing_zeros
 from neardup._kernels.bounds import need, smallest_partner
 
 #: A feature's place in the order: its count above, its own bits below.
 _COUNT_SHIFT = uint64(56)
+#: How many features ahead the slots are asked for.
+_AHEAD = 64
+
+
+@njit(nogil=True, cache=True)
+def _fetch(address, size, shift, base):
+    """Ask for the slots of a set's first features; a count elsewhere in memory is most of what a feature costs."""
+    for i in range(min(size, _AHEAD)):
+        prefetch(base + (load_u64(address + uint64(8 * i)) >> shift))
 
 
 @njit(nogil=True, cache=True)
 def count_features(addresses, sizes, members, shift, counts):
     """Add one to counts[feature >> shift] for each feature of each member set, stopping at 255."""
+    base = uint64(counts.ctypes.data)
     for m in range(members.shape[0]):
         d = members[m]
+        if m + 1 < members.shape[0]:
+            _fetch(addresses[members[m + 1]], sizes[members[m + 1]], shift, base)
         address = addresses[d]
-        for i in range(sizes[d]):
+        size = sizes[d]
+        for i in range(size):
+            if i + _AHEAD < size:
+                prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
             slot = int64(load_u64(address + uint64(8 * i)) >> shift)
             seen = counts[slot]
             counts[slot] = seen + uint8(seen < uint8(255))
@@ -49,35 +64,8 @@ def _sift(keys, root, end):
 
 
 @njit(nogil=True, cache=True)
-def _smallest_first(keys, count, wanted):
-    """Bring the wanted smallest of count distinct keys to the front, ascending."""
-    if wanted <= 0:
-        return
-    if count > 3 * wanted or count > 48:
-        low = 0
-        high = count - 1
-        while low < high and wanted < count:
-            middle = (low + high) // 2
-            a, b, c = keys[low], keys[middle], keys[high]
-            pivot = max(min(a, b), min(max(a, b), c))
-            i = low
-            j = high
-            while i <= j:
-                while keys[i] < pivot:
-                    i += 1
-                while keys[j] > pivot:
-                    j -= 1
-                if i <= j:
-                    keys[i], keys[j] = keys[j], keys[i]
-                    i += 1
-                    j -= 1
-            if wanted - 1 <= j:
-                high = j
-            elif wanted - 1 >= i:
-                low = i
-            else:
-                break
-        count = wanted
+def _sort(keys, count):
+    """Sort the first count keys: by insertion when they are few, by heap otherwise, in place."""
     if count <= 48:
         for i in range(1, count):
             key = keys[i]
@@ -95,41 +83,127 @@ def _smallest_first(keys, count, wanted):
 
 
 @njit(nogil=True, cache=True)
+def _select(keys, count, wanted):
+    """Bring the wanted smallest of count keys to the front, in any order."""
+    low = 0
+    high = count - 1
+    while low < high and 0 < wanted < count:
+        middle = (low + high) // 2
+        a, b, c = keys[low], keys[middle], keys[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i = low
+        j = high
+        while i <= j:
+            while keys[i] < pivot:
+                i += 1
+            while keys[j] > pivot:
+                j -= 1
+            if i <= j:
+                keys[i], keys[j] = keys[j], keys[i]
+                i += 1
+                j -= 1
+        if wanted - 1 <= j:
+            high = j
+        elif wanted - 1 >= i:
+            low = i
+        else:
+            return
+
+
+@njit(nogil=True, cache=True)
+def _at_most(base, size, bound):
+    """Count the bytes at base, in whole blocks of 64, that are at most bound."""
+    count = 0
+    for block in range(0, size, 64):
+        count += int64(popcount(at_most_mask(base + uint64(block), uint8(bound))))
+    return count
+
+
+@njit(inline="always")
+def _key(address, place, count):
+    return (uint64(count) << _COUNT_SHIFT) | (load_u64(address + uint64(8 * place)) >> uint64(8))
+
+
+@njit(nogil=True, cache=True)
+def _rarest(address, seen, size, wanted, equal, out):
+    """Write to out the wanted smallest keys (count, feature) of a set among those with seen[i] > 1, ascending.
+
+    seen: uint8, 0 from size on to a whole block of 64; at least wanted of the others are above 1.
+    """
+    base = uint64(seen.ctypes.data)
+    alone = _at_most(base, size, 1)
+    low = 2
+    high = 255
+    while low < high:
+        middle = (low + high) // 2
+        if _at_most(base, size, middle) - alone >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    rare = 0
+    ties = 0
+    for block in range(0, size, 64):
+        below = at_most_mask(base + uint64(block), uint8(high - 1))
+        mask = at_most_mask(base + uint64(block), uint8(high)) & ~below
+        while mask != uint64(0):
+            equal[ties] = _key(address, block + int64(trailing_zeros(mask)), high)
+            ties += 1
+            mask &= mask - uint64(1)
+        mask = below & ~at_most_mask(base + uint64(block), uint8(1))
+        while mask != uint64(0):
+            place = block + int64(trailing_zeros(mask))
+            out[rare] = _key(address, place, seen[place])
+            rare += 1
+            mask &= mask - uint64(1)
+    _select(equal, ties, wanted - rare)
+    for i in range(wanted - rare):
+        out[rare + i] = equal[i]
+    _sort(out, wanted)
+
+
+@njit(nogil=True, cache=True)
 def prefixes(addresses, sizes, members, shift, counts, rule, results):
     """Write each member set's probe prefix without the features that no other set holds.
 
     Of a set of s features of which c are shared, the s - c others come first in the rare-first order and cannot meet
-    anything; of the prefix of s - need + 1 features that a partner must meet, lengths[d] are left for out. A set whose c
-    features are too few for its smallest partner has length -1: it matches nothing. bitmaps: uint64[d, 8], bit h mod 512
-    of each feature h. shared: int64[d] gets c. results: (shared, lengths, bitmaps, out). Returns how much of out is used.
+    anything; of the prefix of s - need + 1 features that a partner must meet, lengths[m] are left for out. A set whose c
+    features are too few for its smallest partner has length -1: it matches nothing. shared: int64[m] gets c. bitmaps:
+    uint64[m, 8] gets bit h mod 512 of each feature h. starts: int64[m] gets where in out each prefix begins.
+    results: (shared, lengths, bitmaps, starts, out, begin), with room in out[begin:] for all features of the members.
     """
-    shared, lengths, bitmaps, out = results
+    shared, lengths, bitmaps, starts, out, begin = results
     longest = 1
     for m in range(members.shape[0]):
         longest = max(longest, sizes[members[m]])
-    keys = np.empty(longest, np.uint64)
-    at = 0
+    seen = np.empty(longest + 64, np.uint8)
+    equal = np.empty(longest, np.uint64)
+    base = uint64(counts.ctypes.data)
+    at = begin
     for m in range(members.shape[0]):
         d = members[m]
         size = sizes[d]
         address = addresses[d]
+        if m + 1 < members.shape[0]:
+            _fetch(addresses[members[m + 1]], sizes[members[m + 1]], shift, base)
         for i in range(8):
             bitmaps[m, i] = uint64(0)
         several = 0
         for i in range(size):
+            if i + _AHEAD < size:
+                prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
             feature = load_u64(address + uint64(8 * i))
             count = counts[int64(feature >> shift)]
-            keys[several] = (uint64(count) << _COUNT_SHIFT) | (feature >> uint64(8))
+            seen[i] = count
             several += int64(count > uint8(1))
             bitmaps[m, int64((feature >> uint64(6)) & uint64(7))] |= uint64(1) << (feature & uint64(63))
+        seen[size : size + 64] = uint8(0)
         shared[m] = several
+        starts[m] = at
         least = need(rule, smallest_partner(rule, size), size)
         if several < least:
             lengths[m] = -1
             continue
         wanted = several - least + 1
-        _smallest_first(keys, several, wanted)
-        out[at : at + wanted] = keys[:wanted]
+        _rarest(address, seen, size, wanted, equal, out[at:])
         lengths[m] = wanted
         at += wanted
-    return at

@@ -7,9 +7,9 @@ Sets are numbered by rank, from the smallest to the largest, so that each looks 
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint64
+from numba import int32, int64, njit, uint32, uint64
 
-from neardup._kernels.bits import load_u64, popcount
+from neardup._kernels.bits import load_u64, popcount, prefetch
 from neardup._kernels.bounds import largest_partner, need, smallest_partner
 
 #: An entry of the index: rank above, then a tag of the key, then the place of the key among the set's shared ones.
@@ -17,22 +17,24 @@ _RANK_SHIFT = uint64(32)
 _TAG_SHIFT = uint64(16)
 _LOW = uint64(0xFFFF)
 _LAST_PLACE = 0xFFFF
+#: How many sets ahead the index asks for memory while it is filled.
+_RANKS_AHEAD = 4
 
 
 class Sets(NamedTuple):
     """The sets of a join by rank.
 
-    addresses: uint64[r]; sizes, shared, lengths: int64[r]; starts: int64[r] into keys; keys: uint64, the prefixes;
-    bitmaps: uint64[r, 8].
+    addresses: uint64[r]; sizes, shared, lengths: int64[r]; bitmaps: uint64[r, 8]; starts: int64[r] into keys;
+    keys: uint64, the prefixes.
     """
 
     addresses: np.ndarray
     sizes: np.ndarray
     shared: np.ndarray
     lengths: np.ndarray
+    bitmaps: np.ndarray
     starts: np.ndarray
     keys: np.ndarray
-    bitmaps: np.ndarray
 
 
 class Index(NamedTuple):
@@ -62,26 +64,38 @@ def index_lengths(sets, rule, out):
 
 
 @njit(nogil=True, cache=True)
+def _fetch_counts(rank, sets, held, bits, heads):
+    start = sets.starts[rank]
+    base = uint64(heads.ctypes.data)
+    for i in range(held[rank]):
+        prefetch(base + uint64(4 * _bucket(sets.keys[start + i], bits)))
+
+
+@njit(nogil=True, cache=True)
 def fill_index(sets, held, bits, heads, entries):
     """Fill heads (2**bits + 1 zeros on entry) and entries with the first held[r] keys of each set."""
     count = held.shape[0]
     for rank in range(count):
         start = sets.starts[rank]
+        if rank + _RANKS_AHEAD < count:
+            _fetch_counts(rank + _RANKS_AHEAD, sets, held, bits, heads)
         for i in range(held[rank]):
-            heads[_bucket(sets.keys[start + i], bits) + 1] += 1
+            heads[_bucket(sets.keys[start + i], bits) + 1] += uint32(1)
     for b in range(heads.shape[0] - 1):
         heads[b + 1] += heads[b]
     for rank in range(count):
         start = sets.starts[rank]
+        if rank + _RANKS_AHEAD < count:
+            _fetch_counts(rank + _RANKS_AHEAD, sets, held, bits, heads)
         for i in range(held[rank]):
             key = sets.keys[start + i]
             bucket = _bucket(key, bits)
             place = uint64(min(i, _LAST_PLACE))
             entries[heads[bucket]] = (uint64(rank) << _RANK_SHIFT) | (_tag(key, bits) << _TAG_SHIFT) | place
-            heads[bucket] += 1
+            heads[bucket] += uint32(1)
     for b in range(heads.shape[0] - 1, 0, -1):
         heads[b] = heads[b - 1]
-    heads[0] = 0
+    heads[0] = uint32(0)
 
 
 @njit(nogil=True, cache=True)
@@ -94,6 +108,22 @@ def _first_at_least(entries, low, high, rank):
         else:
             high = middle
     return low
+
+
+@njit(nogil=True, cache=True)
+def _fetch_heads(rank, sets, index, heads):
+    """Ask for the list heads that rank will look at."""
+    start = sets.starts[rank]
+    for i in range(sets.lengths[rank]):
+        prefetch(heads + uint64(4 * _bucket(sets.keys[start + i], index.bits)))
+
+
+@njit(nogil=True, cache=True)
+def _fetch_lists(rank, sets, index, entries):
+    """Ask for the beginnings of the lists that rank will read."""
+    start = sets.starts[rank]
+    for i in range(sets.lengths[rank]):
+        prefetch(entries + uint64(8) * uint64(index.heads[_bucket(sets.keys[start + i], index.bits)]))
 
 
 @njit(nogil=True, cache=True)
@@ -114,8 +144,8 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
         key = sets.keys[start + i]
         bucket = _bucket(key, index.bits)
         tag = _tag(key, index.bits)
-        high = index.heads[bucket + 1]
-        place = index.heads[bucket]
+        high = int64(index.heads[bucket + 1])
+        place = int64(index.heads[bucket])
         if high - place > 8:
             place = _first_at_least(index.entries, place, high, first)
         while place < high:
@@ -188,7 +218,13 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch, pairs):
     candidates = 0
     verified = 0
     rank = begin
+    heads = uint64(index.heads.ctypes.data)
+    entries = uint64(index.entries.ctypes.data)
+    bitmaps = uint64(sets.bitmaps.ctypes.data)
+    last = sets.sizes.shape[0] - 1
     while rank < end:
+        _fetch_heads(min(rank + 2, last), sets, index, heads)
+        _fetch_lists(min(rank + 1, last), sets, index, entries)
         count = _candidates(rank, sets, index, rule, ranks_of_size, met, found)
         if written + count > pairs.shape[0] and written > 0:
             for c in range(count):
@@ -203,6 +239,8 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch, pairs):
             met[other] = 0
             if not passed:
                 continue
+            if c + 2 < count:
+                prefetch(bitmaps + uint64(64 * found[c + 2]))
             candidates += 1
             other_size = sets.sizes[other]
             least = need(rule, other_size, size)

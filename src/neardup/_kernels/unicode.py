@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from neardup.unicode_tables import (
+    DROPPED,
     IGNORABLE,
     JOINS,
     KIND_MASK,
@@ -16,6 +17,11 @@ from neardup.unicode_tables import (
 )
 
 SPACE = 0x20
+# Hangul composes by arithmetic [Unicode Standard, section 3.12].
+SYLLABLES = 0xAC00
+JAMO_INITIALS = 0x1100
+JAMO_VOWELS = 0x1161
+JAMO_FINALS = 0x11A8
 MAX_MARKS = 30  # non-starters in a row: the limit of the Stream-Safe Text Format [UAX #15, section 13]
 
 
@@ -57,39 +63,51 @@ def _encode(out, n, cp):
 
 @njit(nogil=True, cache=True)
 def _compose(first, second, pairs):
-    """Tell whether NFC makes one character of two."""
-    if 0x1161 <= second <= 0x1175:
-        return 0x1100 <= first <= 0x1112
-    if 0x11A8 <= second <= 0x11C2:
-        return 0xAC00 <= first <= 0xD7A3 and (first - 0xAC00) % 28 == 0
+    """Return what NFC makes of two code points, or 0 where they stay two."""
+    if JAMO_VOWELS <= second < JAMO_VOWELS + 21:
+        if JAMO_INITIALS <= first < JAMO_INITIALS + 19:
+            return SYLLABLES + ((first - JAMO_INITIALS) * 21 + (second - JAMO_VOWELS)) * 28
+        return 0
+    if JAMO_FINALS <= second < JAMO_FINALS + 27:
+        if SYLLABLES <= first < SYLLABLES + 19 * 21 * 28 and (first - SYLLABLES) % 28 == 0:
+            return first + 1 + (second - JAMO_FINALS)
+        return 0
     key = first << 21 | second
-    at = np.searchsorted(pairs, key)
-    return at < pairs.size and pairs[at] == key
+    at = np.searchsorted(pairs, key << 21)
+    if at < pairs.size and pairs[at] >> 21 == key:
+        return pairs[at] & 0x1FFFFF
+    return 0
 
 
 @njit(nogil=True, cache=True)
-def _follows(out, n, state, jamo, pairs):
-    """Tell whether a conjoining vowel or final makes a syllable with the end of out[:n]."""
-    if state != WORD:
-        return False
-    base = n - 1
-    while out[base] & 0xC0 == 0x80:
-        base -= 1
-    return _compose(_decode(out, base), jamo, pairs)
+def _put_jamo(out, n, state, jamo, pairs):
+    """Write a conjoining vowel or final, melted into what precedes where it can; return where it ends."""
+    if state == WORD:
+        base = n - 1
+        while out[base] & 0xC0 == 0x80:
+            base -= 1
+        syllable = _compose(_decode(out, base), jamo, pairs)
+        if syllable:
+            return _encode(out, base, syllable)
+    elif state == SINGLE:
+        out[n] = SPACE
+        n += 1
+    return _encode(out, n, jamo)
 
 
 @njit(nogil=True, cache=True)
-def _attach(out, n, cp, tables):
+def _attach(out, n, sealed, cp, tables):
     """Write a mark that moves or joins into the token that ends at out[n], in canonical order.
 
-    Returns where the token then ends, or -1 where the mark melts into the token's last starter, or may.
+    Returns where the token then ends, or -1 where the mark might melt into the token's last starter in a way
+    not followed here: across other marks, or into what ends at out[sealed].
     """
     kinds, orders, _, _, pairs, _ = tables
     order = orders[cp]
     place = n
-    base = n
+    end = n
     for _ in range(MAX_MARKS):
-        base -= 1
+        base = end - 1
         while out[base] & 0xC0 == 0x80:
             base -= 1
         starter = _decode(out, base)
@@ -97,15 +115,17 @@ def _attach(out, n, cp, tables):
             break
         if orders[starter] > order:
             place = base
+        end = base
     else:
         return -1
-    if kinds[cp] & JOINS:
-        if order == 0:
-            # A starter joins only the starter right before it.
-            return -1 if place == n and _compose(starter, cp, pairs) else _encode(out, n, cp)
-        if order < orders[starter] or _compose(starter, cp, pairs):
+    if kinds[cp] & JOINS and (order > 0 or end == n):
+        if 0 < order < orders[starter]:
             return -1
-    if place == n:
+        composite = _compose(starter, cp, pairs)
+        if composite:
+            alike = kinds[composite] == kinds[starter]
+            return _encode(out, base, composite) if alike and end == n and end != sealed else -1
+    if order == 0 or place == n:
         return _encode(out, n, cp)
     width = 2 if cp < 0x800 else 3 if cp < 0x10000 else 4
     for j in range(n - 1, place - 1, -1):
@@ -116,7 +136,7 @@ def _attach(out, n, cp, tables):
 
 @njit(nogil=True, cache=True)
 def _replace(out, n, state, at, tables):
-    """Write the replacement that begins at blob[at]; return where it ends and the state, or -1."""
+    """Write the replacement that begins at blob[at]; return where it ends and the state."""
     kinds, _, _, blob, pairs, _ = tables
     begin = at + 2
     for j in range(begin, begin + blob[at]):
@@ -130,9 +150,10 @@ def _replace(out, n, state, at, tables):
         elif kind == MARK:
             if state != SEPARATOR:
                 n = _encode(out, n, cp)
+        elif kinds[cp] == WORD | JOINS and j == begin:
+            n = _put_jamo(out, n, state, cp, pairs)
+            state = WORD
         else:
-            if kinds[cp] & JOINS and j == begin and _follows(out, n, state, cp, pairs):
-                return -1, state
             if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
                 out[n] = SPACE
                 n += 1
@@ -159,36 +180,34 @@ def normalize_utf8(data, lo, hi, tables, out):
     Returns
     -------
     int
-        Bytes written: tokens with one space between, none at the ends. -1 where marks compose across
-        characters, more than 30 follow one base, or replacements outgrow `out`: then the text needs
+        Bytes written: tokens with one space between, none at the ends. -1 where marks compose out of
+        order, more than 30 follow one base, or replacements outgrow `out`: then the text needs
         `neardup.normalize.normalize`, and `out` holds nothing of use.
     """
-    kinds, _, slots, blob, pairs, ascii_bytes = tables
+    kinds, orders, slots, blob, pairs, ascii_bytes = tables
     n = 0
+    sealed = 0  # where the last replacement ends whose marks may have come in another order
     state = SEPARATOR  # the kind of the token that out[:n] ends in; after a separator, the space is written
     i = lo
     while i < hi:
         b = np.int64(data[i])
         if b < 0x80:
-            i += 1
-            kind = kinds[b]
-            if kind == WORD:
-                if state == SINGLE:
-                    out[n] = SPACE
-                    n += 1
-                out[n] = ascii_bytes[b]
-                n += 1
-                state = WORD
-            elif kind == SEPARATOR and state != SEPARATOR:
+            if state == SINGLE:
                 out[n] = SPACE
                 n += 1
                 state = SEPARATOR
+            while b < 0x80:
+                written = ascii_bytes[b]
+                out[n] = written
+                n += 0 if written == DROPPED or (written == SPACE and state == SEPARATOR) else 1
+                state = SEPARATOR if written == SPACE else WORD
+                i += 1
+                b = np.int64(data[i]) if i < hi else 0x80
             continue
         width = 2 if b < 0xE0 else 3 if b < 0xF0 else 4
         cp = _decode(data, i)
         kind = kinds[cp]
-        jamo = kind == WORD | JOINS
-        if kind in (WORD, SINGLE) or (jamo and not _follows(out, n, state, cp, pairs)):
+        if kind in (WORD, SINGLE):
             if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
                 out[n] = SPACE
                 n += 1
@@ -201,17 +220,25 @@ def normalize_utf8(data, lo, hi, tables, out):
                 out[n] = SPACE
                 n += 1
                 state = SEPARATOR
+        elif kind == MARK:
+            if state != SEPARATOR:
+                n = _encode(out, n, cp)
         elif kind & KIND_MASK == MARK:
             if state != SEPARATOR:
-                n = _encode(out, n, cp) if kind == MARK else _attach(out, n, cp, tables)
+                n = _attach(out, n, sealed, cp, tables)
+                if n < 0:
+                    return -1
         elif kind == MAPPED:
             # What follows needs at most twice its bytes, unless it is mapped too.
             if n + blob[slots[cp] + 1] + 2 * (hi - i - width) > out.size:
                 return -1
             n, state = _replace(out, n, state, slots[cp], tables)
+            if orders[cp] > 0:
+                sealed = n
+        elif kind == WORD | JOINS:
+            n = _put_jamo(out, n, state, cp, pairs)
+            state = WORD
         elif kind != IGNORABLE:
-            return -1
-        if n < 0:
             return -1
         i += width
     if n > 0 and out[n - 1] == SPACE:
