@@ -16,6 +16,7 @@ import pyarrow as pa
 from neardup._kernels.ascii import ascii_texts
 from neardup._kernels.comparable import unicode_texts
 from neardup.normalize import MAX_EXPANSION, kernel_tables, normalize
+from neardup.scratch import SCRATCH
 
 Bytes = npt.NDArray[np.uint8]
 Spans = npt.NDArray[np.int64]
@@ -24,7 +25,10 @@ _MARGIN = 64
 
 
 class Comparable(NamedTuple):
-    """Comparable texts: those of text d are text[spans[d, 0]:spans[d, 1]], tokens parted by spaces."""
+    """Comparable texts: those of text d are text[spans[d, 0]:spans[d, 1]], tokens parted by spaces.
+
+    The text is the thread's scratch: it lasts until the thread makes other texts comparable.
+    """
 
     text: Bytes
     spans: Spans
@@ -63,7 +67,7 @@ def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
     """
     count = len(offsets) - 1
     spans = np.empty((count, 2), np.int64)
-    out = np.empty(int(offsets[-1] - offsets[0]) + _MARGIN, np.uint8)
+    out = SCRATCH.take("comparable", np.uint8, int(offsets[-1] - offsets[0]) + _MARGIN)
     used = ascii_texts(data, offsets, normalizer == "words", _ascii_table(normalizer), out, spans)
     others = np.flatnonzero(spans[:, 0] < 0)
     if len(others):
@@ -98,6 +102,7 @@ def _not_ascii(
 
 def _grown(out: Bytes, used: int, room: int) -> Bytes:
     """Return out with room for so many bytes and a margin."""
-    larger = np.empty(room + 2 * _MARGIN, np.uint8)
-    larger[:used] = out[:used]
+    larger = SCRATCH.take("comparable", np.uint8, room + 2 * _MARGIN)
+    if larger.ctypes.data != out.ctypes.data:
+        larger[:used] = out[:used]
     return larger

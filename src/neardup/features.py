@@ -14,6 +14,7 @@ from neardup._kernels.shingles import feature_sets
 from neardup.comparable import comparable, text_buffers
 from neardup.errors import OutputError
 from neardup.recipe import FEATURE_KINDS, Recipe
+from neardup.scratch import SCRATCH
 
 Features64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -55,7 +56,7 @@ def extract(texts: pa.LargeStringArray, recipe: Recipe) -> Block:
     lengths = normal.spans[:, 1] - normal.spans[:, 0]
     by_character = FEATURE_KINDS[wanted.kind].by_character
     room = int(lengths.sum()) if by_character else int((lengths + 1).sum()) // 2
-    out = np.empty(room + count, np.uint64)
+    out = SCRATCH.take("features", np.uint64, room + count)
     block = Block(
         out,
         np.empty(count, np.int64),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup import __version__
 from neardup.clock import Clock
-from neardup.documents import Batch, Corpus, repeated_ids
+from neardup.documents import Batch, Corpus, join_ids, join_order, repeated_ids
 from neardup.errors import RecipeError
 from neardup.features import FeatureStore, extract
 from neardup.join import self_join
@@ -57,11 +57,12 @@ class _Reading:
 
     def names(self) -> Names:
         """Return what the documents are called."""
-        return Names(np.concatenate(self._rows), _joined(self._ids))
+        return Names(np.concatenate(self._rows), join_ids(self._ids) if self._ids else None)
 
     def order(self) -> pa.Array | None:
         """Return the values of the order column."""
-        return _joined(self._order)
+        column = self._corpus.order_column
+        return join_order(self._order, column) if column and self._order else None
 
 
 def _pieces(batch: Batch) -> Iterator[pa.LargeStringArray]:
@@ -73,15 +74,6 @@ def _pieces(batch: Batch) -> Iterator[pa.LargeStringArray]:
         end = min(max(end, begin + 1), len(texts))
         yield texts.slice(begin, end - begin)
         begin = end
-
-
-def _joined(parts: list[pa.Array]) -> pa.Array | None:
-    """Return parts as one array; as texts where they are not of one type."""
-    if not parts:
-        return None
-    if len({part.type for part in parts}) > 1:
-        parts = [part.cast(pa.large_string()) for part in parts]
-    return pa.concat_arrays(parts)
 
 
 def run(

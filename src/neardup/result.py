@@ -190,7 +190,7 @@ class Result:
             "pairs": len(self.pairs),
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
-            "set_aside": dict(self._corpus.set_aside_counts),
+            "set_aside": dict(self._corpus.set_aside.counts),
             "stages": list(self._clock.stages),
         } | self._details
 

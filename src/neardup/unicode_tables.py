@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ UNSURE = 6  # depends on its neighbours in a way the kernel does not follow
 # Two flags beside them.
 MOVES = 8  # canonical combining class other than 0: may change places with its neighbours
 JOINS = 16  # the second half of a primary composite: may melt into what precedes
+DROPPED = 0xFF  # in `Tables.ascii_bytes`: nothing is written
 
 N_CODE_POINTS = 0x110000
 N_CHARACTERS = 0x40000  # planes 0 to 3; above are only ignorables and private use
@@ -121,9 +123,9 @@ class Tables(NamedTuple):
         Replacements: how many code points, the bytes they take at most with a space beside each, and the
         code points, none of them mapped.
     pairs : int64[:]
-        The primary composites as ``first << 21 | second``, sorted.
+        The primary composites as ``first << 42 | second << 21 | composite``, sorted.
     ascii_bytes : uint8[128]
-        The byte that is written for an ASCII character.
+        What is written for an ASCII character: a letter, 0x20 for a separator, or `DROPPED`.
     """
 
     kinds: npt.NDArray[np.uint8]
@@ -238,9 +240,10 @@ def word_tables() -> Tables:
             room = len(folded.encode()) + len(folded)
             blob += [len(folded), room, *map(ord, folded)]
     kinds[in_ranges(IGNORABLE_RANGES, N_CODE_POINTS)] = IGNORABLE
-    pairs = np.array(sorted(ord(a) << 21 | ord(b) for a, b in composites()), dtype=np.int64)
-    ascii_bytes = np.array([ord(chr(c).lower()) for c in range(128)], dtype=np.uint8)
-    return Tables(kinds, orders, slots, np.array(blob, dtype=np.int32), pairs, ascii_bytes)
+    pairs = np.array(
+        sorted(ord(a) << 42 | ord(b) << 21 | ord(c) for (a, b), c in composites().items()), dtype=np.int64
+    )
+    return Tables(kinds, orders, slots, np.array(blob, dtype=np.int32), pairs, _ascii_bytes(kinds, str.lower))
 
 
 def unmapped_tables(kinds: npt.NDArray[np.uint8]) -> Tables:
@@ -251,8 +254,14 @@ def unmapped_tables(kinds: npt.NDArray[np.uint8]) -> Tables:
         np.zeros(1, dtype=np.uint16),
         np.zeros(1, dtype=np.int32),
         np.zeros(1, dtype=np.int64),
-        np.arange(128, dtype=np.uint8),
+        _ascii_bytes(kinds, str),
     )
+
+
+def _ascii_bytes(kinds: npt.NDArray[np.uint8], case: Callable[[str], str]) -> npt.NDArray[np.uint8]:
+    """Return the byte that each ASCII character becomes."""
+    written = {WORD: lambda c: ord(case(chr(c))), SEPARATOR: lambda c: 0x20, IGNORABLE: lambda c: DROPPED}
+    return np.array([written[int(kinds[c])](c) for c in range(128)], dtype=np.uint8)
 
 
 def _loud() -> list[int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,8 +34,15 @@ class Group:
 class Columns(Protocol):
     """Random access to groups of rows."""
 
-    schema: pa.Schema
-    groups: Sequence[Group]
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        ...
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """The groups, in order."""
+        ...
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Read the rows of a group in tables of some megabytes."""
@@ -60,14 +67,15 @@ class ColumnarSource:
     def __init__(self, found: Found, data: Columns, noun: str, damage: str = "") -> None:
         self.found = found
         self.data = data
+        self._schema = _without_views(data.schema)
         self._noun = noun
         self._damage = damage
 
     def columns(self) -> dict[str, pa.DataType]:
         """Names and types of the columns."""
-        return {field.name: field.type for field in self.data.schema}
+        return {field.name: field.type for field in self._schema}
 
-    def parts(self, wanted: Wanted) -> Iterator[Part]:
+    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
         """Pass one: the wanted columns."""
         first = 0
         for number, group in enumerate(self.data.groups):
@@ -81,7 +89,9 @@ class ColumnarSource:
                 yield from self._parts(tables, group, wanted)
             first += group.rows
         if self._damage:
-            yield Part(0, pa.array([], pa.large_binary()), broken=[Broken(0, CUT_SHORT, 0, detail=self._damage)])
+            yield Part(
+                0, pa.array([], pa.large_binary()), broken=[Broken(0, CUT_SHORT, 0, detail=self._damage)]
+            )
 
     def _unreadable(self, number: int, group: Group, first: int, error: BaseException) -> Part:
         detail = f"{self._noun} {number}, rows {first}-{first + group.rows - 1}: {one_line(error, 120)}"
@@ -105,9 +115,9 @@ class ColumnarSource:
             yield Part(table.num_rows, texts, ids, order, consumed=consumed)
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
-        """Schema of the input, whatever rows are kept."""
+        """Give the schema of the input, whatever rows are kept."""
         del keep
-        return self.data.schema
+        return self._schema
 
     def _kept(self, keep: np.ndarray) -> Iterator[tuple[int, pa.Table, np.ndarray]]:
         first = 0
@@ -129,10 +139,17 @@ class ColumnarSource:
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: the kept rows as tables of this schema, in order."""
         for _, table, mask in self._kept(keep):
-            yield fitted(table if mask.all() else table.filter(pa.array(mask)), schema, self.found.name)
+            try:
+                kept = table if mask.all() else table.filter(pa.array(mask))
+            except pa.ArrowException as error:
+                raise InputError(
+                    f"{self.found.name}: Arrow cannot choose rows of one of its columns ({one_line(error)}); "
+                    "drop that column or give it a simpler type"
+                ) from None
+            yield fitted(kept, schema, self.found.name)
 
     def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """The kept rows one by one as JSON."""
+        """Give the kept rows one by one as JSON."""
         for first, table, mask in self._kept(keep):
             for position in np.flatnonzero(mask).tolist():
                 yield Raw(first + position, None, json_record(table.slice(position, 1)))
@@ -146,7 +163,27 @@ def _checked(table: pa.Table) -> pa.Table:
                 as_bytes(chunk).validate(full=True)
             else:
                 chunk.validate()
-    return table
+    plain = _without_views(table.schema)
+    return table if plain.equals(table.schema) else table.cast(plain)
+
+
+def _without_views(schema: pa.Schema) -> pa.Schema:
+    """Replace views, for which Arrow has few functions, by plain strings."""
+    return pa.schema([field.with_type(_without_view(field.type)) for field in schema], schema.metadata)
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_view(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_without_view(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_view(field.type)) for field in kind])
+    return kind
 
 
 def fitted(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:

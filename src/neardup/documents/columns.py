@@ -64,7 +64,9 @@ def choose_columns(
     elif key:
         _require(told, key, "--id-column", is_id_type, "ids must be strings or integers")
     if order:
-        _require(told, order, "the keep order", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted")
+        _require(
+            told, order, "the keep order", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
+        )
     return Wanted(text, key or None, order or None, max_document)
 
 
@@ -83,8 +85,8 @@ def _require(
             )
         if not fits(columns[name]):
             raise InputError(
-                f"{source.found.name}: column {name!r} is of type {columns[name]}, but {rule}; choose another "
-                f"with {option}: {_listed(source)}"
+                f"{source.found.name}: column {name!r} is of type {columns[name]}, but {rule}; choose "
+                f"another with {option}: {_listed(source)}"
             )
 
 

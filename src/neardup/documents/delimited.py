@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from neardup.documents.discover import Found
+from neardup.documents.discover import Found, one_line
 from neardup.documents.formats import Codec, delimiter_of
 from neardup.documents.parts import NO_ID, OPEN_QUOTE, WRONG_FIELDS, Wanted
 from neardup.documents.records import LineSource, RecordError, Values
@@ -33,12 +33,12 @@ def delimited_source(found: Found, codec: Codec | None) -> LineSource:
     InputError
         When it has no header row that can be read.
     """
-    with closing(blocks(found, codec, _Delimited(",").record_ends, 1 << 18)) as start:
+    with closing(blocks(found, codec, Delimited(",").record_ends, 1 << 18)) as start:
         head = next(start, None)
     if head is None or not head.data.strip():
-        return LineSource(found, codec, _Delimited(","), 1, {})
+        return LineSource(found, codec, Delimited(","), 1, {})
     first_line = head.data.lstrip(b"\r\n").partition(b"\n")[0]
-    dialect = _Delimited(delimiter_of(first_line, found.name))
+    dialect = Delimited(delimiter_of(first_line, found.name))
     with closing(blocks(found, codec, dialect.record_ends, 1 << 18)) as start:
         head = next(start)
     filled = np.flatnonzero(~dialect.blank(head))
@@ -47,7 +47,9 @@ def delimited_source(found: Found, codec: Codec | None) -> LineSource:
     return LineSource(found, codec, dialect, 1, dict.fromkeys(dialect.names, pa.large_string()))
 
 
-class _Delimited:
+class Delimited:
+    """How delimited text is cut and parsed."""
+
     def __init__(self, delimiter: str) -> None:
         self.delimiter = delimiter
         self.header = b""
@@ -67,8 +69,8 @@ class _Delimited:
             fields = self._split(header.decode())
         except (UnicodeDecodeError, RecordError):
             raise InputError(
-                f"{name}: its header row is not valid UTF-8 or has an open quote; give a CSV file with column "
-                "names in its first row"
+                f"{name}: its header row is not valid UTF-8 or has an open quote; give a CSV file with "
+                "column names in its first row"
             ) from None
         if b"\r" in header.rstrip(b"\r\n"):
             raise InputError(f"{name}: lines end with a bare carriage return; convert them to line feeds")
@@ -81,12 +83,14 @@ class _Delimited:
         self.header = header.rstrip(b"\r\n") + self.line_end
 
     def record_ends(self, data: bytes) -> np.ndarray:
+        """Positions just after each line feed outside quotes."""
         line_ends = positions_of(data, 0x0A)
         quotes = positions_of(data, 0x22)
         if not quotes.size:
             return line_ends + 1
         if self._quotes_are_regular(data, quotes):
-            return line_ends[np.searchsorted(quotes, line_ends) % 2 == 0] + 1
+            outside: np.ndarray = line_ends[np.searchsorted(quotes, line_ends) % 2 == 0]
+            return outside + 1
         ends: list[int] = []
         position = 0
         while position < len(data):
@@ -110,12 +114,14 @@ class _Delimited:
         )
 
     def blank(self, block: Block) -> np.ndarray:
+        """Tell the empty lines."""
         mask = np.zeros(block.starts.size, dtype=bool)
         for row in np.flatnonzero(block.ends - block.starts <= 2).tolist():
             mask[row] = not block.record(row).strip(b"\r\n")
         return mask
 
     def fast(self, block: Block, wanted: Wanted) -> dict[str, Any] | None:
+        """All records at once, by Arrow."""
         columns = self._at_once(block.data[int(block.starts[0]) :], block.starts.size, wanted.names)
         if columns is not None and wanted.id:
             columns[wanted.id] = _without_empty(columns[wanted.id])
@@ -169,6 +175,7 @@ class _Delimited:
         return dict(zip(self.names, fields, strict=True))
 
     def slow(self, record: str, wanted: Wanted) -> Values:
+        """One record, field by field."""
         fields = self._fields(record)
         key = fields[wanted.id] if wanted.id else None
         if key == "":
@@ -176,15 +183,22 @@ class _Delimited:
         return fields[wanted.text], key, fields[wanted.order] if wanted.order else None
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
+        """All columns as strings."""
         del data, name
         return pa.schema([pa.field(column, pa.large_string()) for column in self.names])
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
+        """Good records with all columns."""
         ends = self.record_ends(data)
         columns = self._at_once(data, ends.size, self.names)
         if columns is None:
             starts = [0, *ends.tolist()]
-            rows = [self._fields(data[a:b].decode()) for a, b in zip(starts, ends.tolist(), strict=False)]
+            try:
+                rows = [self._fields(data[a:b].decode()) for a, b in zip(starts, ends.tolist(), strict=False)]
+            except (RecordError, UnicodeDecodeError) as error:
+                raise InputError(
+                    f"{name}: a row that was set aside fits no table ({one_line(error)})"
+                ) from None
             columns = {
                 column: pa.array([row[column] for row in rows], pa.large_string()) for column in self.names
             }

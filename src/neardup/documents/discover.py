@@ -89,10 +89,10 @@ def discover(inputs: Iterable[str | os.PathLike[str]], notes: list[str], spool: 
         if name == "-":
             found.append(_spooled_stdin(spool))
         elif "://" in name:
-            found.extend(_of_uri(name, notes))
+            found.extend(_of_uri(name, notes, spool))
         else:
             for path in _globbed(name):
-                found.extend(_of_path(arrow_fs.LocalFileSystem(), os.path.abspath(path), path, notes))
+                found.extend(_of_path(arrow_fs.LocalFileSystem(), os.path.abspath(path), path, notes, spool))
     if not found:
         raise InputError("no input was given: name a file, a folder, a glob, a URI, or - for standard input")
     return found
@@ -107,10 +107,10 @@ def _spooled_stdin(spool: str) -> Found:
     return _found(arrow_fs.LocalFileSystem(), path, STDIN)
 
 
-def _of_uri(uri: str, notes: list[str]) -> list[Found]:
+def _of_uri(uri: str, notes: list[str], spool: str) -> list[Found]:
     with readable(uri):
         filesystem, path = arrow_fs.FileSystem.from_uri(uri)
-    return _of_path(filesystem, path, uri, notes)
+    return _of_path(filesystem, path, uri, notes, spool)
 
 
 def _globbed(name: str) -> list[str]:
@@ -132,7 +132,7 @@ def _found(filesystem: Any, path: str, name: str) -> Found:
     return Found(filesystem, path, name, info.size or 0, info.mtime_ns)
 
 
-def _of_path(filesystem: Any, path: str, name: str, notes: list[str]) -> list[Found]:
+def _of_path(filesystem: Any, path: str, name: str, notes: list[str], spool: str) -> list[Found]:
     with readable(name):
         info = filesystem.get_file_info(path)
     if info.type == arrow_fs.FileType.NotFound:
@@ -140,16 +140,16 @@ def _of_path(filesystem: Any, path: str, name: str, notes: list[str]) -> list[Fo
     if info.type == arrow_fs.FileType.Directory:
         return _of_folder(filesystem, path, name, notes)
     if info.type != arrow_fs.FileType.File:
-        return [_spooled_pipe(path, name)]
+        return [_spooled_pipe(path, name, spool)]
     return [Found(filesystem, path, name, info.size or 0, info.mtime_ns)]
 
 
-def _spooled_pipe(path: str, name: str) -> Found:
+def _spooled_pipe(path: str, name: str, spool: str) -> Found:
     """Copy a pipe such as ``/dev/fd/63``, which cannot be read twice, to a temporary file."""
-    with readable(name), tempfile.NamedTemporaryFile(delete=False, prefix="neardup-") as file:
-        with open(path, "rb") as pipe:
-            shutil.copyfileobj(pipe, file, 1 << 20)
-    return _found(arrow_fs.LocalFileSystem(), file.name, name)
+    handle, copy = tempfile.mkstemp(dir=spool)
+    with readable(name), os.fdopen(handle, "wb") as file, open(path, "rb") as pipe:
+        shutil.copyfileobj(pipe, file, 1 << 20)
+    return _found(arrow_fs.LocalFileSystem(), copy, name)
 
 
 def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[Found]:
@@ -174,5 +174,7 @@ def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[
         )
     if len(chosen) < len(files):
         kind = "data" if data else "text"
-        notes.append(f"{name}: read {len(chosen)} {kind} files and left out {len(files) - len(chosen)} others")
+        notes.append(
+            f"{name}: read {len(chosen)} {kind} files and left out {len(files) - len(chosen)} others"
+        )
     return [replace(file, folder=path) for file in chosen]

@@ -2,7 +2,7 @@
 
 Arrow parses whole blocks. It takes two things that are not one object a line - several objects on a line, and
 one object over several lines - so a block goes to it only when each line starts with ``{`` and ends with
-``}``, and as many rows as lines must come back: no valid JSON has ``}``, a line end and ``{`` inside an object.
+``}``, and as many rows as lines must come back: no valid JSON has ``}``, a line end and ``{`` in an object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ import pyarrow.json as arrow_json
 
 from neardup.documents.discover import Found, one_line
 from neardup.documents.formats import Codec
-from neardup.documents.parts import BAD_ID, NO_ID, NO_TEXT, NOT_A_STRING, NOT_AN_OBJECT, NOT_JSON, NOT_UTF8, Wanted
+from neardup.documents.parts import (
+    BAD_ID,
+    NO_ID,
+    NO_TEXT,
+    NOT_A_STRING,
+    NOT_AN_OBJECT,
+    NOT_JSON,
+    NOT_UTF8,
+    Wanted,
+)
 from neardup.documents.records import LineSource, RecordError, Values
 from neardup.documents.streams import BLOCK, Block, blocks, is_utf8, positions_of
 from neardup.documents.values import single, unified
@@ -48,7 +57,7 @@ def json_source(found: Found, codec: Codec | None) -> LineSource:
     InputError
         When it is one JSON array.
     """
-    dialect = _JsonLines()
+    dialect = JsonLines()
     types: dict[str, Counter[pa.DataType]] = {}
     with closing(blocks(found, codec, dialect.record_ends, 1 << 18)) as start:
         head = next(start, None)
@@ -60,7 +69,11 @@ def json_source(found: Found, codec: Codec | None) -> LineSource:
             )
         for row in range(min(head.starts.size, _HEAD_LINES)):
             _count_types(head.record(row), types)
-    columns = {name: counts.most_common(1)[0][0] for name, counts in types.items()}
+    # One string makes a column of strings: the numbers in it are then set aside, or are ids.
+    text = pa.large_string()
+    columns = {
+        name: text if text in counts else counts.most_common(1)[0][0] for name, counts in types.items()
+    }
     dialect.kinds = {
         name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string()
         for name, kind in columns.items()
@@ -87,16 +100,20 @@ def _type_of(value: Any) -> pa.DataType:
     return kinds.get(type(value), pa.null())
 
 
-class _JsonLines:
+class JsonLines:
+    """How JSON lines are cut and parsed."""
+
     line_end = b"\n"
 
     def __init__(self) -> None:
         self.kinds: dict[str, pa.DataType] = {}
 
     def record_ends(self, data: bytes) -> np.ndarray:
+        """Positions just after each line feed."""
         return positions_of(data, 0x0A) + 1
 
     def blank(self, block: Block) -> np.ndarray:
+        """Tell the lines of white space."""
         mask = np.zeros(block.starts.size, dtype=bool)
         if mask.size:
             firsts = np.frombuffer(block.data, np.uint8)[block.starts]
@@ -105,6 +122,7 @@ class _JsonLines:
         return mask
 
     def fast(self, block: Block, wanted: Wanted) -> dict[str, Any] | None:
+        """All records at once, by Arrow."""
         if not _is_object_a_line(block) or not is_utf8(block.data):
             return None
         fields = [pa.field(name, self._kind(name, wanted)) for name in wanted.names]
@@ -121,6 +139,7 @@ class _JsonLines:
         return pa.large_string() if name == wanted.id and kind == pa.float64() else kind
 
     def slow(self, record: str, wanted: Wanted) -> Values:
+        """One record, by Python."""
         decoded = _object_of(record, wanted)
         text = decoded.get(wanted.text)
         if text is None:
@@ -147,6 +166,7 @@ class _JsonLines:
             self.kinds[name] = pa.int64()
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
+        """Infer the types of good records."""
         try:
             schema = _read(data, None, "infer").schema
         except (pa.ArrowException, UnicodeDecodeError):
@@ -154,6 +174,7 @@ class _JsonLines:
         return pa.schema([pa.field(field.name, _storable(field.type)) for field in schema])
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
+        """Good records with all columns of the schema."""
         try:
             table = _read(data, schema, "ignore")
         except (pa.ArrowException, UnicodeDecodeError):
@@ -214,7 +235,10 @@ def _by_arrow(record: str, wanted: Wanted, fault: BaseException) -> dict[str, An
             continue
         if table.num_rows == 1 and line.strip()[:1] == b"{" and line.strip()[-1:] == b"}":
             row: dict[str, Any] = table.to_pylist()[0]
-            return {name: _Number(value) if isinstance(value, int | float) else value for name, value in row.items()}
+            return {
+                name: _Number(value) if isinstance(value, int | float) else value
+                for name, value in row.items()
+            }
     raise RecordError(NOT_JSON, one_line(fault, 100)) from None
 
 
@@ -269,7 +293,7 @@ def _canonical(data: bytes) -> list[bytes]:
 
 
 def _inferred(data: bytes, name: str) -> pa.Schema:
-    """Schema of a block that Arrow does not take as a whole: of its lines, one by one."""
+    """Infer the schema of a block that Arrow does not take as a whole: of its lines, one by one."""
     schemas: dict[str, pa.Schema] = {}
     for line in _canonical(data):
         try:

@@ -18,7 +18,9 @@ from neardup.documents.formats import KIND_OF_SUFFIX, TEXT_SUFFIXES, suffixes
 from neardup.errors import OutputError
 
 _PIECE = 1 << 20
-_OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, the last two letters of .gz or .zst allowed"
+_OUTPUTS = (
+    ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, the last two letters of .gz or .zst allowed"
+)
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def writable(name: str) -> Iterator[None]:
         else:
             message = f"{name} cannot be written: {one_line(error)}"
         raise OutputError(message) from None
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeError) as error:
         raise OutputError(
             f"{name} cannot hold these columns: {one_line(error)}; choose another format"
         ) from None
@@ -90,6 +92,9 @@ class OutputFile:
     def flush(self) -> None:
         """Do nothing: `commit` flushes."""
 
+    def close(self) -> None:
+        """Do nothing: Arrow closes what it wrote to, but only `commit` makes a file."""
+
     def write(self, data: Any) -> int:
         """Write bytes, in pieces of a fixed size so that compressed bytes do not depend on the calls."""
         view = memoryview(data).cast("B")
@@ -120,12 +125,10 @@ class OutputFile:
                 if self._target is None:
                     self._base.flush()
                 else:
-                    if not self._base.closed:
-                        self._base.flush()
-                        os.fsync(self._base.fileno())
-                        self._base.close()
+                    self._base.close()
+                    _sync(self._temporary)
                     os.replace(self._temporary, self._target)
-                    _sync_folder(os.path.dirname(self._target))
+                    _sync(os.path.dirname(self._target))
         except BaseException:
             self.discard()
             raise
@@ -133,10 +136,12 @@ class OutputFile:
 
     def discard(self) -> None:
         """Remove what was written."""
-        base, self._sink, self._base = self._base, None, None
+        sink, base, self._sink, self._base = self._sink, self._base, None, None
+        self._held = []
         if self._target is not None and base is not None:
-            with suppress(OSError):
-                base.close()
+            for file in (sink, base):
+                with suppress(OSError, ValueError, pa.ArrowException):
+                    file.close()
             with suppress(OSError):
                 os.unlink(self._temporary)
 
@@ -150,13 +155,13 @@ class OutputFile:
             self.discard()
 
 
-def _sync_folder(folder: str) -> None:
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def _sync(path: str) -> None:
+    """Make the disk hold a file or a folder's entries."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def names_table(output: str) -> bool:
@@ -194,6 +199,15 @@ def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), for
     _refuse_place(output, target, force)
 
 
+def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> None:
+    """Refuse a quarantine file that cannot be written or is not named as JSON lines."""
+    check_output(path, inputs, force=True)
+    if path != "-" and KIND_OF_SUFFIX.get(suffixes(path)[0]) != "jsonl":
+        raise OutputError(
+            f"{path} is to hold broken records, which are written as JSON lines: name it .jsonl"
+        )
+
+
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
     texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
     return texts and suffixes(output)[0] == ""
@@ -212,7 +226,9 @@ def _refuse_overlap(output: str, target: str, name: str) -> None:
 def _refuse_place(output: str, target: str, force: bool) -> None:
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise OutputError(f"{output}: the folder {os.path.dirname(output) or folder} does not exist; make it first")
+        raise OutputError(
+            f"{output}: the folder {os.path.dirname(output) or folder} does not exist; make it first"
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{output}: the folder may not be written by this user; choose another")
     if os.path.isdir(target):

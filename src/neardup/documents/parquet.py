@@ -39,7 +39,7 @@ def columnar_source(found: Found, kind: Kind, codec: Codec | None, spool: str) -
         return ColumnarSource(found, _ArrowColumns(file, kind, found.size), "record batch", damage)
     except READ_FAULTS as error:
         file.close()
-        raise UnreadableFile(one_line(damage and OSError(damage) or error)) from None
+        raise UnreadableFile(one_line(OSError(damage) if damage else error)) from None
 
 
 class ParquetColumns:

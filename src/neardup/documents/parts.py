@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -108,12 +108,12 @@ class Source(Protocol):
         """Names and types of the columns, as far as the start of the input shows them."""
         ...
 
-    def parts(self, wanted: Wanted) -> Iterator[Part]:
+    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
         """Pass one: the wanted columns, part by part."""
         ...
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
-        """Schema that holds all kept rows."""
+        """Give the schema that holds all kept rows."""
         ...
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -121,5 +121,5 @@ class Source(Protocol):
         ...
 
     def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """The kept rows one by one, as raw as the format allows."""
+        """Give the kept rows one by one, as raw as the format allows."""
         ...

@@ -67,7 +67,7 @@ class Quarantine:
         self._file = None if path is None else OutputFile(path)
         self._deferred: list[Broken] = []
 
-    def add(self, source: Source, name: str, broken: Broken) -> None:
+    def add(self, name: str, broken: Broken) -> None:
         """Count a record, whose row counts from the source's first, and write it or remember to."""
         single = broken.count == 1 and broken.line is None
         example = Example(name, broken.line, broken.row if single else None, broken.reason, broken.detail)
@@ -78,9 +78,7 @@ class Quarantine:
             self.set_aside.examples.append(example)
         if self._file is None:
             return
-        if broken.record is None and broken.count == 1:
-            self._deferred.append(broken)
-        elif self._deferred:
+        if self._deferred or (broken.record is None and broken.count == 1):
             self._deferred.append(broken)
         else:
             self._write(name, broken, broken.record)
@@ -100,6 +98,36 @@ class Quarantine:
             name = source.found.name if name_of_row is None else name_of_row[broken.row]
             self._write(name, broken, record)
         self._deferred = []
+
+    def reject(
+        self,
+        source: Source,
+        rows: np.ndarray,
+        reason: str,
+        raws: Iterator[Raw] | None,
+        names: Sequence[str] | None,
+    ) -> None:
+        """Count and write rows that were good when they were read.
+
+        Parameters
+        ----------
+        source : Source
+            Where they are.
+        rows : np.ndarray
+            Rows of the source.
+        reason : str
+            Why they are rejected.
+        raws : iterator of Raw or None
+            The same rows as raw records; None when their places do not matter.
+        names : sequence of str or None
+            File of each row of the source, where the source is not one file.
+        """
+        for row in rows.tolist():
+            raw = next(raws, None) if raws is not None else None
+            line = None if raw is None else raw.line
+            record = None if raw is None else raw.record
+            name = source.found.name if names is None else names[row]
+            self.add(name, Broken(row, reason, 1, line, record=record))
 
     def _write(self, name: str, broken: Broken, record: bytes | None) -> None:
         if self._file is None:

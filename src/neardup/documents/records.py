@@ -6,7 +6,7 @@ block has records, is this one block parsed record by record; so one broken reco
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, Protocol
@@ -54,7 +54,7 @@ class Dialect(Protocol):
         ...
 
     def schema(self, data: bytes, name: str) -> pa.Schema:
-        """Schema of good records."""
+        """Infer the schema of good records."""
         ...
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
@@ -92,7 +92,7 @@ class LineSource:
         """Names and types of the columns, as far as the start of the file shows them."""
         return self._types
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Generator[Block, None, None]:
         """Return the blocks of the file without header and blank lines."""
         skip = self._header
         with closing(blocks(self.found, self._codec, self.dialect.record_ends)) as whole:
@@ -102,7 +102,7 @@ class LineSource:
                 skip -= min(skip, int(np.count_nonzero(filled)))
                 yield replace(block, starts=starts, ends=ends)
 
-    def parts(self, wanted: Wanted) -> Iterator[Part]:
+    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
         """Pass one: the wanted columns, a block a part."""
         for block in self.blocks():
             part = self._part(block, wanted)
@@ -167,13 +167,13 @@ class LineSource:
                     yield row, block, mask
                 row += block.starts.size
 
-    def lines(self, keep: np.ndarray) -> Iterator[bytes]:
-        """Pass two, verbatim: the kept records as they stand in the file."""
+    def lines(self, keep: np.ndarray) -> Iterator[tuple[int, bytes]]:
+        """Pass two, verbatim: of each block the number of kept records, and their bytes as they stand."""
         for _, block, mask in self._kept(keep):
-            yield block.select(mask, self.dialect.line_end)
+            yield int(np.count_nonzero(mask)), block.select(mask, self.dialect.line_end)
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
-        """Schema that holds all kept rows."""
+        """Give the schema that holds all kept rows."""
         schemas = [
             self.dialect.schema(block.select(mask), self.found.name) for _, block, mask in self._kept(keep)
         ]
@@ -185,7 +185,7 @@ class LineSource:
             yield self.dialect.table(block.select(mask), schema, self.found.name)
 
     def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """The kept rows one by one, as they stand in the file."""
+        """Give the kept rows one by one, as they stand in the file."""
         for first, block, mask in self._kept(keep):
             for position in np.flatnonzero(mask).tolist():
                 yield Raw(first + position, block.line_of(position), block.record(position))

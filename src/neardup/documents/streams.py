@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +64,8 @@ class Stream:
 
     def _up_to_the_break(self, size: int) -> bytes:
         """Read again up to the piece that failed, then byte by byte: a failing read loses its bytes."""
-        self._open()
+        with readable(self._found.name):
+            self._open()
         left = self._given
         salvaged = bytearray()
         try:
@@ -155,7 +156,7 @@ class Block:
 
 def blocks(
     found: Found, codec: Codec | None, record_ends: Callable[[bytes], np.ndarray], size: int | None = None
-) -> Iterator[Block]:
+) -> Generator[Block, None, None]:
     """Cut a file into blocks of whole records.
 
     Parameters

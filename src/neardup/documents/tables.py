@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from neardup.documents.discover import one_line
 from neardup.errors import InputError
 
 TEXT = "text"
@@ -29,14 +30,14 @@ def table_of(data: Any) -> pa.Table:
     """
     if isinstance(data, str | bytes):
         raise InputError(
-            f"one {type(data).__name__} is not a corpus: give a list of texts, or open_corpus for a file's name"
+            f"one {type(data).__name__} is not a corpus: give a list of texts; open_corpus takes file names"
         )
     try:
         return _table_of(data)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{type(data).__name__} cannot be read as texts or columns ({' '.join(str(error).split())}); give "
-            "a list of str, a data frame or an Arrow table"
+            f"{type(data).__name__} cannot be read as texts or columns ({one_line(error)}); "
+            "give a list of str, a data frame or an Arrow table"
         ) from None
 
 
@@ -53,7 +54,9 @@ def _table_of(data: Any) -> pa.Table:
         return _from_stream(data)
     if hasattr(data, "__arrow_c_array__"):
         array = pa.array(data)
-        return pa.Table.from_struct_array(array) if pa.types.is_struct(array.type) else pa.table({TEXT: array})
+        return (
+            pa.Table.from_struct_array(array) if pa.types.is_struct(array.type) else pa.table({TEXT: array})
+        )
     if hasattr(data, "with_format") and hasattr(data, "features"):
         return data.with_format("arrow")[:]
     if isinstance(data, Mapping):

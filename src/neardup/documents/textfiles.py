@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.columnar import TARGET, fitted, json_record
+from neardup.documents.columnar import TARGET, fitted
 from neardup.documents.discover import Found, readable
 from neardup.documents.formats import codec_of_bytes
 from neardup.documents.parts import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted
@@ -37,7 +37,7 @@ class TextFiles:
         """Two columns: id and text."""
         return {field.name: field.type for field in _SCHEMA}
 
-    def parts(self, wanted: Wanted) -> Iterator[Part]:
+    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
         """Pass one: the texts of some files a part."""
         part = _Collected(0)
         for row, found in enumerate(self.files):
@@ -70,7 +70,7 @@ class TextFiles:
             yield fitted(pa.table([ids, texts], schema=_SCHEMA), schema, self.found.name)
 
     def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """The kept files one by one, their bytes as they are."""
+        """Give the kept files one by one, their bytes as they are."""
         for row in np.flatnonzero(keep).tolist():
             yield Raw(row, None, content_of(self.files[row])[0])
 

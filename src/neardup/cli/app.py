@@ -1,0 +1,73 @@
+"""The command ``neardup``: its commands, and what an error looks like."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from neardup import __version__
+from neardup.cli import dedup, explain, pairs, recipe
+from neardup.cli.screen import say
+from neardup.errors import NeardupError
+
+
+class Commands(TyperGroup):
+    """Commands that answer the user's errors with one sentence and an exit code, never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command: 2 for an error that is the input's or the caller's, 130 when interrupted."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except NeardupError as error:
+            if isinstance(error.__context__, BrokenPipeError):
+                _let_go_of_stdout()
+                raise typer.Exit(1) from None
+            say(str(error))
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt as interrupt:
+            say(f"interrupted; {interrupt.args[0] if interrupt.args else 'nothing was written'}")
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            _let_go_of_stdout()
+            raise typer.Exit(1) from None
+
+
+def _let_go_of_stdout() -> None:
+    """Keep Python from complaining, on its way out, about a reader that has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="neardup",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="dedup", no_args_is_help=True)(dedup.dedup)
+app.command(name="pairs", no_args_is_help=True)(pairs.pairs)
+app.command(name="explain", no_args_is_help=True)(explain.explain)
+app.add_typer(recipe.app, name="recipe")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"neardup {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def neardup(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Find near-duplicate documents exactly, fast, and say why."""

@@ -1,0 +1,189 @@
+"""``neardup dedup``: remove the near-duplicates of a corpus."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from neardup.cli.options import (
+    Force,
+    Inputs,
+    Json,
+    ReadOptions,
+    RecipeOptions,
+    RunOptions,
+    check_outputs,
+    with_options,
+)
+from neardup.cli.screen import (
+    Report,
+    count_text,
+    progress_bar,
+    say_if_compiling,
+    say_notes,
+    say_set_aside,
+    show,
+    size_text,
+    visible,
+)
+from neardup.errors import OutputError
+
+if TYPE_CHECKING:
+    from neardup.result import Result
+
+
+@with_options
+def dedup(
+    inputs: Inputs,
+    recipe_options: RecipeOptions,
+    read: ReadOptions,
+    running: RunOptions,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where the kept documents go, in the format of the name; - is stdout.",
+        ),
+    ] = None,
+    duplicates: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A table of the dropped: dropped, keeper, similarity, family."),
+    ] = None,
+    summary: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Counts, times, memory and the recipe, as JSON.")
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORDER",
+            help="Who stays of two that match: first, longest, shortest, newest, oldest, or the highest in a "
+            "COLUMN (COLUMN:lowest).",
+        ),
+    ] = None,
+    time_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of times for newest and oldest.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count: write no file.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Remove the near-duplicates of a corpus.
+
+    Each dropped document matches a kept one, and no two kept ones match.
+    """
+    if output is None and not dry_run:
+        raise OutputError("no output is named: give one with -o FILE, or only count with --dry-run")
+    if as_json and output == "-" and not dry_run:
+        raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
+    recipe = recipe_options.chosen(keep=keep)
+    limits = running.limits
+    tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
+    if not dry_run:
+        check_outputs(tables, summary, inputs, force=force)
+
+    from neardup.ordering import order_column
+    from neardup.pipeline import run
+
+    with read.open(inputs, order_column=order_column(recipe, time_column), write=not dry_run) as corpus:
+        say_notes(corpus)
+        say_if_compiling()
+        with progress_bar() as report:
+            result = run(corpus, recipe, progress=report, **limits)
+            if not dry_run:
+                _write(result, output or "", duplicates, summary, force=force, report=report)
+        say_set_aside(corpus)
+    found = result.summary
+    if as_json:
+        show(json.dumps(found, ensure_ascii=False, indent=2))
+    places = {} if dry_run else {"kept": output, "duplicates": duplicates, "summary": summary}
+    _show(found, places | ({} if dry_run else {"quarantine": read.quarantine}))
+
+
+def _write(
+    result: Result,
+    output: str,
+    duplicates: str | None,
+    summary: str | None,
+    *,
+    force: bool,
+    report: Report | None,
+) -> None:
+    """Write all outputs, the kept documents first; say what is there already when interrupted between two."""
+    from neardup.documents import open_writer
+
+    written: list[str] = []
+    kept, done = len(result.kept), 0
+
+    def progress(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if report is not None:
+            report("write", done, kept)
+
+    try:
+        if duplicates is None:
+            result.write(output, force=force, progress=progress)
+        else:
+            table = result.duplicates()
+            # Filled before and put in its place after the kept documents: a full disk then leaves neither.
+            with open_writer(duplicates, table.schema, force) as writer:
+                writer.write(table)
+                result.write(output, force=force, progress=progress)
+                written.append(output)
+            written.append(duplicates)
+        if summary is not None:
+            _write_json(result.summary, summary)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(*([f"written: {', '.join(written)}"] if written else [])) from None
+
+
+def _write_json(content: dict[str, Any], name: str) -> None:
+    from neardup.documents.output import OutputFile
+
+    with OutputFile(name) as file:
+        file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")
+
+
+def _show(found: dict[str, Any], places: dict[str, str | None]) -> None:
+    """Print the summary for people to stderr."""
+    from rich.console import Console
+    from rich.text import Text
+
+    recipe = found["recipe"]
+    floor = f", Jaccard floor {recipe['jaccard_floor']:g}" if recipe["jaccard_floor"] else ""
+    stages = found["stages"]
+    times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
+    peak = max((stage["peak_memory_bytes"] for stage in stages), default=0)
+    rows = {
+        "exact copies": f"{found['exact_copies']:,} (texts that are equal byte for byte)",
+        "families": f"{found['families']:,}, the largest of {found['largest_family']:,}"
+        if found["families"]
+        else "none",
+        "pairs": f"{found['pairs']:,}",
+        "saved": f"{size_text(found['bytes_saved'])} of {size_text(found['text_bytes'])} of text",
+        "set aside": ", ".join(
+            f"{number:,} {reason}" for reason, number in sorted(found["set_aside"].items())
+        ),
+        "recipe": f"{recipe['name']}: {recipe['features']} ({recipe['normalize']}), {recipe['measure']} >= "
+        f"{recipe['threshold']:g}{floor}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
+        "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times}); peak memory {size_text(peak)}",
+    }
+    if found.get("without_keep_value"):
+        rows["keep"] = (
+            f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"
+        )
+    rows |= {name: "stdout" if place == "-" else place for name, place in places.items() if place}
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    head = (
+        f"{count_text(found['documents'], 'document')}: {found['kept']:,} kept, {found['dropped']:,} dropped"
+    )
+    console.print(Text(head, "bold"))
+    for name, value in rows.items():
+        if value:
+            console.print(Text.assemble((f"  {name:<13}", "dim"), visible(value, lines=False)))
+    sys.stderr.flush()

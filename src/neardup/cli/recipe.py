@@ -1,0 +1,52 @@
+"""``neardup recipe``: list, show and check recipes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from neardup.cli.screen import show as out
+from neardup.cli.screen import visible
+
+app = typer.Typer(no_args_is_help=True, help="List, show and check recipes.")
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command(name="list")
+def list_recipes(as_json: Json = False) -> None:
+    """List the recipes that come with neardup."""
+    from neardup.recipe import load, names
+
+    recipes = [load(name) for name in names()]
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        out(json.dumps([asdict(recipe) for recipe in recipes], ensure_ascii=False, indent=2))
+        return
+    width = max(len(recipe.name) for recipe in recipes)
+    for recipe in recipes:
+        choices = f"{recipe.features} ({recipe.normalize}), {recipe.measure} >= {recipe.threshold:g}"
+        out(f"{recipe.name:<{width}}  {choices}\n{'':<{width}}  {recipe.description}")
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A recipe's name or TOML file.")],
+) -> None:
+    """Print a recipe as TOML, with every field; a copy of it is the start of one's own."""
+    from neardup.recipe import load
+
+    out(load(name).to_toml().rstrip("\n"))
+
+
+@app.command()
+def check(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A TOML file, or a recipe's name.")],
+) -> None:
+    """Check a recipe file: exit with 0 when it is good, else with 2 and a sentence that says why not."""
+    from neardup.recipe import load
+
+    recipe = load(file)
+    out(f"{visible(recipe.name, lines=False)} is a good recipe; fingerprint {recipe.fingerprint}")

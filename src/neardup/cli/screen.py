@@ -1,0 +1,111 @@
+"""What the user sees: messages, progress, sizes, and document text that cannot do anything to a terminal."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from neardup.documents import Corpus
+
+Report = Callable[[str, int, int | None], None]
+
+#: Controls but tab and line feed, line separators, and what turns the direction of writing.
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LINE_BREAKS = re.compile(r"\r\n?")
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def visible(text: str, *, lines: bool = True) -> str:
+    """Return text with control characters and escapes written out, so that a terminal only shows them.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    lines : bool
+        Whether line feeds and tabs may stay.
+    """
+    text = _UNSEEN.sub(_written_out, _LINE_BREAKS.sub("\n", text) if lines else text)
+    return text if lines else text.replace("\n", r"\n").replace("\t", r"\t")
+
+
+def _written_out(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+
+
+def say(message: str) -> None:
+    """Print one line to stderr."""
+    typer.echo(f"neardup: {visible(message, lines=False)}", err=True)
+
+
+def show(content: str) -> None:
+    """Print data to stdout."""
+    typer.echo(content)
+
+
+def say_notes(corpus: Corpus) -> None:
+    """Print what was chosen while the corpus was opened."""
+    for note in corpus.notes:
+        say(note)
+
+
+def say_set_aside(corpus: Corpus) -> None:
+    """Print the first of the records that were set aside."""
+    found = corpus.set_aside
+    for example in found.examples:
+        say(f"set aside: {example}")
+    if found.total > len(found.examples):
+        say(f"set aside: {found.total - len(found.examples):,} more; --quarantine FILE writes them all down")
+
+
+def say_if_compiling() -> None:
+    """Print that kernels will be compiled, where this machine has not done so before."""
+    from neardup._kernels import kernels_are_compiled
+
+    if not kernels_are_compiled():
+        say("compiling kernels for this machine (once, about 15 s)")
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes for people: 12.3 MB."""
+    value, unit = float(size), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{size:,} bytes" if unit == 0 else f"{value:.{1 if value < 100 else 0}f} {_UNITS[unit]}"
+
+
+def count_text(number: int, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun: 1 document, 2 documents."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+@contextmanager
+def progress_bar() -> Iterator[Report | None]:
+    """Give a function that shows (stage, done, total), or None where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def report(stage: str, done: int, total: int | None) -> None:
+            if stage not in tasks:
+                for earlier in tasks.values():
+                    bar.update(earlier, total=1, completed=1)
+                tasks[stage] = bar.add_task(stage, total=total)
+            bar.update(tasks[stage], completed=done, total=total)
+
+        yield report

@@ -1,0 +1,209 @@
+"""Texts to grams in plain Python, and where two texts have grams in common, in offsets of the originals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from neardup.normalize import Token, tokens
+from neardup.recipe import FEATURE_KINDS, Recipe
+
+Gram = tuple[str, ...]
+
+
+class Span(NamedTuple):
+    """A stretch of a text in code points, end excluded."""
+
+    start: int
+    end: int
+
+
+class Segment(NamedTuple):
+    """A stretch of a text that shared grams cover, or one that they do not."""
+
+    start: int
+    end: int
+    shared: bool
+
+
+class Passage(NamedTuple):
+    """A run of grams that stands in both texts and goes on in no place of the right one.
+
+    Attributes
+    ----------
+    left : Span
+        Where it stands in the left text.
+    right : tuple of Span
+        Every place where it stands in the right text.
+    tokens : int
+        How long it is in tokens (characters, for q-grams).
+    text : str
+        As the left text writes it.
+    """
+
+    left: Span
+    right: tuple[Span, ...]
+    tokens: int
+    text: str
+
+
+class Run(NamedTuple):
+    """The longest run of items that stands in a sequence: its length and every position where it begins."""
+
+    length: int
+    starts: tuple[int, ...]
+
+
+class Places:
+    """Finds the longest run that a sequence shares with this one, in time that grows with the run alone.
+
+    A suffix automaton [Blumer et al. 1985, "The smallest automaton recognizing the subwords of a text"].
+
+    Parameters
+    ----------
+    items : sequence
+        What is searched.
+    """
+
+    def __init__(self, items: Sequence[Hashable]) -> None:
+        self._next: list[dict[Hashable, int]] = [{}]
+        self._link = [-1]
+        self._length = [0]
+        #: For a state that stands for a prefix, that prefix's end; -1 for a copied state.
+        self._end = [-1]
+        last = 0
+        for end, item in enumerate(items):
+            last = self._append(item, last, end)
+        self._shorter: list[list[int]] = [[] for _ in self._link]
+        for state, link in enumerate(self._link):
+            if link >= 0:
+                self._shorter[link].append(state)
+        self._ends: dict[int, tuple[int, ...]] = {}
+
+    def _state(self, following: dict[Hashable, int], link: int, length: int, end: int) -> int:
+        self._next.append(following)
+        self._link.append(link)
+        self._length.append(length)
+        self._end.append(end)
+        return len(self._next) - 1
+
+    def _append(self, item: Hashable, last: int, end: int) -> int:
+        state = self._state({}, 0, self._length[last] + 1, end)
+        at = last
+        while at >= 0 and item not in self._next[at]:
+            self._next[at][item] = state
+            at = self._link[at]
+        if at < 0:
+            return state
+        target = self._next[at][item]
+        if self._length[target] != self._length[at] + 1:
+            copy = self._state(dict(self._next[target]), self._link[target], self._length[at] + 1, -1)
+            self._link[target] = copy
+            while at >= 0 and self._next[at].get(item) == target:
+                self._next[at][item] = copy
+                at = self._link[at]
+            target = copy
+        self._link[state] = target
+        return state
+
+    def longest(self, items: Sequence[Hashable], begin: int) -> Run:
+        """Return the longest run of items from begin on that stands here, and where."""
+        state, length = 0, 0
+        while begin + length < len(items):
+            following = self._next[state].get(items[begin + length])
+            if following is None:
+                break
+            state, length = following, length + 1
+        if not length:
+            return Run(0, ())
+        return Run(length, tuple(end - length + 1 for end in self._ends_of(state)))
+
+    def _ends_of(self, state: int) -> tuple[int, ...]:
+        if state not in self._ends:
+            waiting, ends = [state], []
+            while waiting:
+                one = waiting.pop()
+                if self._end[one] >= 0:
+                    ends.append(self._end[one])
+                waiting += self._shorter[one]
+            self._ends[state] = tuple(sorted(ends))
+        return self._ends[state]
+
+
+def units_of(text: str, recipe: Recipe) -> list[Token]:
+    """Return what grams are made of: the tokens, or the characters of the normal form."""
+    found = tokens(text, recipe.normalize)
+    parted = recipe.normalize != "compact"
+    if not FEATURE_KINDS[recipe.parsed_features.kind].by_character:
+        if parted or not found:
+            return found
+        # A normal form without spaces is one token.
+        return [Token("".join(token.text for token in found), found[0].start, found[-1].end)]
+    characters: list[Token] = []
+    for token in found:
+        if parted and characters:
+            characters.append(Token(" ", characters[-1].end, max(token.start, characters[-1].end)))
+        each = len(token.text) == token.end - token.start
+        for i, character in enumerate(token.text):
+            place = (token.start + i, token.start + i + 1) if each else (token.start, token.end)
+            characters.append(Token(character, *place))
+    return characters
+
+
+def grams_of(units: Sequence[Token], n: int) -> list[Gram]:
+    """Return the grams in the order of the text: fewer units than n make one gram of them all."""
+    texts = [unit.text for unit in units]
+    width = min(n, len(texts))
+    return [tuple(texts[i : i + width]) for i in range(len(texts) - width + 1)] if width else []
+
+
+def segments_of(
+    text: str, units: Sequence[Token], grams: Sequence[Gram], others: Mapping[Gram, int]
+) -> tuple[Segment, ...]:
+    """Cut a text into what grams of the other one cover and what they do not."""
+    segments: list[Segment] = []
+    runs: list[tuple[int, int]] = []
+    done, covered_to = 0, -1
+    for i, gram in enumerate(grams):
+        if gram in others:
+            if i > covered_to:
+                runs.append((i, i + len(gram)))
+            else:
+                runs[-1] = runs[-1][0], i + len(gram)
+            covered_to = i + len(gram)
+    for first, end in runs:
+        begin = max(units[first].start, done)
+        if begin > done:
+            segments.append(Segment(done, begin, False))
+        done = max(units[end - 1].end, begin)
+        if done > begin:
+            segments.append(Segment(begin, done, True))
+    if done < len(text):
+        segments.append(Segment(done, len(text), False))
+    return tuple(segments)
+
+
+def passages_of(
+    text: str, units: tuple[Sequence[Token], Sequence[Token]], grams: tuple[Sequence[Gram], Sequence[Gram]]
+) -> list[Passage]:
+    """Return the runs of grams that both texts hold, from left to right, each as long as it goes.
+
+    Parameters
+    ----------
+    text : str
+        The left text.
+    units, grams : tuple
+        Those of the left and the right text.
+    """
+    places = Places(grams[1])
+    found: list[Passage] = []
+    at = 0
+    while at < len(grams[0]):
+        run = places.longest(grams[0], at)
+        if run.length:
+            count = run.length + len(grams[0][at]) - 1
+            left = Span(units[0][at].start, units[0][at + count - 1].end)
+            right = tuple(Span(units[1][i].start, units[1][i + count - 1].end) for i in run.starts)
+            found.append(Passage(left, right, count, text[left.start : left.end]))
+        at += max(run.length, 1)
+    return found

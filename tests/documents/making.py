@@ -1,0 +1,80 @@
+"""Input files and what is in them, for the tests beside this file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.documents import Corpus
+
+ROWS: list[dict[str, Any]] = [
+    {"id": number, "title": f"Title {number}", "text": f"Text {number}, naïve “quotes” 日本 😀\nline two"}
+    for number in range(50)
+]
+FORMATS = [".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ipc"]
+CODECS = ["", ".gz", ".zst"]
+
+
+def compressed(data: bytes, codec: str) -> bytes:
+    if codec == ".gz":
+        return gzip.compress(data, mtime=0)
+    if codec in (".zst", ".bz2"):
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, {".zst": "zstd", ".bz2": "bz2"}[codec]) as stream:
+            stream.write(data)
+        return bytes(sink.getvalue().to_pybytes())
+    return data
+
+
+def encoded(rows: Sequence[dict[str, Any]], suffix: str, group: int = 20) -> bytes:
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    if suffix in (".csv", ".tsv"):
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
+        writer.writerow(rows[0])
+        writer.writerows(row.values() for row in rows)
+        return text.getvalue().encode()
+    table = pa.Table.from_pylist(list(rows))
+    sink = pa.BufferOutputStream()
+    if suffix == ".parquet":
+        pq.write_table(table, sink, row_group_size=group)
+    else:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=group)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def made(folder: Path, name: str, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
+    suffix, dot, codec = name[name.index(".") :].partition(".gz")
+    for known in CODECS[1:]:
+        if name.endswith(known):
+            suffix, codec = name[name.index(".") : -len(known)], known
+    path = folder / name
+    path.write_bytes(compressed(encoded(rows, suffix), codec))
+    return path
+
+
+def texts_of(corpus: Corpus) -> list[str]:
+    return [text for batch in corpus.scan() for text in batch.texts.to_pylist()]
+
+
+def rows_of(corpus: Corpus) -> list[int]:
+    return [row for batch in corpus.scan() for row in batch.rows.tolist()]
+
+
+def all_of(corpus: Corpus) -> np.ndarray:
+    return np.ones(corpus.raw_rows, dtype=bool)
+
+
+def quarantined(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,0 +1,387 @@
+"""Random records with random damage: the good ones are all read, the broken ones all set aside, in order."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from making import CODECS, ROWS, compressed, encoded, made, quarantined, texts_of
+
+from neardup import errors
+from neardup.documents import open_corpus, parts
+from neardup.documents import streams as streams_module
+from neardup.documents.jsonlines import JsonLines, json_source
+from neardup.documents.parts import Wanted
+from neardup.documents.sift import sift
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+KEY = st.integers(-(1 << 63), (1 << 63) - 1)
+GOOD_LINES = st.builds(
+    lambda text, key, ascii_only: (
+        text,
+        json.dumps({"id": key, "text": text, "x": None}, ensure_ascii=ascii_only).encode(),
+    ),
+    TEXT,
+    KEY,
+    st.booleans(),
+)
+BAD_LINES = st.sampled_from(
+    [
+        (parts.NOT_JSON, b"nonsense"),
+        (parts.NOT_JSON, b'{"id": 1, "text": "a"'),
+        (parts.NOT_JSON, b'{"id": 1, "text": "a"} {"id": 2, "text": "b"}'),
+        (parts.NOT_JSON, b'{"id": 1, "text": "a\tb"}'),
+        (parts.NOT_AN_OBJECT, b"[1, 2]"),
+        (parts.NOT_AN_OBJECT, b'"text"'),
+        (parts.NO_TEXT, b'{"id": 1}'),
+        (parts.NO_TEXT, b'{"id": 1, "text": null}'),
+        (parts.NOT_A_STRING, b'{"id": 1, "text": 17}'),
+        (parts.NOT_A_STRING, b'{"id": 1, "text": ["a"]}'),
+        (parts.NOT_UTF8, b'{"id": 1, "text": "\xff"}'),
+        (parts.NOT_UTF8, b'{"id": 1, "text": "\\ud800"}'),
+        (parts.NO_ID, b'{"text": "a"}'),
+        (parts.NO_ID, b'{"text": "a", "id": null}'),
+        (parts.BAD_ID, b'{"text": "a", "id": [1]}'),
+    ]
+)
+ONE = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_examples": 60}
+
+
+def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path, aside = Path(folder, name), Path(folder, "aside.jsonl")
+        path.write_bytes(data)
+        with open_corpus([path], text_column="text", id_column="id", quarantine=str(aside)) as corpus:
+            assert texts_of(corpus) == good
+            assert corpus.raw_rows == len(good) + len(bad)
+            assert corpus.set_aside.total == len(bad)
+        entries = quarantined(aside)
+        assert [entry["reason"] for entry in entries] == [reason for reason, _ in bad]
+        for entry, (_, record) in zip(entries, bad, strict=True):
+            raw = base64.b64decode(entry["record_base64"]) if "record_base64" in entry else None
+            stored = entry["record"].encode() if raw is None else raw
+            assert stored.rstrip(b"\r\n") == record.rstrip(b"\r\n")
+            if not name.endswith((".gz", ".zst")) and b"\n" not in record:
+                assert data.split(b"\n")[entry["line"] - 1].rstrip(b"\r") == record
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(**ONE)
+@given(
+    lines=st.lists(st.one_of(GOOD_LINES, BAD_LINES.map(lambda bad: (None, bad)))), block=st.integers(1, 300)
+)
+def test_json_lines(codec: str, lines: list[tuple[Any, Any]], block: int) -> None:
+    start = ("first", b'{"id": 0, "text": "first"}')
+    lines = [start, *lines]
+    data = b"".join((line if text is not None else line[1]) + b"\n" for text, line in lines)
+    good = [text for text, _ in lines if text is not None]
+    bad = [line for text, line in lines if text is None]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams_module, "BLOCK", block)
+        _check(compressed(data, codec), f"a.jsonl{codec}", good, bad)
+
+
+def _csv_line(*fields: str) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(fields)
+    return text.getvalue().encode()
+
+
+CSV_TEXT = st.text(st.sampled_from('ab,"\n;é '), max_size=12)
+GOOD_ROWS = CSV_TEXT.map(lambda text: (text, _csv_line("7", text, "x")))
+BAD_ROWS = st.sampled_from(
+    [
+        (parts.WRONG_FIELDS, b"1,a\n"),
+        (parts.WRONG_FIELDS, b'1,"a\n,b",c,d\n'),
+        (parts.NOT_UTF8, b"1,\xff,b\n"),
+        (parts.NO_ID, b",a,b\n"),
+    ]
+)
+ODD_ROWS = st.sampled_from(
+    [
+        ('5" disk', b'1,5" disk,x\n'),
+        ("ab", b'1,"a"b,x\n'),
+        (' "a"', b'1, "a",x\n'),
+        ("a\rb", b"1,a\rb,x\n"),
+        ("crlf", b"1,crlf,x\r\n"),
+    ]
+)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(**ONE)
+@given(
+    rows=st.lists(st.one_of(GOOD_ROWS, ODD_ROWS, BAD_ROWS.map(lambda bad: (None, bad)))),
+    block=st.integers(1, 200),
+)
+def test_delimited_text(codec: str, rows: list[tuple[Any, Any]], block: int) -> None:
+    data = b"id,text,more\n" + b"".join(row if text is not None else row[1] for text, row in rows)
+    good = [text for text, _ in rows if text is not None]
+    bad = [row for text, row in rows if text is None]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams_module, "BLOCK", block)
+        _check(compressed(data, codec), f"a.csv{codec}", good, bad)
+
+
+COLUMN_ROWS = st.lists(
+    st.one_of(
+        st.tuples(TEXT.map(str.encode), st.integers(0, 99), st.none()),
+        st.tuples(st.none(), st.integers(0, 99), st.just(parts.NO_TEXT)),
+        st.tuples(st.just(b"a\xff"), st.integers(0, 99), st.just(parts.NOT_UTF8)),
+        st.tuples(st.just(b"a"), st.none(), st.just(parts.NO_ID)),
+        st.tuples(st.just(b"x" * 1000), st.just(1), st.just(parts.TOO_LONG)),
+    )
+)
+
+
+def _parquet(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path, row_group_size=7)
+
+
+def _arrow(table: pa.Table, path: Path) -> None:
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+
+
+@pytest.mark.parametrize("write", [_parquet, _arrow])
+@settings(**ONE)
+@given(rows=COLUMN_ROWS, kind=st.sampled_from([pa.string(), pa.large_string(), pa.binary()]))
+def test_columns(write: Callable[[pa.Table, Path], None], rows: list[Any], kind: pa.DataType) -> None:
+    texts = pa.array([text for text, _, _ in rows], pa.binary())
+    table = (
+        pa.table(
+            {
+                "id": pa.array([key for _, key, _ in rows], pa.int32()),
+                "text": texts.cast(kind, safe=False) if not pa.types.is_binary(kind) else texts,
+                "row": pa.array(range(len(rows)), pa.int64()),
+            }
+        )
+        if pa.types.is_binary(kind)
+        else pa.table(
+            {
+                "id": pa.array([key for _, key, _ in rows], pa.int32()),
+                "text": _unchecked(texts, kind),
+                "row": pa.array(range(len(rows)), pa.int64()),
+            }
+        )
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path, aside = Path(folder, "a.data"), Path(folder, "aside.jsonl")
+        write(table, path)
+        with open_corpus([path], text_column="text", quarantine=str(aside), max_document=999) as corpus:
+            assert texts_of(corpus) == [text.decode() for text, _, fault in rows if fault is None]
+            assert corpus.raw_rows == len(rows)
+        entries = quarantined(aside)
+        bad = [(row, fault) for row, (_, _, fault) in enumerate(rows) if fault is not None]
+        assert [(entry["row"], entry["reason"]) for entry in entries] == bad
+        assert [json.loads(entry["record"])["row"] for entry in entries] == [row for row, _ in bad]
+
+
+def _unchecked(binary: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Make a string column that may hold bytes that are no UTF-8, as files may."""
+    wide = binary.cast(pa.large_binary()) if pa.types.is_large_string(kind) else binary
+    return pa.Array.from_buffers(kind, len(wide), wide.buffers())
+
+
+ODD_LINES = [
+    b'{"text": "a", "id": 1, "id": 2}',
+    b'{"text": "a", "text": "b", "id": 1}',
+    b'{"text": "a", "id": 1, "x": NaN, "y": -Infinity, "z": Infinity}',
+    b'{"text": "a", "id": 1, "x": Inf, "y": -NaN}',
+    b'{"text": "a", "id": 1, "x": 1e999}',
+    b'{"text": "a", "id": 1, "x": ' + b"1" * 5000 + b"}",
+    b'{"text": "a", "id": 99999999999999999999}',
+    b'{"text": "a", "id": 1.50}',
+    b'{"text": "a", "id": true}',
+    b'{"text": "a", "id": "x"}',
+    b'{"text": "a", "id": -0}',
+    b'{"text": "a", "id": 1, "x": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    b'{"text": "a", "id": "x", "x": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+    b'{"text": "a", "id": 1, "x": "\\ud800"}',
+    b'{"text": "\\ud83d\\ude00", "id": 1}',
+    b'{"text": "\\udc00", "id": 1}',
+    b'{"text": "2020-01-01T00:00:00Z", "id": 1}',
+    b'{"text": "a\\u0000b", "id": 1}',
+    b'{"text": "a\x00b", "id": 1}',
+    b'{"text": "a", "id": 1, "\xff": 1}',
+    b'{"t\\u0065xt": "a", "id": 1}',
+    b'{"text": "a", "id": 1}{"text": "b", "id": 1}',
+    b'{"text":',
+    b'"c", "id": 1}',
+    b'{"text": "a", "id": 1} ',
+    b' {"text": "a", "id": 1}',
+    b'{"text": "a", "id": 1}\x0b',
+    b'{"text": "a", "id": 1}\xc2\xa0',
+    b'{"text": "a", "id": 1}\x00',
+    b'{"text": true, "id": 1}',
+    b"{}",
+    b"",
+    b"  \t ",
+    b'{"text": "a", "id": 1,}',
+    b'{"text": "a", "id": 01}',
+    b'{"text": "a", "id": 1} // note}',
+    b'{"text": "a", "id": 1}\r',
+    b'{"text": "a",\r "id": 1}',
+]
+
+
+def _read(path: Path) -> list[Any]:
+    source = json_source(_found(path), None)
+    wanted = Wanted("text", "id")
+    seen: list[Any] = []
+    for part in source.parts(wanted):
+        batch, broken = sift(part, wanted, 0)
+        keys = [str(key) for key in batch.ids.to_pylist()]
+        seen.append(sorted(zip(batch.rows.tolist(), batch.texts.to_pylist(), keys, strict=True)))
+        seen.append([(fault.row, fault.reason, fault.line, fault.record) for fault in broken])
+    return seen
+
+
+def _found(path: Path) -> Any:
+    from neardup.documents.discover import discover
+
+    return discover([path], [], "")[0]
+
+
+@settings(deadline=None, max_examples=250, suppress_health_check=list(HealthCheck))
+@given(
+    lines=st.lists(st.one_of(st.sampled_from(ODD_LINES), GOOD_LINES.map(lambda good: good[1])), max_size=4)
+)
+def test_fast_and_slow_json_agree(lines: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.jsonl")
+        path.write_bytes(b"\n".join(lines))
+        fast = _read(path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(JsonLines, "fast", lambda *_: None)
+            slow = _read(path)
+    assert fast == slow
+
+
+@pytest.mark.parametrize("line", ODD_LINES)
+def test_fast_and_slow_json_agree_on_a_line(
+    tmp_path: Path, line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(line + b"\n")
+    fast = _read(path)
+    monkeypatch.setattr(JsonLines, "fast", lambda *_: None)
+    assert fast == _read(path)
+
+
+def test_mixed_ids_become_strings(tmp_path: Path) -> None:
+    from neardup.documents import join_ids
+
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n{"text": "c", "id": 2.50}\n')
+    with open_corpus([path]) as corpus:
+        assert join_ids([batch.ids for batch in corpus.scan()]).to_pylist() == ["1", "x", "2.50"]
+
+
+def test_strict_raises_at_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('\n{"text": "a"}\n{"text": 1}\nnonsense\n')
+    aside = tmp_path / "aside.jsonl"
+    with (
+        pytest.raises(errors.BrokenRecord, match=r"a\.jsonl, line 3: text is not a string; without --strict"),
+        open_corpus([path], strict=True, quarantine=str(aside)) as corpus,
+    ):
+        list(corpus.scan())
+    assert not aside.exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize("codec", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec: str) -> None:
+    noise = np.random.default_rng(0).bytes(300_000).hex()
+    rows = [{"id": n, "text": noise[n * 1000 : n * 1000 + 1000]} for n in range(600)]
+    data = compressed(encoded(rows, suffix), codec)
+    path, aside = tmp_path / f"a{suffix}{codec}", tmp_path / "aside.jsonl"
+    path.write_bytes(data[: len(data) // 2])
+    with open_corpus([path], quarantine=str(aside)) as corpus:
+        texts = texts_of(corpus)
+        assert texts == [row["text"] for row in rows[: len(texts)]]
+        assert 200 < len(texts) < 400
+        assert dict(corpus.set_aside.counts) == {parts.CUT_SHORT: 1}
+        assert corpus.raw_rows == len(texts)
+        keep = np.ones(corpus.raw_rows, dtype=bool)
+        assert corpus.copy(keep, str(tmp_path / f"o{suffix}")).rows == len(texts)
+    (entry,) = quarantined(aside)
+    assert encoded(rows, suffix).decode().splitlines()[entry["line"] - 1].startswith(entry["record"])
+
+
+def test_torn_files_are_set_aside_beside_others(tmp_path: Path) -> None:
+    made(tmp_path, "a.jsonl", ROWS[:3])
+    (tmp_path / "b.parquet").write_bytes(encoded(ROWS, ".parquet")[:-9])
+    made(tmp_path, "c.jsonl", ROWS[3:5])
+    with open_corpus([tmp_path]) as corpus:
+        assert len(texts_of(corpus)) == 5
+        assert dict(corpus.set_aside.counts) == {parts.UNREADABLE_FILE: 1}
+        assert corpus.take([4]).column("id").to_pylist() == [4]
+
+
+def test_unreadable_row_group(tmp_path: Path) -> None:
+    texts = ["".join(f"{n * k} " for k in range(40)) for n in range(300)]
+    path = tmp_path / "a.parquet"
+    pq.write_table(
+        pa.table({"text": texts}), path, row_group_size=100, compression="zstd", use_dictionary=False
+    )
+    chunk = pq.ParquetFile(path).metadata.row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
+    data[middle : middle + 200] = bytes(200)
+    path.write_bytes(data)
+    aside = tmp_path / "aside.jsonl"
+    with open_corpus([path], quarantine=str(aside)) as corpus:
+        assert texts_of(corpus) == texts[:100] + texts[200:]
+        assert corpus.raw_rows == 300
+        assert dict(corpus.set_aside.counts) == {parts.UNREADABLE_GROUP: 100}
+        keep = np.ones(300, dtype=bool)
+        keep[100:200] = False
+        assert corpus.copy(keep, str(tmp_path / "o.parquet")).rows == 200
+    (entry,) = quarantined(aside)
+    assert (entry["row"], entry["rows"]) == (100, 100)
+    assert entry["detail"].startswith("row group 1, rows 100-199:")
+
+
+def test_rows_set_aside_later(tmp_path: Path) -> None:
+    paths = [made(tmp_path, "a.jsonl", ROWS[:3]), made(tmp_path, "b.parquet", ROWS[3:6])]
+    aside = tmp_path / "aside.jsonl"
+    with open_corpus(paths, quarantine=str(aside)) as corpus:
+        list(corpus.scan())
+        corpus.set_aside_rows([1, 5], "id occurred before")
+        assert dict(corpus.set_aside.counts) == {"id occurred before": 2}
+    first, second = quarantined(aside)
+    assert (first["line"], json.loads(first["record"])) == (2, ROWS[1])
+    assert (second["row"], json.loads(second["record"])) == (2, ROWS[5])
+    with open_corpus(paths, strict=True) as corpus:
+        list(corpus.scan())
+        with pytest.raises(errors.BrokenRecord, match=r"a\.jsonl, line 2: id occurred before"):
+            corpus.set_aside_rows([1, 5], "id occurred before")
+
+
+def test_a_second_scan_starts_anew(tmp_path: Path) -> None:
+    path, aside = tmp_path / "a.jsonl", tmp_path / "aside.jsonl"
+    path.write_text('{"text": "a"}\nnonsense\n')
+    with open_corpus([path], quarantine=str(aside)) as corpus:
+        assert texts_of(corpus) == texts_of(corpus) == ["a"]
+        assert corpus.set_aside.total == 1
+    assert len(quarantined(aside)) == 1
+
+
+def test_reasons_are_one_sorted_vocabulary() -> None:
+    named = {value for name, value in vars(parts).items() if name.isupper() and isinstance(value, str)}
+    assert set(parts.REASONS) == named

@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from making import CODECS, FORMATS, ROWS, all_of, compressed, encoded, made, rows_of, texts_of
+from pyarrow import fs
+
+from neardup import errors
+from neardup.documents import open_corpus
+from neardup.documents import streams as streams_module
+
+TEXTS = [row["text"] for row in ROWS]
+
+
+@pytest.mark.parametrize("codec", [*CODECS, ".bz2"])
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, codec: str) -> None:
+    path = tmp_path / f"a{suffix}{codec}"
+    path.write_bytes(compressed(encoded(ROWS, suffix), codec))
+    with open_corpus([path]) as corpus:
+        batches = list(corpus.scan())
+        assert corpus.text_column == "text"
+        assert corpus.id_column == "id"
+        assert corpus.raw_rows == len(ROWS)
+        assert not corpus.set_aside.counts
+        assert corpus.total_bytes == path.stat().st_size
+        assert sum(batch.consumed for batch in batches) <= corpus.total_bytes
+    assert [text for batch in batches for text in batch.texts.to_pylist()] == TEXTS
+    assert [row for batch in batches for row in batch.rows.tolist()] == list(range(len(ROWS)))
+    assert [int(key) for batch in batches for key in batch.ids.to_pylist()] == list(range(len(ROWS)))
+    for batch in batches:
+        assert batch.texts.type == pa.large_string()
+        assert batch.texts.offset == 0
+        assert batch.texts.null_count == 0
+        batch.texts.validate(full=True)
+        assert batch.ids.type == (pa.large_string() if suffix in (".csv", ".tsv") else pa.int64())
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow"])
+def test_content_beats_the_name(tmp_path: Path, suffix: str) -> None:
+    for number, codec in enumerate(CODECS):
+        path = tmp_path / f"{number}{suffix}"
+        path.write_bytes(compressed(encoded(ROWS, suffix), codec))
+        with open_corpus([path]) as corpus:
+            assert texts_of(corpus) == TEXTS
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_bytes(encoded(ROWS, ".parquet"))
+    with open_corpus([wrong]) as corpus:
+        assert texts_of(corpus) == TEXTS
+
+
+def test_arrow_stream(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(ROWS)
+    path = tmp_path / "s.arrow"
+    with pa.ipc.new_stream(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+    with open_corpus([path]) as corpus:
+        assert texts_of(corpus) == TEXTS
+
+
+def test_inputs_in_order_with_raw_rows_over_all(tmp_path: Path) -> None:
+    names = ["b.jsonl", "a.parquet", "c.csv.gz"]
+    for number, name in enumerate(names):
+        made(tmp_path, name, ROWS[number * 10 : number * 10 + 10])
+    with open_corpus([tmp_path / name for name in names]) as corpus:
+        assert texts_of(corpus) == TEXTS[:30]
+        assert rows_of(corpus) == list(range(30))
+    with open_corpus([tmp_path]) as corpus:
+        assert texts_of(corpus) == TEXTS[10:20] + TEXTS[:10] + TEXTS[20:30]
+    with open_corpus([str(tmp_path / "*.csv*")]) as corpus:
+        assert texts_of(corpus) == TEXTS[20:30]
+    with open_corpus([(tmp_path / "b.jsonl").as_uri()]) as corpus:
+        assert texts_of(corpus) == TEXTS[:10]
+
+
+def test_other_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
+    mock, _ = fs.FileSystem.from_uri("mock:///")
+    mock.create_dir("in")
+    for name in ("in/b.jsonl", "in/a.parquet"):
+        with mock.open_output_stream(name) as stream:
+            stream.write(encoded(ROWS[:3], name[name.index(".") :]))
+    opened = staticmethod(lambda uri: (mock, uri.removeprefix("mock:///")))
+    monkeypatch.setattr("neardup.documents.discover.arrow_fs.FileSystem", type("F", (), {"from_uri": opened}))
+    with open_corpus(["mock:///in"]) as corpus:
+        assert texts_of(corpus) == TEXTS[:3] * 2
+        assert corpus.copy(all_of(corpus), "-").rows == 6
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, suffix: str, codec: str) -> None:
+    data = io.BytesIO(compressed(encoded(ROWS, suffix), codec))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
+    with open_corpus(["-"]) as corpus:
+        assert texts_of(corpus) == TEXTS
+        assert corpus.take([3]).column("text").to_pylist() == [TEXTS[3]]
+
+
+def test_text_folder(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfbee")
+    (tmp_path / "a.md").write_text("ay")
+    (tmp_path / "sub" / "README").write_text("")
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8")
+    (tmp_path / ".hidden.txt").write_text("no")
+    with open_corpus([tmp_path]) as corpus:
+        (batch,) = list(corpus.scan())
+        assert batch.ids.to_pylist() == ["a.md", "b.txt", "sub/README"]
+        assert batch.texts.to_pylist() == ["ay", "bee", ""]
+        assert batch.rows.tolist() == [0, 1, 3]
+        assert corpus.notes == [f"{tmp_path}: read 4 text files and left out 1 others"]
+        (example,) = corpus.set_aside.examples
+        assert str(example) == f"{tmp_path}/bad.txt, row 2: not valid UTF-8 (byte 0)"
+        assert corpus.take([3, 0]).to_pydict() == {"id": ["sub/README", "a.md"], "text": ["", "ay"]}
+    with open_corpus([tmp_path / "a.md", tmp_path / "b.txt"]) as corpus:
+        assert texts_of(corpus) == ["ay", "bee"]
+
+
+def test_data_files_beat_text_files(tmp_path: Path) -> None:
+    made(tmp_path, "x.jsonl", ROWS[:2])
+    (tmp_path / "README.md").write_text("about")
+    with open_corpus([tmp_path]) as corpus:
+        assert texts_of(corpus) == TEXTS[:2]
+        assert corpus.notes == [f"{tmp_path}: read 1 data files and left out 1 others"]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"ID": 1, "Title": "a", "TEXT": "t"}, ("TEXT", "ID")),
+        ({"content": "t", "body": "b", "uuid": "u"}, ("content", "uuid")),
+        ({"n": 1, "words": "t"}, ("words", None)),
+        ({"_id": "x", "words": "t"}, ("words", "_id")),
+        ({"id": 1.5, "text": "t"}, ("text", None)),
+        ({"text": ["t"], "body": "b"}, ("body", None)),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_columns_found_by_themselves(
+    tmp_path: Path, row: dict[str, Any], expected: tuple[str, str | None], suffix: str
+) -> None:
+    path = made(tmp_path, f"a{suffix}", [row])
+    with open_corpus([path]) as corpus:
+        assert (corpus.text_column, corpus.id_column) == expected
+        assert len(texts_of(corpus)) == 1
+    with open_corpus([path], id_column="") as corpus:
+        assert corpus.id_column is None
+        assert next(corpus.scan()).ids is None
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv"])
+def test_column_errors_name_the_columns(tmp_path: Path, suffix: str) -> None:
+    path = made(tmp_path, f"a{suffix}", [{"n": 1, "left": "a", "right": "b"}])
+    with pytest.raises(errors.InputError, match=r"--text-column: n \(.*\), left \(.*string\)"):
+        open_corpus([path])
+    with pytest.raises(errors.InputError, match=r"no column 'nope'.*left"):
+        open_corpus([path], text_column="nope")
+    with pytest.raises(errors.InputError, match=r"no column 'nope'.*left"):
+        open_corpus([path], text_column="left", id_column="nope")
+    if suffix != ".csv":
+        with pytest.raises(errors.InputError, match="of type int64, but the texts must be strings"):
+            open_corpus([path], text_column="n")
+
+
+TEXT_TYPES = [
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.binary(),
+    pa.large_binary(),
+    pa.dictionary(pa.int32(), pa.string()),
+]
+
+
+@pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_text_types(tmp_path: Path, kind: pa.DataType, suffix: str) -> None:
+    table = pa.table({"text": pa.array(["a", "é", "", None, "a"]).cast(kind), "id": pa.array(list("vwxyz"))})
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    with open_corpus([path], order_column="text") as corpus:
+        (batch,) = list(corpus.scan())
+        assert batch.texts.to_pylist() == ["a", "é", "", "a"]
+        assert batch.ids.to_pylist() == ["v", "w", "x", "z"]
+        assert dict(corpus.set_aside.counts) == {"no text": 1}
+        assert corpus.take([4, 0]).column("id").to_pylist() == ["z", "v"]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint64(), pa.int64()], ids=str)
+def test_id_types(tmp_path: Path, kind: pa.DataType) -> None:
+    pq.write_table(pa.table({"text": ["a"], "id": pa.array([7], kind)}), tmp_path / "a.parquet")
+    with open_corpus([tmp_path / "a.parquet"]) as corpus:
+        assert next(corpus.scan()).ids == pa.array([7], pa.int64())
+
+
+def test_a_very_large_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams_module, "BLOCK", 1 << 16)
+    large = "word \n" * 4_000_000
+    rows = [{"text": "before"}, {"text": large}, {"text": "after"}]
+    for name in ("a.jsonl", "a.csv", "a.parquet"):
+        path = made(tmp_path, name, rows)
+        with open_corpus([path]) as corpus:
+            texts = texts_of(corpus)
+            assert [len(text) for text in texts] == [6, len(large), 5], name
+            assert corpus.copy(all_of(corpus), str(tmp_path / "o.jsonl"), force=True).rows == 3
+
+
+def test_blank_lines_marks_and_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf\n{"text":"a"}\r\n  \n\r\n {"text":"b"} \n\n{"text":"c\\u0000"}')
+    with open_corpus([path]) as corpus:
+        assert texts_of(corpus) == ["a", "b", "c\0"]
+        assert corpus.raw_rows == 3
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'\xef\xbb\xbfid;text\r\n1;"x ""y"""\r\n\r\n007;a,b\r\n')
+    with open_corpus([path]) as corpus:
+        (batch,) = list(corpus.scan())
+        assert batch.texts.to_pylist() == ['x "y"', "a,b"]
+        assert batch.ids.to_pylist() == ["1", "007"]
+
+
+def test_empty_inputs(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.csv", "b.csv", "c.jsonl.gz"):
+        path = tmp_path / name
+        path.write_bytes(compressed(b"text\n" if name == "b.csv" else b"", name[-3:]))
+        with open_corpus([path]) as corpus:
+            assert texts_of(corpus) == []
+            assert corpus.raw_rows == 0
+            assert corpus.copy(np.zeros(0, dtype=bool), str(tmp_path / "o.jsonl"), force=True).rows == 0
+            assert corpus.take([]).num_rows == 0
+
+
+def _refusals(folder: Path) -> list[tuple[list[str], str]]:
+    (folder / "empty").mkdir()
+    (folder / "photo.jpg").write_bytes(b"\xff\xd8\xff")
+    (folder / "array.json").write_text('[{"text": "a"}]')
+    (folder / "torn.parquet").write_bytes(encoded(ROWS, ".parquet")[:-20])
+    (folder / "torn.arrow").write_bytes(encoded(ROWS, ".arrow")[:100])
+    (folder / "mac.csv").write_bytes(b"id,text\r1,a\r")
+    (folder / "link.jsonl").symlink_to("nowhere")
+    return [
+        ([], "no input was given"),
+        (["missing.jsonl"], "missing.jsonl does not exist"),
+        (["link.jsonl"], "link.jsonl does not exist"),
+        (["*.nothing"], "matches no file"),
+        (["empty"], "holds no document"),
+        (["photo.jpg"], "is of no known format"),
+        (["array.json"], "is a JSON array"),
+        (["torn.parquet"], "is damaged and shows no row"),
+        (["torn.arrow"], "is damaged and shows no row"),
+        (["mac.csv"], "bare carriage return"),
+        (["nonsense://x/y"], "nonsense://x/y cannot be read"),
+        (["a\0b"], "cannot be read"),
+    ]
+
+
+def test_refusals_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for inputs, message in _refusals(tmp_path):
+        with pytest.raises(errors.InputError, match=message.replace("(", r"\(")) as raised:
+            open_corpus(inputs)
+        assert "\n" not in str(raised.value)
+
+
+def test_changed_inputs_are_refused(tmp_path: Path) -> None:
+    path = made(tmp_path, "a.jsonl")
+    with open_corpus([path]) as corpus:
+        list(corpus.scan())
+        path.write_bytes(path.read_bytes() + b"\n")
+        with pytest.raises(errors.InputError, match="changed while"):
+            corpus.copy(all_of(corpus), str(tmp_path / "o.jsonl"))
+        with pytest.raises(errors.InputError, match="changed while"):
+            corpus.take([0])
+    assert not (tmp_path / "o.jsonl").exists()
+
+
+def test_links_in_circles_end(tmp_path: Path) -> None:
+    made(tmp_path, "a.jsonl", ROWS[:2])
+    os.symlink(tmp_path, tmp_path / "loop")
+    try:
+        with open_corpus([tmp_path]) as corpus:
+            assert len(texts_of(corpus)) >= 2
+    except errors.InputError as error:
+        assert "\n" not in str(error)
+
+
+def test_take_in_the_order_asked_for(tmp_path: Path) -> None:
+    paths = [made(tmp_path, "a.jsonl", ROWS[:5]), made(tmp_path, "b.parquet", ROWS[5:9])]
+    with open_corpus(paths) as corpus:
+        list(corpus.scan())
+        assert corpus.take([8, 0, 0, 5]).to_pylist() == [ROWS[i] for i in (8, 0, 0, 5)]
+        with pytest.raises(IndexError):
+            corpus.take([9])
+
+
+def test_order_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    days = ["2020-01-01T00:00:00Z", None, "2019-05-05", "10"]
+    path.write_text("".join(json.dumps({"text": "t", "day": day}) + "\n" for day in days))
+    with open_corpus([path], order_column="day") as corpus:
+        assert next(corpus.scan()).order.to_pylist() == days

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from making import ROWS, all_of, quarantined, texts_of
+
+from neardup.documents import corpus_of, join_ids, join_order, repeated_ids
+from neardup.documents import columnar as columnar_module
+from neardup.errors import BrokenRecord, InputError
+
+TEXTS = [row["text"] for row in ROWS]
+TABLE = pa.Table.from_pylist(ROWS)
+
+
+class _Dataset:
+    """What a Hugging Face dataset offers without the Arrow interface."""
+
+    features: dict[str, str] = {}  # noqa: RUF012
+
+    def with_format(self, _: str) -> _Dataset:
+        return self
+
+    def __getitem__(self, _: slice) -> pa.Table:
+        return TABLE
+
+
+FORMS: list[Any] = [
+    TEXTS,
+    tuple(TEXTS),
+    iter(TEXTS),
+    pd.Series(TEXTS),
+    pl.Series(TEXTS),
+    pa.array(TEXTS),
+    pa.chunked_array([TEXTS[:20], TEXTS[20:]]),
+    pa.array(TEXTS).cast(pa.string_view()),
+    np.array(TEXTS, dtype=object),
+    pd.DataFrame(ROWS),
+    pl.DataFrame(ROWS),
+    TABLE,
+    TABLE.combine_chunks().to_batches()[0],
+    pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches(max_chunksize=7)),
+    {"id": range(len(ROWS)), "text": TEXTS},
+    {"text": pd.Series(TEXTS)},
+    _Dataset(),
+]
+
+
+@pytest.mark.parametrize("data", FORMS, ids=lambda data: f"{type(data).__module__}.{type(data).__name__}")
+def test_every_form(data: Any, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        corpus = corpus_of(data)
+    with corpus:
+        assert texts_of(corpus) == TEXTS
+        assert corpus.total_bytes == sum(len(text.encode()) for text in TEXTS)
+        assert corpus.take([3, 1]).column("text").to_pylist() == [TEXTS[3], TEXTS[1]]
+        assert corpus.copy(all_of(corpus), str(tmp_path / "o.parquet")).rows == len(TEXTS)
+        assert corpus.copy(all_of(corpus), str(tmp_path / "o.jsonl")).rows == len(TEXTS)
+
+
+def test_broken_texts_in_memory(tmp_path: Path) -> None:
+    aside = tmp_path / "aside.jsonl"
+    with corpus_of(["a", None, "b\ud800", ""], quarantine=str(aside)) as corpus:
+        assert texts_of(corpus) == ["a", ""]
+        assert dict(corpus.set_aside.counts) == {"no text": 1, "not valid UTF-8": 1}
+    assert [entry["row"] for entry in quarantined(aside)] == [1, 2]
+    with pytest.raises(BrokenRecord, match="the data in memory, row 1: no text"):
+        list(corpus_of(["a", None], strict=True).scan())
+
+
+@pytest.mark.parametrize(
+    "data", [[], {"text": []}, [None], pa.array([], pa.string()), pl.Series([], dtype=pl.Utf8)]
+)
+def test_nothing_in_memory(data: Any) -> None:
+    with corpus_of(data) as corpus:
+        assert texts_of(corpus) == []
+
+
+@pytest.mark.parametrize(
+    "data", ["text", b"text", 17, [1, 2], ["a", 1], {"text": [1]}, {"a": ["x"], "b": []}, None, {}]
+)
+def test_refused_data(data: Any) -> None:
+    with pytest.raises(InputError) as raised:
+        corpus_of(data)
+    assert "\n" not in str(raised.value)
+
+
+def test_batches_are_cut_to_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.documents.sift.SMALLEST", 100)
+    monkeypatch.setattr("neardup.documents.sift.LARGEST", 300)
+    monkeypatch.setattr(columnar_module, "TARGET", 10_000)
+    texts = [*(["x" * 30] * 40), "y" * 1000, *(["z"] * 10)]
+    with corpus_of(texts) as corpus:
+        batches = list(corpus.scan())
+    assert [text for batch in batches for text in batch.texts.to_pylist()] == texts
+    assert max(len(batch.texts) for batch in batches if batch.texts[0].as_py() != "z") == 10
+    for batch in batches:
+        assert batch.texts.offset == 0
+        assert len(batch.rows) == len(batch.texts)
+    assert np.concatenate([batch.rows for batch in batches]).tolist() == list(range(51))
+
+
+KEYS = st.lists(st.integers(0, 9))
+
+
+@given(KEYS)
+def test_repeated_ids(keys: list[int]) -> None:
+    expected = [place for place, key in enumerate(keys) if key in keys[:place]]
+    assert repeated_ids(pa.array(keys, pa.int64())).tolist() == expected
+    assert repeated_ids(pa.array([str(key) for key in keys], pa.large_string())).tolist() == expected
+
+
+def test_ids_and_order_join() -> None:
+    assert join_ids([pa.array([1]), pa.array([2])]).type == pa.int64()
+    assert join_ids([pa.array([1]), pa.array(["x"], pa.large_string())]).to_pylist() == ["1", "x"]
+    assert join_ids([]).to_pylist() == []
+    strings = [pa.array(values, pa.large_string()) for values in (["10"], ["9", "", None])]
+    assert join_order(strings).to_pylist() == [10, 9, None, None]
+    assert join_order([pa.array([1]), pa.array([1.5]), pa.nulls(1)]).to_pylist() == [1.0, 1.5, None]
+    assert join_order([pa.array(["2020"]), pa.array(["x"])]).to_pylist() == ["2020", "x"]
+    days = pa.array([1], pa.date32())
+    assert join_order([days]).type == pa.date32()
+    with pytest.raises(InputError, match="'day' holds values of types date32"):
+        join_order([days, pa.array([1.5])], "day")

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from making import CODECS, FORMATS, ROWS, all_of, compressed, encoded, made, texts_of
+
+from neardup.documents import check_output, open_corpus, open_writer, write_table
+from neardup.documents import columnar as columnar_module
+from neardup.documents import streams as streams_module
+from neardup.documents import writers as writers_module
+from neardup.errors import InputError, OutputError
+
+TABLE = pa.table({"a": [1, 2, None], "score": [0.5, 1.0, 0.25], "text": ["x", 'y "q", z\n', None]})
+NO_REST = [".jsonl", ".csv", ".parquet", ".arrow"]
+
+
+def _kept(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
+    with open_corpus([source]) as corpus:
+        list(corpus.scan())
+        mask = np.zeros(corpus.raw_rows, dtype=bool)
+        mask[keep] = True
+        told: list[int] = []
+        report = corpus.copy(mask, str(folder / output), progress=told.append)
+        assert report.rows == len(keep) == sum(told)
+    return folder / output
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("source", NO_REST)
+def test_from_every_format_to_every_other(tmp_path: Path, source: str, target: str, codec: str) -> None:
+    output = _kept(tmp_path, made(tmp_path, f"a{source}"), f"o{target}{codec}", [1, 2, 40])
+    with open_corpus([output]) as corpus:
+        assert texts_of(corpus) == [ROWS[i]["text"] for i in (1, 2, 40)]
+        rows = corpus.take([0, 1, 2]).to_pylist()
+    assert [{**row, "id": int(row["id"])} for row in rows] == [ROWS[i] for i in (1, 2, 40)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"a{source}", output.name])
+
+
+def test_json_lines_are_copied_as_they_are(tmp_path: Path) -> None:
+    lines = [
+        b'{"text":  "caf\\u00e9", "n": 1.50, "n": 2, "huge": 123456789012345678901234567890}\r\n',
+        b"nonsense\n",
+        b"\n",
+        b' {"x": NaN, "text": "b", "lone": "\\ud800", "z": 1e999}  \n',
+        b'{"text": "no line end"}',
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
+    output = _kept(tmp_path, path, "o.jsonl", [0, 2, 3])
+    assert output.read_bytes() == lines[0] + lines[3] + lines[4] + b"\n"
+    assert _kept(tmp_path, path, "o2.jsonl.gz", [3]).read_bytes()[4:8] == bytes(4)
+
+
+def test_delimited_text_is_copied_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'"id";text;n\r\n007;"x ""y""\r\nz";1.50\r\n8;5" disk;NA\r\n9;;')
+    output = _kept(tmp_path, path, "o.csv", [0, 1, 2])
+    assert output.read_bytes() == path.read_bytes() + b"\r\n"
+    output = _kept(tmp_path, path, "o.tsv", [0, 1])
+    with open_corpus([output]) as corpus:
+        list(corpus.scan())
+        assert corpus.take([0, 1]).to_pylist() == [
+            {"id": "007", "text": 'x "y"\r\nz', "n": "1.50"},
+            {"id": "8", "text": '5" disk', "n": "NA"},
+        ]
+
+
+def test_parquet_keeps_schema_metadata_and_codec(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int16()),
+            "when": pa.array([datetime.date(2020, 1, 1), None]),
+            "tags": pa.array([["a"], None], pa.list_(pa.string())),
+            "text": ["a", "b"],
+        }
+    ).replace_schema_metadata({"made": "by hand"})
+    pq.write_table(table, tmp_path / "a.parquet", compression="gzip")
+    output = _kept(tmp_path, tmp_path / "a.parquet", "o.parquet", [1])
+    assert pq.read_table(output).equals(table.slice(1), check_metadata=True)
+    column = pq.ParquetFile(output).metadata.row_group(0).column(4)
+    assert column.compression == "GZIP"
+    assert not column.has_dictionary_page
+    lines = _kept(tmp_path, tmp_path / "a.parquet", "o.jsonl", [0]).read_text()
+    assert json.loads(lines) == {"id": 1, "when": "2020-01-01", "tags": ["a"], "text": "a"}
+    rows = _kept(tmp_path, tmp_path / "a.parquet", "o.csv", [0]).read_text()
+    assert rows.splitlines()[1] == '1,2020-01-01,"[""a""]","a"'
+
+
+@pytest.mark.parametrize("source", NO_REST)
+@pytest.mark.parametrize("target", [".jsonl", ".csv", ".parquet", ".arrow", ".jsonl.gz", ".csv.zst"])
+def test_same_rows_same_bytes(
+    tmp_path: Path, source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writers_module, "GROUP_ROWS", 64)
+    rows = [{"id": n, "n": n / 4, "text": f"text {n} " * (n % 50)} for n in range(500)]
+    one = made(tmp_path, f"one{source}", rows)
+    many = tmp_path / "many"
+    many.mkdir()
+    for part in range(10):
+        path = made(many, f"{part}{source}", rows[part * 50 : part * 50 + 50])
+        if source in (".jsonl", ".csv"):
+            path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    outputs: set[bytes] = set()
+    for number, (given, block) in enumerate([(one, 1 << 24), (one, 700), (many, 1 << 24), (many, 999)]):
+        monkeypatch.setattr(streams_module, "BLOCK", block)
+        monkeypatch.setattr("neardup.documents.parquet.TARGET", block)
+        monkeypatch.setattr(columnar_module, "TARGET", block)
+        output = tmp_path / f"{number}{target}"
+        with open_corpus([given]) as corpus:
+            list(corpus.scan())
+            keep = np.arange(500) % 3 != 0
+            corpus.copy(keep, str(output))
+        outputs.add(output.read_bytes())
+    assert len(outputs) == 1
+
+
+def test_groups_are_cut_by_bytes_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers_module, "GROUP_BYTES", 1000)
+    made(tmp_path, "a.jsonl", [{"text": "x" * 400} for _ in range(10)])
+    output = _kept(tmp_path, tmp_path / "a.jsonl", "o.parquet", list(range(10)))
+    metadata = pq.ParquetFile(output).metadata
+    assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [3, 3, 3, 1]
+
+
+def test_schemas_of_blocks_and_files_are_unified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams_module, "BLOCK", 60)
+    (tmp_path / "in").mkdir()
+    rows: list[dict[str, Any]] = [
+        {"text": "a", "n": 1, "day": "2020-01-01", "deep": {"a": 1}},
+        {"text": "b", "n": 1.5, "day": None, "deep": {"b": ["2020-01-01"]}},
+        {"text": "c", "day": "someday", "extra": True},
+    ]
+    made(tmp_path / "in", "a.jsonl", rows[:2])
+    made(tmp_path / "in", "b.jsonl", rows[2:])
+    output = _kept(tmp_path, tmp_path / "in", "o.parquet", [0, 1, 2])
+    assert pq.read_table(output).to_pylist() == [
+        {"text": "a", "n": 1.0, "day": "2020-01-01", "deep": {"a": 1, "b": None}, "extra": None},
+        {"text": "b", "n": 1.5, "day": None, "deep": {"a": None, "b": ["2020-01-01"]}, "extra": None},
+        {"text": "c", "n": None, "day": "someday", "deep": None, "extra": True},
+    ]
+
+
+def test_odd_json_still_fits_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "a", "n": 1, "n": 2}\n{"text": "b", "lone": "\\ud800", "n": 1e999}\n')
+    output = _kept(tmp_path, path, "o.parquet", [0, 1])
+    assert pq.read_table(output).column("n").to_pylist() == [2.0, float("inf")]
+
+
+def test_types_that_do_not_fit_are_one_sentence(tmp_path: Path) -> None:
+    made(tmp_path, "a.jsonl", [{"text": "a", "n": 1}, {"text": "b", "n": "one"}])
+    with pytest.raises(InputError, match="write JSON lines instead") as raised:
+        _kept(tmp_path, tmp_path / "a.jsonl", "o.parquet", [0, 1])
+    assert "\n" not in str(raised.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+    made(tmp_path, "b.jsonl", [{"text": "a", "empty": {}}])
+    with pytest.raises(OutputError, match="cannot hold these columns"):
+        _kept(tmp_path, tmp_path / "b.jsonl", "o.parquet", [0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
+
+
+def test_text_files_to_a_folder(tmp_path: Path) -> None:
+    texts = tmp_path / "texts"
+    (texts / "sub").mkdir(parents=True)
+    for name in ("a.txt", "sub/b.md", "c"):
+        (texts / name).write_bytes(b"\xef\xbb\xbf" + name.encode())
+    output = _kept(tmp_path, texts, "kept", [0, 2])
+    assert (output / "a.txt").read_bytes() == b"\xef\xbb\xbfa.txt"
+    assert (output / "sub" / "b.md").read_bytes() == b"\xef\xbb\xbfsub/b.md"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "texts"]
+    with pytest.raises(OutputError, match="is a folder that exists"):
+        _kept(tmp_path, texts, "kept", [0])
+    made(tmp_path, "a.jsonl")
+    with open_corpus([texts, tmp_path / "a.jsonl"]) as corpus:
+        list(corpus.scan())
+        with pytest.raises(OutputError, match="a folder is written only from text files"):
+            corpus.copy(all_of(corpus), str(tmp_path / "mixed"))
+
+
+@pytest.mark.parametrize("suffix", [*FORMATS, ".jsonl.gz", ".parquet.zst", ".csv.gz"])
+def test_tables_there_and_back(tmp_path: Path, suffix: str) -> None:
+    output = tmp_path / f"t{suffix}"
+    write_table(TABLE, str(output))
+    first = output.read_bytes()
+    time.sleep(0.01)
+    write_table(TABLE, str(output), force=True)
+    assert output.read_bytes() == first
+    with open_corpus([output], id_column="") as corpus:
+        assert texts_of(corpus)[:2] == TABLE.column("text").to_pylist()[:2]
+
+
+def test_not_a_number_is_null_in_json(tmp_path: Path) -> None:
+    write_table(pa.table({"x": [float("nan"), 1.0], "y": [[float("inf")], None]}), str(tmp_path / "o.jsonl"))
+    lines = (tmp_path / "o.jsonl").read_text().splitlines()
+    assert lines == ['{"x": null, "y": [null]}', '{"x": 1.0, "y": null}']
+
+
+def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_table(pa.table({"a": [1]}), "-")
+    assert capfdbinary.readouterr().out == b'{"a": 1}\n'
+
+
+def test_a_writer_given_up_leaves_nothing(tmp_path: Path) -> None:
+    def give_up() -> None:
+        with open_writer(str(tmp_path / "o.parquet"), TABLE.schema, False) as writer:
+            writer.write(TABLE)
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            give_up()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, "a.jsonl")
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "link.jsonl").symlink_to("a.jsonl")
+    refusals = [
+        ("a.jsonl", [], "a.jsonl exists: choose another name, or .* --force"),
+        ("a.jsonl", ["a.jsonl"], "a.jsonl is an input"),
+        ("link.jsonl", ["a.jsonl"], "link.jsonl is an input"),
+        ("o.jsonl", ["."], "inside the input folder"),
+        ("no/o.jsonl", [], "the folder no does not exist"),
+        ("o.docx", [], "no suffix that names a format"),
+        ("o", [], "no suffix that names a format"),
+        ("folder.jsonl", [], "is a folder that exists"),
+        ("s3://bucket/o.jsonl", [], "outputs are local files"),
+    ]
+    for output, inputs, message in refusals:
+        with pytest.raises(OutputError, match=message) as raised:
+            check_output(output, inputs, False)
+        assert "\n" not in str(raised.value)
+    for output in ("new.jsonl", "-", "new.csv.gz"):
+        check_output(output, ["a.jsonl"], False)
+    check_output("link.jsonl", [], True)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(OutputError, match="may not be written by this user"):
+        check_output("new.jsonl", [], False)
+
+
+@pytest.mark.parametrize(
+    "suffix", [".jsonl", ".parquet", ".csv", ".arrow", ".jsonl.gz", ".jsonl.zst", ".tsv"]
+)
+def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str) -> None:
+    rows = [{"id": n, "text": np.random.default_rng(n).bytes(300).hex()} for n in range(6000)]
+    path = made(tmp_path, "a.jsonl", rows)
+    script = f"""
+import resource, numpy as np
+from neardup.documents import open_corpus
+from neardup.errors import OutputError
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+with open_corpus([{str(path)!r}]) as corpus:
+    list(corpus.scan())
+    try:
+        corpus.copy(np.ones(corpus.raw_rows, dtype=bool), {str(tmp_path / "o")!r} + {suffix!r})
+    except OutputError as error:
+        print(error)
+"""
+    run = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True)
+    assert run.stdout.endswith("the disk is full or a limit is reached; free some space\n"), run
+    assert run.stderr == ""
+    assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_killed_in_mid_copy_leaves_no_output(tmp_path: Path, suffix: str) -> None:
+    path = made(tmp_path, "a.jsonl", [{"id": n, "text": "x" * 999} for n in range(9999)])
+    output = tmp_path / f"o{suffix}"
+    script = f"""
+import os, signal, sys, numpy as np
+from neardup.documents import open_corpus, streams, writers
+streams.BLOCK = 1 << 16
+writers.GROUP_ROWS = 50
+def progress(count):
+    if any(".partial-" in name for name in os.listdir({str(tmp_path)!r})):
+        os.kill(os.getpid(), signal.SIGKILL)
+with open_corpus([{str(path)!r}]) as corpus:
+    list(corpus.scan())
+    corpus.copy(np.ones(corpus.raw_rows, dtype=bool), {str(output)!r}, progress=progress)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == -signal.SIGKILL, run
+    assert not output.exists()
+    assert len(list(tmp_path.iterdir())) == 2
+    with open_corpus([path]) as corpus:
+        list(corpus.scan())
+        assert corpus.copy(all_of(corpus), str(output)).rows == 9999
+
+
+def test_compressed_content_round_trips(tmp_path: Path) -> None:
+    data = encoded(ROWS, ".jsonl")
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(compressed(data, ".gz"))
+    output = _kept(tmp_path, path, "o.jsonl", list(range(len(ROWS))))
+    assert output.read_bytes() == data
