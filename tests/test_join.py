@@ -27,7 +27,7 @@ THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None) -> Joined:
     with FeatureStore(budget) as store:
         for begin in range(0, len(texts), split):
-            store.add(extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe))
+            store.add(extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, store.allocate))
         return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads)
 
 

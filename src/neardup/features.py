@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+import threading
+from collections.abc import Callable
 from typing import IO, NamedTuple, Self
 
 import numpy as np
@@ -15,6 +17,9 @@ from neardup.comparable import comparable, text_buffers
 from neardup.errors import OutputError
 from neardup.recipe import FEATURE_KINDS, Recipe
 from neardup.scratch import SCRATCH
+
+#: Features in a slab: 64 MB.
+_SLAB = 1 << 23
 
 Features64 = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -44,10 +49,25 @@ class Block(NamedTuple):
     text_bytes: Integers
 
 
-def extract(texts: pa.LargeStringArray, recipe: Recipe) -> Block:
+def _fresh(size: int) -> Features64:
+    return np.empty(size, np.uint64)
+
+
+def extract(
+    texts: pa.LargeStringArray, recipe: Recipe, allocate: Callable[[int], Features64] = _fresh
+) -> Block:
     """Return the feature sets of texts.
 
     A text with fewer tokens than n is one gram of all of them; a text without tokens has the empty set.
+
+    Parameters
+    ----------
+    texts : pyarrow.LargeStringArray
+        Valid UTF-8, no nulls.
+    recipe : Recipe
+        Its ``normalize`` and ``features``.
+    allocate : callable
+        Gives a uint64 array of a size for the features, as ``FeatureStore.allocate`` does.
     """
     wanted = recipe.parsed_features
     data, offsets = text_buffers(texts)
@@ -68,7 +88,9 @@ def extract(texts: pa.LargeStringArray, recipe: Recipe) -> Block:
         normal.text, normal.spans, by_character, wanted.n, wanted.multiset, out, block.sizes, block.marks
     )
     text_marks(data, offsets, block.text_marks)
-    return block._replace(features=out[:used].copy())
+    features = allocate(used)
+    features[:] = out[:used]
+    return block._replace(features=features)
 
 
 class FeatureStore:
@@ -89,6 +111,8 @@ class FeatureStore:
         self._file: IO[bytes] | None = None
         self._spilled = 0
         self._mapped: Features64 | None = None
+        self._lock = threading.Lock()
+        self._slab = np.empty(0, np.uint64)
 
     def __enter__(self) -> Self:
         return self
@@ -102,6 +126,7 @@ class FeatureStore:
     def close(self) -> None:
         """Let go of the feature sets, in memory and in the file; what is known of each document stays."""
         self._mapped = None
+        self._slab = np.empty(0, np.uint64)
         self._blocks = [block._replace(features=block.features[:0].copy()) for block in self._blocks]
         if self._file is not None:
             self._file.close()
@@ -112,11 +137,25 @@ class FeatureStore:
         """How many bytes of features lie in the temporary file."""
         return self._spilled
 
+    def allocate(self, size: int) -> Features64:
+        """Return a uint64 array for a block that is to be added; from any thread.
+
+        Blocks share large slabs, which the system hands out in few large pages: page by page, fresh memory costs more
+        than the features themselves.
+        """
+        with self._lock:
+            if self._budget is not None and self._held + 8 * size > self._budget:
+                return np.empty(size, np.uint64)
+            self._held += 8 * size
+            if size > len(self._slab):
+                self._slab = np.empty(max(size, _SLAB), np.uint64)
+            given, self._slab = self._slab[:size], self._slab[size:]
+            return given
+
     def add(self, block: Block) -> None:
-        """Append the sets of a block."""
+        """Append the sets of a block, whose features come from ``allocate``."""
         size = block.features.nbytes
-        if self._budget is None or self._held + size <= self._budget:
-            self._held += size
+        if block.features.base is not None or size == 0:
             self._places.append(None)
         else:
             self._spill(block.features)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.counting import add_counts, count_features, prefixes
+from neardup._kernels.counting import add_counts, count_features, prefix_rooms, prefixes
 from neardup._kernels.grouping import group_equal
 from neardup._kernels.matching import Index, Sets, fill_index, index_lengths, match
 from neardup.features import FeatureStore
@@ -147,19 +147,20 @@ def _prefixes(
     threads: int,
 ) -> _Prefixes:
     count = len(members)
-    ends = np.concatenate([[0], np.cumsum(sizes[members])])
-    # Room for every feature is asked for, but memory is only taken where prefixes are written.
+    rooms = np.empty(count, np.int64)
+    prefix_rooms(sizes[members], rule, rooms)
+    begins = np.cumsum(rooms) - rooms
     found = _Prefixes(
         np.empty(count, np.int64),
         np.empty(count, np.int64),
         np.empty((count, 8), np.uint64),
         np.empty(count, np.int64),
-        np.empty(int(ends[-1]), np.uint64),
+        np.empty(int(rooms.sum()), np.uint64),
     )
 
     def fill(begin: int) -> None:
         part = slice(begin, begin + _SETS_AT_A_TIME)
-        results = *(array[part] for array in found[:-1]), found.keys, int(ends[begin])
+        results = *(array[part] for array in found[:-1]), found.keys, int(begins[begin])
         prefixes(addresses, sizes, members[part], shift, counts, rule, results)
 
     for _ in in_order(fill, range(0, count, _SETS_AT_A_TIME), threads):

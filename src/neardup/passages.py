@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from neardup.normalize import Token, tokens
@@ -45,6 +46,14 @@ class Passage(NamedTuple):
     right: tuple[Span, ...]
     tokens: int
     text: str
+
+
+class Side(NamedTuple):
+    """A text, what its grams are made of (tokens, or characters of the normal form), and its grams."""
+
+    text: str
+    units: Sequence[Token]
+    grams: Sequence[Gram]
 
 
 class Run(NamedTuple):
@@ -130,8 +139,16 @@ class Places:
         return self._ends[state]
 
 
-def units_of(text: str, recipe: Recipe) -> list[Token]:
-    """Return what grams are made of: the tokens, or the characters of the normal form."""
+def side_of(text: str, recipe: Recipe) -> Side:
+    """Return the units and grams of a text: fewer units than n make one gram of them all."""
+    units = _units(text, recipe)
+    texts = [unit.text for unit in units]
+    width = min(recipe.parsed_features.n, len(texts))
+    grams = [tuple(texts[i : i + width]) for i in range(len(texts) - width + 1)] if width else []
+    return Side(text, units, grams)
+
+
+def _units(text: str, recipe: Recipe) -> list[Token]:
     found = tokens(text, recipe.normalize)
     parted = recipe.normalize != "compact"
     if not FEATURE_KINDS[recipe.parsed_features.kind].by_character:
@@ -150,60 +167,81 @@ def units_of(text: str, recipe: Recipe) -> list[Token]:
     return characters
 
 
-def grams_of(units: Sequence[Token], n: int) -> list[Gram]:
-    """Return the grams in the order of the text: fewer units than n make one gram of them all."""
-    texts = [unit.text for unit in units]
-    width = min(n, len(texts))
-    return [tuple(texts[i : i + width]) for i in range(len(texts) - width + 1)] if width else []
+def _covered(side: Side, others: Collection[Gram]) -> list[tuple[int, int]]:
+    """Return the runs of units, end excluded, that grams of the other text cover."""
+    runs: list[tuple[int, int]] = []
+    for i, gram in enumerate(side.grams):
+        if gram in others:
+            begin = runs.pop()[0] if runs and i <= runs[-1][1] else i
+            runs.append((begin, i + len(gram)))
+    return runs
 
 
-def segments_of(
-    text: str, units: Sequence[Token], grams: Sequence[Gram], others: Mapping[Gram, int]
-) -> tuple[Segment, ...]:
+def segments_of(side: Side, others: Collection[Gram]) -> tuple[Segment, ...]:
     """Cut a text into what grams of the other one cover and what they do not."""
     segments: list[Segment] = []
-    runs: list[tuple[int, int]] = []
-    done, covered_to = 0, -1
-    for i, gram in enumerate(grams):
-        if gram in others:
-            if i > covered_to:
-                runs.append((i, i + len(gram)))
-            else:
-                runs[-1] = runs[-1][0], i + len(gram)
-            covered_to = i + len(gram)
-    for first, end in runs:
-        begin = max(units[first].start, done)
+    done = 0
+    for first, end in _covered(side, others):
+        begin = max(side.units[first].start, done)
         if begin > done:
             segments.append(Segment(done, begin, False))
-        done = max(units[end - 1].end, begin)
+        done = max(side.units[end - 1].end, begin)
         if done > begin:
             segments.append(Segment(begin, done, True))
-    if done < len(text):
-        segments.append(Segment(done, len(text), False))
+    if done < len(side.text):
+        segments.append(Segment(done, len(side.text), False))
     return tuple(segments)
 
 
-def passages_of(
-    text: str, units: tuple[Sequence[Token], Sequence[Token]], grams: tuple[Sequence[Gram], Sequence[Gram]]
-) -> list[Passage]:
-    """Return the runs of grams that both texts hold, from left to right, each as long as it goes.
+def changes_of(left: Side, right: Side) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """Return, of what no shared gram covers, the units that differ, for each text.
 
-    Parameters
-    ----------
-    text : str
-        The left text.
-    units, grams : tuple
-        Those of the left and the right text.
+    Found by aligning what is left of the two texts [difflib: Ratcliff & Metzener 1988]; a help for the
+    reader, no part of the verdict.
     """
-    places = Places(grams[1])
+    rest = [_uncovered(left, set(right.grams)), _uncovered(right, set(left.grams))]
+    texts = [[side.units[i].text for i in at] for side, at in zip((left, right), rest, strict=True)]
+    changed: tuple[list[int], list[int]] = [], []
+    for kind, i, j, k, m in SequenceMatcher(None, texts[0], texts[1]).get_opcodes():
+        if kind != "equal":
+            changed[0].extend(rest[0][i:j])
+            changed[1].extend(rest[1][k:m])
+    return _spans(left, changed[0]), _spans(right, changed[1])
+
+
+def _uncovered(side: Side, others: Collection[Gram]) -> list[int]:
+    found: list[int] = []
+    done = 0
+    for first, end in _covered(side, others):
+        found += range(done, first)
+        done = end
+    return found + list(range(done, len(side.units)))
+
+
+def _spans(side: Side, units: Sequence[int]) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    for place, unit in enumerate(units):
+        token = side.units[unit]
+        begin = spans.pop().start if place and units[place - 1] == unit - 1 else token.start
+        spans.append(Span(begin, token.end))
+    return tuple(spans)
+
+
+def passages_of(left: Side, right: Side) -> tuple[Passage, ...]:
+    """Return the runs of grams that both texts hold, from left to right, each as long as it goes."""
+    places = Places(right.grams)
     found: list[Passage] = []
     at = 0
-    while at < len(grams[0]):
-        run = places.longest(grams[0], at)
+    while at < len(left.grams):
+        run = places.longest(left.grams, at)
         if run.length:
-            count = run.length + len(grams[0][at]) - 1
-            left = Span(units[0][at].start, units[0][at + count - 1].end)
-            right = tuple(Span(units[1][i].start, units[1][i + count - 1].end) for i in run.starts)
-            found.append(Passage(left, right, count, text[left.start : left.end]))
+            count = run.length + len(left.grams[at]) - 1
+            place = _span(left, at, count)
+            spans = tuple(_span(right, start, count) for start in run.starts)
+            found.append(Passage(place, spans, count, left.text[place.start : place.end]))
         at += max(run.length, 1)
-    return found
+    return tuple(found)
+
+
+def _span(side: Side, first: int, count: int) -> Span:
+    return Span(side.units[first].start, side.units[first + count - 1].end)

@@ -112,8 +112,9 @@ def run(
     with FeatureStore(None if memory is None else int(memory * _FEATURE_SHARE)) as store:
         reading = _Reading(corpus, report)
         with clock.stage("read and features"):
-            for block in in_order(partial(extract, recipe=recipe), reading.pieces(), threads):
+            for block in in_order(partial(extract, recipe=recipe, allocate=store.allocate), reading.pieces(), threads):
                 store.add(block)
+        pa.default_memory_pool().release_unused()
         names = reading.names()
         present = _first_of_their_id(corpus, names)
         with clock.stage("join"):

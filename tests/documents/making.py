@@ -55,10 +55,8 @@ def encoded(rows: Sequence[dict[str, Any]], suffix: str, group: int = 20) -> byt
 
 
 def made(folder: Path, name: str, rows: Sequence[dict[str, Any]] = ROWS) -> Path:
-    suffix, dot, codec = name[name.index(".") :].partition(".gz")
-    for known in CODECS[1:]:
-        if name.endswith(known):
-            suffix, codec = name[name.index(".") : -len(known)], known
+    codec = next((known for known in CODECS[1:] if name.endswith(known)), "")
+    suffix = name[name.index(".") :].removesuffix(codec)
     path = folder / name
     path.write_bytes(compressed(encoded(rows, suffix), codec))
     return path

@@ -56,7 +56,7 @@ BAD_LINES = st.sampled_from(
         (parts.BAD_ID, b'{"text": "a", "id": [1]}'),
     ]
 )
-ONE = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_examples": 60}
+MANY = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
 
 
 def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]) -> None:
@@ -78,7 +78,7 @@ def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(**ONE)
+@MANY
 @given(
     lines=st.lists(st.one_of(GOOD_LINES, BAD_LINES.map(lambda bad: (None, bad)))), block=st.integers(1, 300)
 )
@@ -121,7 +121,7 @@ ODD_ROWS = st.sampled_from(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@settings(**ONE)
+@MANY
 @given(
     rows=st.lists(st.one_of(GOOD_ROWS, ODD_ROWS, BAD_ROWS.map(lambda bad: (None, bad)))),
     block=st.integers(1, 200),
@@ -156,26 +156,16 @@ def _arrow(table: pa.Table, path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [_parquet, _arrow])
-@settings(**ONE)
+@MANY
 @given(rows=COLUMN_ROWS, kind=st.sampled_from([pa.string(), pa.large_string(), pa.binary()]))
 def test_columns(write: Callable[[pa.Table, Path], None], rows: list[Any], kind: pa.DataType) -> None:
-    texts = pa.array([text for text, _, _ in rows], pa.binary())
-    table = (
-        pa.table(
-            {
-                "id": pa.array([key for _, key, _ in rows], pa.int32()),
-                "text": texts.cast(kind, safe=False) if not pa.types.is_binary(kind) else texts,
-                "row": pa.array(range(len(rows)), pa.int64()),
-            }
-        )
-        if pa.types.is_binary(kind)
-        else pa.table(
-            {
-                "id": pa.array([key for _, key, _ in rows], pa.int32()),
-                "text": _unchecked(texts, kind),
-                "row": pa.array(range(len(rows)), pa.int64()),
-            }
-        )
+    binary = pa.array([text for text, _, _ in rows], pa.binary())
+    table = pa.table(
+        {
+            "id": pa.array([key for _, key, _ in rows], pa.int32()),
+            "text": _unchecked(binary, kind),
+            "row": pa.array(range(len(rows)), pa.int64()),
+        }
     )
     with tempfile.TemporaryDirectory() as folder:
         path, aside = Path(folder, "a.data"), Path(folder, "aside.jsonl")

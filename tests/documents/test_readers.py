@@ -291,11 +291,8 @@ def test_changed_inputs_are_refused(tmp_path: Path) -> None:
 def test_links_in_circles_end(tmp_path: Path) -> None:
     made(tmp_path, "a.jsonl", ROWS[:2])
     os.symlink(tmp_path, tmp_path / "loop")
-    try:
-        with open_corpus([tmp_path]) as corpus:
-            assert len(texts_of(corpus)) >= 2
-    except errors.InputError as error:
-        assert "\n" not in str(error)
+    with open_corpus([tmp_path]) as corpus:
+        assert len(texts_of(corpus)) >= 2
 
 
 def test_take_in_the_order_asked_for(tmp_path: Path) -> None:

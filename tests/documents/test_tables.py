@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from making import ROWS, all_of, quarantined, texts_of
 
-from neardup.documents import corpus_of, join_ids, join_order, repeated_ids
 from neardup.documents import columnar as columnar_module
+from neardup.documents import corpus_of, join_ids, join_order, repeated_ids
 from neardup.errors import BrokenRecord, InputError
 
 TEXTS = [row["text"] for row in ROWS]

@@ -162,6 +162,14 @@ def _rarest(address, seen, size, wanted, equal, out):
 
 
 @njit(nogil=True, cache=True)
+def prefix_rooms(sizes, rule, out):
+    """Set out[m] to the length of the whole probe prefix of a set of sizes[m] features: size - need + 1."""
+    for m in range(sizes.shape[0]):
+        size = sizes[m]
+        out[m] = size - need(rule, smallest_partner(rule, size), size) + 1
+
+
+@njit(nogil=True, cache=True)
 def prefixes(addresses, sizes, members, shift, counts, rule, results):
     """Write each member set's probe prefix without the features that no other set holds.
 
@@ -169,7 +177,7 @@ def prefixes(addresses, sizes, members, shift, counts, rule, results):
     anything; of the prefix of s - need + 1 features that a partner must meet, lengths[m] are left for out. A set whose c
     features are too few for its smallest partner has length -1: it matches nothing. shared: int64[m] gets c. bitmaps:
     uint64[m, 8] gets bit h mod 512 of each feature h. starts: int64[m] gets where in out each prefix begins.
-    results: (shared, lengths, bitmaps, starts, out, begin), with room in out[begin:] for all features of the members.
+    results: (shared, lengths, bitmaps, starts, out, begin), with room in out[begin:] for all probe prefixes of the members.
     """
     shared, lengths, bitmaps, starts, out, begin = results
     longest = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +20,7 @@ from neardup.cli.options import (
 from neardup.cli.screen import (
     Report,
     count_text,
+    interruptible,
     progress_bar,
     say_if_compiling,
     say_notes,
@@ -29,7 +29,7 @@ from neardup.cli.screen import (
     size_text,
     visible,
 )
-from neardup.errors import OutputError
+from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
     from neardup.result import Result
@@ -81,6 +81,10 @@ def dedup(
     if as_json and output == "-" and not dry_run:
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
     recipe = recipe_options.chosen(keep=keep)
+    if time_column is not None and recipe.keep not in ("newest", "oldest"):
+        raise RecipeError(
+            f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one"
+        )
     limits = running.limits
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
     if not dry_run:
@@ -117,7 +121,8 @@ def _write(
     from neardup.documents import open_writer
 
     written: list[str] = []
-    kept, done = len(result.kept), 0
+    kept = result.summary["kept"] if report is not None else None
+    done = 0
 
     def progress(rows: int) -> None:
         nonlocal done
@@ -125,9 +130,10 @@ def _write(
         if report is not None:
             report("write", done, kept)
 
-    try:
+    with interruptible(written):
         if duplicates is None:
             result.write(output, force=force, progress=progress)
+            written.append(output)
         else:
             table = result.duplicates()
             # Filled before and put in its place after the kept documents: a full disk then leaves neither.
@@ -138,8 +144,6 @@ def _write(
             written.append(duplicates)
         if summary is not None:
             _write_json(result.summary, summary)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(*([f"written: {', '.join(written)}"] if written else [])) from None
 
 
 def _write_json(content: dict[str, Any], name: str) -> None:
@@ -151,26 +155,21 @@ def _write_json(content: dict[str, Any], name: str) -> None:
 
 def _show(found: dict[str, Any], places: dict[str, str | None]) -> None:
     """Print the summary for people to stderr."""
-    from rich.console import Console
-    from rich.text import Text
-
-    recipe = found["recipe"]
-    floor = f", Jaccard floor {recipe['jaccard_floor']:g}" if recipe["jaccard_floor"] else ""
-    stages = found["stages"]
+    recipe, stages = found["recipe"], found["stages"]
+    least = f", Jaccard floor {recipe['jaccard_floor']:g}" if recipe["jaccard_floor"] else ""
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
     peak = max((stage["peak_memory_bytes"] for stage in stages), default=0)
+    families = f"{found['families']:,}, the largest of {found['largest_family']:,} documents"
     rows = {
-        "exact copies": f"{found['exact_copies']:,} (texts that are equal byte for byte)",
-        "families": f"{found['families']:,}, the largest of {found['largest_family']:,}"
-        if found["families"]
-        else "none",
+        "exact copies": f"{found['exact_copies']:,}, texts that are equal byte for byte",
+        "families": families if found["families"] else "none",
         "pairs": f"{found['pairs']:,}",
         "saved": f"{size_text(found['bytes_saved'])} of {size_text(found['text_bytes'])} of text",
         "set aside": ", ".join(
-            f"{number:,} {reason}" for reason, number in sorted(found["set_aside"].items())
+            f"{reason}: {number:,}" for reason, number in sorted(found["set_aside"].items())
         ),
         "recipe": f"{recipe['name']}: {recipe['features']} ({recipe['normalize']}), {recipe['measure']} >= "
-        f"{recipe['threshold']:g}{floor}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
+        f"{recipe['threshold']:g}{least}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times}); peak memory {size_text(peak)}",
     }
     if found.get("without_keep_value"):
@@ -178,12 +177,10 @@ def _show(found: dict[str, Any], places: dict[str, str | None]) -> None:
             f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"
         )
     rows |= {name: "stdout" if place == "-" else place for name, place in places.items() if place}
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
     head = (
         f"{count_text(found['documents'], 'document')}: {found['kept']:,} kept, {found['dropped']:,} dropped"
     )
-    console.print(Text(head, "bold"))
+    typer.echo(typer.style(head, bold=True), err=True)
     for name, value in rows.items():
         if value:
-            console.print(Text.assemble((f"  {name:<13}", "dim"), visible(value, lines=False)))
-    sys.stderr.flush()
+            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {visible(value, lines=False)}", err=True)

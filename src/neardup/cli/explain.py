@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -12,21 +13,14 @@ from neardup.cli.screen import say_notes, show, visible
 from neardup.errors import UnknownDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
-    from neardup.documents import Corpus
+    from neardup.documents import Batch, Corpus
     from neardup.explain import Explanation
-    from neardup.passages import Segment
+    from neardup.passages import Segment, Span
 
 #: As many ids are remembered to name the close ones when one is not found.
 _REMEMBERED = 1000
-
-
-class Wanted(NamedTuple):
-    """The texts that were found by their ids, and ids that look like those that were not."""
-
-    texts: dict[str, str]
-    alike: list[str]
 
 
 @with_options
@@ -69,23 +63,22 @@ def _find(corpus: Corpus, ids: Sequence[str]) -> dict[str, str]:
     UnknownDocument
         If there is none.
     """
-    found = Wanted({}, [])
-    documents, missing = 0, list(ids)
-    for batch in corpus.scan():
-        names = batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist()
-        places: dict[Any, int] = {}
-        for place, name in enumerate(names):
-            places.setdefault(str(name), place)
-        for wanted in ids:
-            if wanted not in found.texts and wanted in places:
-                found.texts[wanted] = batch.texts[places[wanted]].as_py()
-        missing = [wanted for wanted in ids if wanted not in found.texts]
-        if not missing:
-            return found.texts
-        documents += len(names)
-        _remember(found.alike, list(places), missing)
-    by_row = corpus.id_column is None
-    raise UnknownDocument(_unknown(missing[0], found.alike, documents, by_row=by_row))
+    texts: dict[str, str] = {}
+    alike: list[str] = []
+    missing, documents = list(ids), 0
+    with closing(cast("Generator[Batch]", corpus.scan())) as batches:
+        for batch in batches:
+            names = batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist()
+            places: dict[str, int] = {}
+            for place, name in enumerate(names):
+                places.setdefault(str(name), place)
+            texts |= {name: batch.texts[places[name]].as_py() for name in missing if name in places}
+            missing = [name for name in ids if name not in texts]
+            if not missing:
+                return texts
+            documents += len(names)
+            _remember(alike, list(places), missing)
+    raise UnknownDocument(_unknown(missing[0], alike, documents, by_row=corpus.id_column is None))
 
 
 def _remember(alike: list[str], names: list[str], missing: Sequence[str]) -> None:
@@ -108,7 +101,10 @@ def _unknown(wanted: str, alike: list[str], documents: int, *, by_row: bool) -> 
             f"no document has the row number {wanted!r}: there are no ids, so name documents by row, counted "
             "from 0, or name a column with --id-column"
         )
-    close = difflib.get_close_matches(wanted, alike, n=3, cutoff=0.5)
+    likeness = {name: difflib.SequenceMatcher(None, wanted, name).ratio() for name in alike}
+    close = sorted(
+        (name for name in alike if likeness[name] >= 0.5), key=lambda name: (-likeness[name], name)
+    )[:3]
     if close:
         return f"no document has the id {wanted!r}; close ones are {', '.join(map(repr, close))}"
     return f"no document has the id {wanted!r}; ids look like {', '.join(map(repr, alike[:3]))}"
@@ -122,67 +118,66 @@ def _show(why: Explanation, left: str, right: str) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
+    colours = console.is_terminal and not console.no_color
     table = Table(box=box.SIMPLE_HEAD, expand=True, padding=(0, 1), show_edge=False)
     for name, size in zip((left, right), why.sizes, strict=True):
         head = f"{visible(name, lines=False)}  ({size:,} features)"
         table.add_column(Text(head, "bold"), ratio=1, overflow="fold")
-    colours = console.is_terminal and not console.no_color
     table.add_row(
-        _marked(why.left, why.left_segments, colours=colours),
-        _marked(why.right, why.right_segments, colours=colours),
+        _marked(why.left, why.left_segments, why.left_changes if why.passages else (), colours=colours),
+        _marked(why.right, why.right_segments, why.right_changes if why.passages else (), colours=colours),
     )
     console.print(table)
     console.print()
-    if why.passages:
-        coloured = Text.assemble(("shared passages", "green"), ", ", ("the rest", "bold red"))
-        console.print(coloured if colours else "What is not part of a shared passage stands in «».")
-    for line in _lines(why):
-        console.print(line)
+    numbers = Table.grid(padding=(0, 2))
+    numbers.add_column(style="dim", no_wrap=True)
+    numbers.add_column(overflow="fold")
+    for name, value in _rows(why, colours=colours):
+        colour = ("bold green" if why.match else "bold red") if name == "verdict" else ""
+        numbers.add_row(name, value if isinstance(value, Text) else Text(visible(value, lines=False), colour))
+    console.print(numbers)
 
 
-def _marked(text: str, segments: Sequence[Segment], *, colours: bool) -> Any:
-    """Return a text in which shared passages and the rest differ: by colour, or by «» around the rest."""
+def _marked(text: str, segments: Sequence[Segment], changes: Sequence[Span], *, colours: bool) -> Any:
+    """Return a text in which shared passages have a colour, and changed words have one or stand in «»."""
     from rich.text import Text
 
     marked = Text()
     for segment in segments:
-        part = visible(text[segment.start : segment.end])
-        if colours:
-            marked.append(part, "green" if segment.shared else "bold red")
-        elif segment.shared or not any(character.isalnum() for character in part):
-            marked.append(part)
-        else:
-            inner = part.strip()
-            before, after = part.split(inner, 1)
-            marked.append(f"{before}«{inner}»{after}")
+        if segment.shared:
+            marked.append(visible(text[segment.start : segment.end]), "green" if colours else "")
+            continue
+        done = segment.start
+        for change in changes:
+            begin, end = max(change.start, done), min(change.end, segment.end)
+            if begin >= end:
+                continue
+            marked.append(visible(text[done:begin]))
+            words = visible(text[begin:end])
+            marked.append(words if colours else f"«{words}»", "bold red" if colours else "")
+            done = end
+        marked.append(visible(text[done : segment.end]))
     return marked
 
 
-def _lines(why: Explanation) -> list[Any]:
+def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values below the texts."""
     from rich.text import Text
 
-    verdict = "near-duplicates" if why.match else "no near-duplicates"
-    longest = max((passage.tokens for passage in why.passages), default=0)
+    from neardup.explain import decimals
+
     recipe = why.recipe
-    rows = {
-        "verdict": f"{verdict}: {why.reason}",
-        "needed": "" if why.needed is None else f"{why.needed:,} shared features at these sizes",
-        "measures": ", ".join(f"{name} {value:.4f}" for name, value in why.measures.items()),
-        "passages": f"{len(why.passages):,} shared, the longest of {longest:,} tokens"
-        if longest
-        else "none shared",
-        "recipe": f"{recipe.name}: {recipe.features} ({recipe.normalize}); fingerprint {recipe.fingerprint}",
-    }
-    colour = "bold green" if why.match else "bold red"
-    lines = [
-        Text.assemble(
-            (f"{name:<10}", "dim"), (visible(value, lines=False), colour if name == "verdict" else "")
-        )
-        for name, value in rows.items()
-        if value
-    ]
-    heads = ["flips", *[""] * len(why.flip.sentences)]
-    return lines + [
-        Text.assemble((f"{head:<10}", "dim"), sentence)
-        for head, sentence in zip(heads, why.flip.sentences, strict=False)
-    ]
+    if why.passages:
+        longest = max(passage.tokens for passage in why.passages)
+        legend = Text.assemble(("shared passages", "green"), ", ", ("words that differ", "bold red"))
+        yield "marks", legend if colours else "words that differ stand in «»"
+        yield "passages", f"{len(why.passages):,} shared, the longest of {longest:,} tokens"
+    else:
+        yield "passages", "none shared"
+    yield "verdict", f"{'near-duplicates' if why.match else 'no near-duplicates'}: {why.reason}"
+    if why.needed is not None:
+        yield "needed", f"{why.needed:,} shared features at these sizes"
+    yield "measures", ", ".join(f"{name} {decimals(value)}" for name, value in why.measures.items())
+    for place, sentence in enumerate(why.flip.sentences):
+        yield "" if place else "flips", sentence
+    yield "recipe", f"{recipe.name}: {recipe.features} ({recipe.normalize}); fingerprint {recipe.fingerprint}"

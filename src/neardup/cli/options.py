@@ -1,4 +1,4 @@
-"""The options that commands share: a command that takes one of these records takes an option for each field."""
+"""The options that commands share: a command that takes such a record takes an option for each field."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT...",
         show_default=False,
-        help="Parquet, JSON lines, CSV, TSV or Arrow, plain, .gz or .zst; folders and globs of them or of text "
-        "files; URIs; - for stdin.",
+        help="Parquet, JSON lines, CSV, TSV or Arrow, plain, .gz or .zst; folders and globs of them or of "
+        "text files; URIs; - for stdin.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -184,7 +184,7 @@ def parse_number(text: str, option: str) -> float:
 
 
 def parse_size(text: str | None, option: str) -> int | None:
-    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``900`` names; None for None.
+    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means; None for None.
 
     Raises
     ------

@@ -17,7 +17,15 @@ from neardup.cli.options import (
     check_outputs,
     with_options,
 )
-from neardup.cli.screen import count_text, progress_bar, say, say_if_compiling, say_notes, say_set_aside
+from neardup.cli.screen import (
+    count_text,
+    interruptible,
+    progress_bar,
+    say,
+    say_if_compiling,
+    say_notes,
+    say_set_aside,
+)
 from neardup.errors import OutputError
 
 if TYPE_CHECKING:
@@ -64,7 +72,8 @@ def pairs(
             if to_file is not None:
                 _write(result, to_file, force=force)
         if to_screen:
-            _print(result, as_json=as_json)
+            with interruptible([to_file] if to_file is not None else []):
+                _print(result, as_json=as_json)
         say_set_aside(corpus)
     place = f"; they are in {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")

@@ -89,6 +89,17 @@ def count_text(number: int, noun: str, nouns: str = "") -> str:
 
 
 @contextmanager
+def interruptible(written: list[str]) -> Iterator[None]:
+    """Let an interruption of the block say what was written until then."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"written: {', '.join(written)}" if written else "nothing was written"
+        ) from None
+
+
+@contextmanager
 def progress_bar() -> Iterator[Report | None]:
     """Give a function that shows (stage, done, total), or None where stderr is no terminal."""
     if not sys.stderr.isatty():

@@ -23,6 +23,7 @@ TEXT_NAMES = (
     "abstract",
     "sentence",
 )
+_SHOWN = 30
 ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid", "url")
 
 
@@ -71,7 +72,10 @@ def choose_columns(
 
 
 def _listed(source: Source) -> str:
-    return ", ".join(f"{name} ({kind})" for name, kind in source.columns().items())
+    columns = list(source.columns().items())
+    shown = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_SHOWN]]
+    more = [f"and {len(columns) - _SHOWN} more"] if len(columns) > _SHOWN else []
+    return ", ".join(shown + more)
 
 
 def _require(

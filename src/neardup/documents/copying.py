@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.columnar import ColumnarSource
+from neardup.documents.columnar import READ_FAULTS, ColumnarSource
 from neardup.documents.delimited import Delimited
 from neardup.documents.discover import Found, readable
 from neardup.documents.formats import KIND_OF_SUFFIX, suffixes
@@ -117,18 +117,24 @@ def _copy_tables(
     masked: Sequence[Masked], output: str, text: str, progress: Callable[[int], None] | None
 ) -> CopyReport:
     schema = kept_schema(masked)
-    codecs = [
-        source.data.codec
-        for source, _ in masked
-        if isinstance(source, ColumnarSource) and isinstance(source.data, ParquetColumns)
-    ]
-    with Writer(output, schema, text, codecs[0] if codecs else "zstd") as writer:
+    with Writer(output, schema, text, _codec([source for source, _ in masked])) as writer:
         for source, mask in masked:
             for table in source.tables(mask, schema):
                 writer.write(table)
                 if progress is not None:
                     progress(table.num_rows)
     return CopyReport(writer.rows, writer.size)
+
+
+def _codec(sources: Sequence[Source]) -> str:
+    """Compression of the first Parquet input."""
+    for source in sources:
+        if isinstance(source, ColumnarSource) and isinstance(source.data, ParquetColumns):
+            try:
+                return source.data.codec
+            except READ_FAULTS:
+                break
+    return "zstd"
 
 
 def _copy_files(masked: Sequence[Masked], output: str, progress: Callable[[int], None] | None) -> CopyReport:

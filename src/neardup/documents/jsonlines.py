@@ -168,10 +168,9 @@ class JsonLines:
     def schema(self, data: bytes, name: str) -> pa.Schema:
         """Infer the types of good records."""
         try:
-            schema = _read(data, None, "infer").schema
+            return _storable_schema(_read(data, None, "infer").schema)
         except (pa.ArrowException, UnicodeDecodeError):
-            schema = _inferred(data, name)
-        return pa.schema([pa.field(field.name, _storable(field.type)) for field in schema])
+            return _inferred(data, name)
 
     def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
         """Good records with all columns of the schema."""
@@ -269,6 +268,10 @@ def _order_of(value: Any) -> int | float | str | None:
     return value.encode(errors="replace").decode()
 
 
+def _storable_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, _storable(field.type)) for field in schema])
+
+
 def _storable(kind: pa.DataType) -> pa.DataType:
     """Type for a column of JSON: no dates, for those were strings and stay as they were written."""
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
@@ -297,15 +300,11 @@ def _inferred(data: bytes, name: str) -> pa.Schema:
     schemas: dict[str, pa.Schema] = {}
     for line in _canonical(data):
         try:
-            schema = _read(line, None, "infer").schema
+            schema = _storable_schema(_read(line, None, "infer").schema)
         except (pa.ArrowException, UnicodeDecodeError) as error:
             _no_table(name, error)
         schemas.setdefault(str(schema), schema)
-    plain = [
-        pa.schema([pa.field(field.name, _storable(field.type)) for field in schema])
-        for schema in schemas.values()
-    ]
-    return unified(plain, name)
+    return unified(list(schemas.values()), name)
 
 
 def _reread(data: bytes, schema: pa.Schema, name: str) -> pa.Table:

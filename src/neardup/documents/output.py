@@ -99,7 +99,8 @@ class OutputFile:
         """Write bytes, in pieces of a fixed size so that compressed bytes do not depend on the calls."""
         view = memoryview(data).cast("B")
         if self._sink is None:
-            raise OutputError(f"{self.name} is closed")
+            # Arrow's writers still write their footer when they are collected after a failure.
+            return int(view.nbytes)
         with writable(self.name):
             position = 0
             filled = self._size % _PIECE

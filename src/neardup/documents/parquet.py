@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.documents.columnar import READ_FAULTS, TARGET, ColumnarSource, Group
 from neardup.documents.discover import Found, one_line, readable
 from neardup.documents.formats import Codec, Kind
 from neardup.documents.streams import spooled
+from neardup.documents.values import as_bytes, is_text_type
 
 
 class UnreadableFile(Exception):
@@ -64,19 +66,16 @@ class ParquetColumns:
         """Compression codec of the first column, as Arrow names it."""
         if not self._metadata.num_row_groups or not self._metadata.num_columns:
             return "zstd"
+        # Reading first: where metadata are damaged this raises, and asking for them ends the process.
+        next(self._file.iter_batches(batch_size=1, row_groups=[0], columns=self.schema.names[:1]), None)
         codec = str(self._metadata.row_group(0).column(0).compression).lower()
         return "none" if codec == "uncompressed" else codec
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Read a row group in batches of about the target's bytes."""
         part = self._metadata.row_group(group)
-        leaves = [part.column(leaf) for leaf in range(part.num_columns)]
-        size = sum(
-            leaf.total_uncompressed_size
-            for leaf in leaves
-            if names is None or leaf.path_in_schema.split(".")[0] in names
-        )
-        rows = max(1, min(part.num_rows, part.num_rows * TARGET // max(size, 1)))
+        # All columns are counted, since Arrow ends the process over damaged statistics of a single one.
+        rows = max(1, min(part.num_rows, part.num_rows * TARGET // max(part.total_byte_size, 1)))
         for batch in self._file.iter_batches(batch_size=rows, row_groups=[group], columns=names):
             yield pa.Table.from_batches([batch])
 
@@ -110,6 +109,29 @@ class _ArrowColumns:
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Read a record batch."""
         batch = self._batches[group] if self._batches is not None else self._file.get_batch(group)
-        batch.validate(full=False)
+        batch.validate()
         table = pa.Table.from_batches([batch])
-        yield table if names is None else table.select(names)
+        table = table if names is None else table.select(names)
+        for column in table.columns:
+            for chunk in column.chunks:
+                _refuse_wild_offsets(chunk)
+        yield table
+
+
+def _refuse_wild_offsets(array: Any) -> None:
+    """Refuse offsets and indices that point outside: Arrow trusts those of its files.
+
+    Texts are checked as bytes, for whether they are UTF-8 is looked at later, row by row.
+    """
+    kind = array.type
+    if pa.types.is_dictionary(kind) and is_text_type(kind):
+        _refuse_wild_offsets(array.dictionary)
+        span = pc.min_max(array.indices).as_py()
+        if span["max"] is not None and not 0 <= span["min"] <= span["max"] < len(array.dictionary):
+            raise ValueError("a dictionary index points outside its dictionary")
+    elif pa.types.is_string_view(kind):
+        array.view(pa.binary_view()).validate(full=True)
+    elif is_text_type(kind):
+        as_bytes(array).validate(full=True)
+    else:
+        array.validate(full=True)

@@ -192,7 +192,9 @@ class _Arrow:
         self._writer = pa.ipc.new_file(file, self._schema, options=options)
 
     def write(self, table: pa.Table) -> None:
-        self._writer.write_table(table.cast(self._schema))
+        # Taking every row writes the buffers anew: what stood under nulls and around slices goes.
+        fresh = table.take(pa.array(np.arange(table.num_rows)))
+        self._writer.write_table(fresh.cast(self._schema))
 
     def finish(self) -> None:
         self._writer.close()

@@ -1,0 +1,326 @@
+"""Explanations against a second, plain computation, and on texts of many scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.explain import Explanation, decimals, explain
+from neardup.flip import flip_of, needed, reaches
+from neardup.measures import MEASURES
+from neardup.passages import Places
+from neardup.recipe import Recipe
+
+WORDS = st.lists(st.sampled_from("a b c d e f".split()), max_size=14).map(" ".join)
+MIXED = st.text(st.sampled_from("aB \n.,-éß中文の한ไทยกลับمرحبا👍🏽\u0301\u200dﬁ１"), max_size=40)
+RECIPES = st.builds(
+    Recipe,
+    features=st.sampled_from(["words:1", "words:2", "words:3", "words:5", "words:2:multiset", "qgrams:3"]),
+    measure=st.sampled_from(list(MEASURES)),
+    threshold=st.sampled_from([0.01, 0.3, 1 / 3, 0.5, 0.7, 0.8, 1.0]),
+    jaccard_floor=st.sampled_from([0.0, 0.0, 0.2, 0.5]),
+)
+
+
+def plain_features(text: str, n: int, multiset: bool) -> set[Any]:
+    """The features of ASCII text, written once more: of a multiset, (gram, i) for the i-th repeat."""
+    words = re.findall(r"\w+", text.lower())
+    n = min(n, len(words)) or 1
+    grams = [" ".join(words[i : i + n]) for i in range(len(words) - n + 1)]
+    if not multiset:
+        return set(grams)
+    seen: Counter[str] = Counter()
+    features = set()
+    for gram in grams:
+        features.add((gram, seen[gram]))
+        seen[gram] += 1
+    return features
+
+
+def plain_measures(left: set[Any], right: set[Any]) -> dict[str, float]:
+    a, b, o = len(left), len(right), len(left & right)
+    if not a or not b:
+        return dict.fromkeys(MEASURES, 0.0)
+    return {
+        "jaccard": o / len(left | right),
+        "overlap": o / max(a, b),
+        "dice": 2 * o / (a + b),
+        "cosine": o / math.sqrt(a * b),
+        "containment": o / min(a, b),
+    }
+
+
+@pytest.mark.parametrize("multiset", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@given(left=WORDS, right=WORDS)
+def test_numbers_are_those_of_a_plain_computation(n: int, multiset: bool, left: str, right: str) -> None:
+    recipe = Recipe(features=f"words:{n}" + ":multiset" * multiset, threshold=0.6)
+    why = explain(left, right, recipe)
+    sets = plain_features(left, n, multiset), plain_features(right, n, multiset)
+    assert why.sizes == (len(sets[0]), len(sets[1]))
+    assert why.shared == len(sets[0] & sets[1])
+    assert why.measures == pytest.approx(plain_measures(*sets), abs=1e-12)
+    assert why.match == (why.measures["jaccard"] >= 0.6)
+
+
+@given(left=WORDS, right=WORDS, recipe=RECIPES)
+def test_verdict_flips_where_it_says(left: str, right: str, recipe: Recipe) -> None:
+    why = explain(left, right, recipe)
+    (a, b), o, flip = why.sizes, why.shared, why.flip
+    assert flip == flip_of(recipe, o, a, b)
+    assert flip.sentences
+    if not a or not b:
+        assert (why.match, why.needed, flip.threshold, flip.shared, flip.changed_words) == (
+            False,
+            *[None] * 4,
+        )
+        return
+    assert why.needed is not None
+    assert why.match == (o >= why.needed)
+    assert reaches(recipe, why.needed, a, b)
+    assert not reaches(recipe, why.needed - 1, a, b)
+    if flip.threshold is not None:
+        assert explain(left, right, recipe.changed(threshold=flip.threshold)).match != why.match
+        step = Fraction(-1 if why.match else 1, 10_000)
+        nearer = Fraction(str(flip.threshold)) + step
+        if 0 < nearer <= 1:
+            assert reaches(recipe, o, a, b, nearer) == why.match
+    elif not why.match:
+        assert not reaches(recipe, o, a, b, Fraction(1, 10**9))
+    if flip.shared is None:
+        assert not why.match
+        assert not reaches(recipe, min(a, b), a, b)
+    else:
+        assert reaches(recipe, o + flip.shared, a, b) != why.match
+        assert reaches(recipe, o + flip.shared + (1 if why.match else -1), a, b) == why.match
+    assert (flip.changed_words is None) == (not why.match)
+
+
+@given(left=MIXED, right=MIXED, recipe=RECIPES)
+def test_segments_and_passages_lie_on_the_texts(left: str, right: str, recipe: Recipe) -> None:
+    why = explain(left, right, recipe)
+    for text, segments, changes in (
+        (left, why.left_segments, why.left_changes),
+        (right, why.right_segments, why.right_changes),
+    ):
+        assert "".join(text[s.start : s.end] for s in segments) == text
+        assert all(s.start < s.end for s in segments)
+        assert all(0 <= c.start <= c.end <= len(text) for c in changes)
+    assert bool(why.passages) == (why.shared > 0)
+    for passage in why.passages:
+        assert passage.text == left[passage.left.start : passage.left.end]
+        assert passage.right == tuple(sorted(set(passage.right)))
+        for span in passage.right:
+            again = explain(passage.text, right[span.start : span.end], recipe)
+            assert again.left_grams == again.right_grams
+    json.dumps(why.as_dict())
+
+
+@given(left=MIXED, right=MIXED, recipe=RECIPES)
+def test_sides_are_alike(left: str, right: str, recipe: Recipe) -> None:
+    why, mirrored = explain(left, right, recipe), explain(right, left, recipe)
+    assert (why.match, why.shared, why.needed) == (mirrored.match, mirrored.shared, mirrored.needed)
+    assert why.sizes == mirrored.sizes[::-1]
+    assert why.left_segments == mirrored.right_segments
+    assert why.measures == mirrored.measures
+
+
+@given(items=st.text("ab", max_size=12), wanted=st.text("ab", min_size=1, max_size=8))
+def test_places_are_all_of_the_longest_run(items: str, wanted: str) -> None:
+    places = Places(items)
+    for begin in range(len(wanted)):
+        runs = [wanted[begin:end] for end in range(len(wanted), begin, -1)]
+        longest = next((run for run in runs if run in items), "")
+        starts = [i for i in range(len(items)) if longest and items.startswith(longest, i)]
+        assert places.longest(wanted, begin) == (len(longest), tuple(starts))
+
+
+def test_a_long_repetition_is_quick() -> None:
+    why = explain("ha " * 20_000, "ha " * 19_000, Recipe())
+    assert why.match
+    assert why.sizes == (1, 1)
+    assert explain("ha " * 20_000, "ha " * 19_000, Recipe(features="words:4:multiset")).shared == 18_997
+
+
+def test_one_changed_word_in_the_middle() -> None:
+    left = "the quick brown fox jumps over the lazy dog near the river bank"
+    right = left.replace("lazy", "sleepy")
+    why = explain(left, right, Recipe(features="words:3", threshold=0.5))
+    assert (why.sizes, why.shared, why.match) == ((11, 11), 8, True)
+    assert why.measures["jaccard"] == pytest.approx(8 / 14)
+    assert [passage.text for passage in why.passages] == [
+        "the quick brown fox jumps over the",
+        "dog near the river bank",
+    ]
+    assert [(left[s.start : s.end], s.shared) for s in why.left_segments] == [
+        ("the quick brown fox jumps over the", True),
+        (" lazy ", False),
+        ("dog near the river bank", True),
+    ]
+    assert [left[c.start : c.end] for c in why.left_changes] == ["lazy"]
+    assert [right[c.start : c.end] for c in why.right_changes] == ["sleepy"]
+    assert (why.needed, why.flip.threshold, why.flip.shared, why.flip.changed_words) == (8, 0.5715, -1, 0)
+    assert str(why) == "near-duplicates: jaccard 0.5714 >= 0.5; 8 features shared, of 11 and 11"
+
+
+def test_words_too_few_for_a_gram_are_neither_shared_nor_changed() -> None:
+    left, right = "alpha beta one gamma two", "alpha beta six gamma nine"
+    why = explain(left, right, Recipe(features="words:2"))
+    assert [left[s.start : s.end] for s in why.left_segments if s.shared] == ["alpha beta"]
+    assert [left[c.start : c.end] for c in why.left_changes] == ["one", "two"]
+
+
+def test_every_place_of_a_passage_is_named() -> None:
+    why = explain("red green blue", "red green blue, red green blue", Recipe(features="words:3"))
+    (passage,) = why.passages
+    assert passage.right == ((0, 14), (16, 30))
+    assert passage.tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shared"),
+    [
+        ("الساعة الثامنة صباحا", "الساعة الثامنة مساء", 2),
+        ("清河市地铁三号线通车", "清河市地铁四号线通车", 9),
+        ("ตลาดน้ำเปิดแล้ว", "ตลาดน้ำปิดแล้ว", 11),
+        ("good 👍🏽 news", "good 👍 news", 3),
+        ("Cafe\u0301 Straße ﬁn", "café STRASSE fin", 3),
+    ],
+    ids=["arabic", "chinese", "thai", "emoji", "nfd"],
+)
+def test_scripts(left: str, right: str, shared: int) -> None:
+    why = explain(left, right, Recipe(features="words:1:multiset", threshold=0.3))
+    assert why.shared == shared
+    assert why.match
+
+
+def test_accents_written_apart_are_marked_whole() -> None:
+    left = "le cafe\u0301 noir ferme"
+    why = explain(left, "le café noir ouvre", Recipe(features="words:3"))
+    assert [left[s.start : s.end] for s in why.left_segments if s.shared] == ["le cafe\u0301 noir"]
+
+
+def test_features_by_character() -> None:
+    recipe = Recipe(features="qgrams:3", measure="overlap", threshold=0.7)
+    left = "A rose is a flower"
+    why = explain(left, "A rose, a flower", recipe)
+    assert sorted("".join(gram) for gram in why.left_grams)[:3] == ["Aro", "afl", "eis"]
+    assert why.sizes == (12, 10)
+    assert [left[c.start : c.end] for c in why.left_changes] == ["is"]
+    assert "character" in why.flip.sentences[-1] or not why.match
+    spaced = explain("ab cd", "ab  cd", recipe.changed(normalize="words"))
+    assert list(spaced.left_grams) == [("a", "b", " "), ("b", " ", "c"), (" ", "c", "d")]
+    assert spaced.match
+
+
+def test_a_normal_form_without_spaces_is_one_word() -> None:
+    why = explain("A b!", "Ab", Recipe(features="words:2", normalize="compact"))
+    assert why.left_grams == {("Ab",): 1}
+    assert why.match
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "sentence"),
+    [
+        ("", "some text", "The left document has no word to compare, and an empty one matches nothing."),
+        (
+            "!?",
+            "",
+            "The left and the right document have no word to compare, and an empty one matches nothing.",
+        ),
+    ],
+)
+def test_an_empty_document_matches_nothing(left: str, right: str, sentence: str) -> None:
+    why = explain(left, right, Recipe())
+    assert (why.match, why.needed, why.similarity, why.passages) == (False, None, 0.0, ())
+    assert why.flip.sentences == (sentence,)
+
+
+def test_short_texts_are_one_gram_of_all_their_words() -> None:
+    assert explain("Two words", "two WORDS!", Recipe()).match
+    assert explain("Two words", "two words more", Recipe()).shared == 0
+
+
+@pytest.mark.parametrize(
+    ("recipe", "numbers", "sentences"),
+    [
+        (
+            Recipe(),
+            (188, 193, 193),
+            [
+                "They no longer match at a threshold of 0.9495 or higher.",
+                "At these sizes they no longer match with 17 shared features fewer than 188.",
+                "It would survive about 3 more changed words, each far from the others (an estimate: a word is "
+                "part of up to 5 5-grams).",
+            ],
+        ),
+        (
+            Recipe(),
+            (70, 100, 100),
+            [
+                "They match at a threshold of 0.5384 or lower.",
+                "At these sizes they match with 19 shared features more than 70.",
+            ],
+        ),
+        (
+            Recipe(),
+            (10, 10, 100),
+            [
+                "They match at a threshold of 0.1 or lower.",
+                "At these sizes 49 shared features would be needed, more than the smaller document has: their "
+                "lengths alone keep them apart.",
+            ],
+        ),
+        (
+            Recipe(measure="containment", jaccard_floor=0.5),
+            (10, 10, 100),
+            [
+                "No threshold would make them match: their Jaccard is below its floor of 0.5.",
+                "At these sizes 37 shared features would be needed, more than the smaller document has: their "
+                "lengths alone keep them apart.",
+            ],
+        ),
+        (
+            Recipe(threshold=1.0),
+            (5, 5, 5),
+            [
+                "No threshold would part them: the measure is at its highest.",
+                "At these sizes they no longer match with 1 shared feature fewer than 5.",
+                "One more changed word may part them (an estimate: a word is part of up to 5 5-grams).",
+            ],
+        ),
+        (
+            Recipe(threshold=0.5),
+            (0, 2, 2),
+            [
+                "No threshold would make them match: they share no feature.",
+                "At these sizes they match with 2 shared features more than 0.",
+            ],
+        ),
+    ],
+)
+def test_sentences(recipe: Recipe, numbers: tuple[int, int, int], sentences: list[str]) -> None:
+    assert list(flip_of(recipe, *numbers).sentences) == sentences
+
+
+def test_thresholds_are_taken_as_written() -> None:
+    assert needed(Recipe(threshold=0.7), 85, 85) == 70
+    assert reaches(Recipe(threshold=0.7), 70, 85, 85)
+    assert decimals(0.99999) == "0.9999"
+    assert decimals(1.0) == "1.0000"
+
+
+def test_the_floor_is_named_in_the_reason() -> None:
+    recipe = Recipe(measure="containment", threshold=0.9, jaccard_floor=0.5, features="words:1")
+    why: Explanation = explain("a b", "a b c d e", recipe)
+    assert str(why) == (
+        "no near-duplicates: containment 1.0000 >= 0.9 with jaccard 0.4000 < 0.5; 2 features shared, of 2 and 5"
+    )
