@@ -7,19 +7,23 @@ import math
 import re
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.documents import open_corpus
 from neardup.explain import Explanation, decimals, explain
 from neardup.flip import flip_of, needed, reaches
 from neardup.measures import MEASURES
 from neardup.passages import Places
+from neardup.pipeline import run
 from neardup.recipe import Recipe
 
-WORDS = st.lists(st.sampled_from("a b c d e f".split()), max_size=14).map(" ".join)
+SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "newswire.jsonl"
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), max_size=14).map(" ".join)
 MIXED = st.text(st.sampled_from("aB \n.,-éß中文の한ไทยกลับمرحبا👍🏽\u0301\u200dﬁ１"), max_size=40)
 RECIPES = st.builds(
     Recipe,
@@ -258,8 +262,8 @@ def test_short_texts_are_one_gram_of_all_their_words() -> None:
             [
                 "They no longer match at a threshold of 0.9495 or higher.",
                 "At these sizes they no longer match with 17 shared features fewer than 188.",
-                "It would survive about 3 more changed words, each far from the others (an estimate: a word is "
-                "part of up to 5 5-grams).",
+                "It would survive about 3 more changed words, each far from the others (an estimate: a word "
+                "is part of up to 5 5-grams).",
             ],
         ),
         (
@@ -275,8 +279,8 @@ def test_short_texts_are_one_gram_of_all_their_words() -> None:
             (10, 10, 100),
             [
                 "They match at a threshold of 0.1 or lower.",
-                "At these sizes 49 shared features would be needed, more than the smaller document has: their "
-                "lengths alone keep them apart.",
+                "At these sizes 49 shared features would be needed, more than the smaller document has: "
+                "their lengths alone keep them apart.",
             ],
         ),
         (
@@ -284,8 +288,8 @@ def test_short_texts_are_one_gram_of_all_their_words() -> None:
             (10, 10, 100),
             [
                 "No threshold would make them match: their Jaccard is below its floor of 0.5.",
-                "At these sizes 37 shared features would be needed, more than the smaller document has: their "
-                "lengths alone keep them apart.",
+                "At these sizes 37 shared features would be needed, more than the smaller document has: "
+                "their lengths alone keep them apart.",
             ],
         ),
         (
@@ -322,5 +326,30 @@ def test_the_floor_is_named_in_the_reason() -> None:
     recipe = Recipe(measure="containment", threshold=0.9, jaccard_floor=0.5, features="words:1")
     why: Explanation = explain("a b", "a b c d e", recipe)
     assert str(why) == (
-        "no near-duplicates: containment 1.0000 >= 0.9 with jaccard 0.4000 < 0.5; 2 features shared, of 2 and 5"
+        "no near-duplicates: containment 1.0000 >= 0.9 with jaccard 0.4000 < 0.5; "
+        "2 features shared, of 2 and 5"
     )
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe(threshold=0.5),
+        Recipe(features="words:2:multiset", normalize="whitespace", measure="dice", threshold=0.6),
+        Recipe(features="qgrams:4", measure="overlap", threshold=0.7),
+        Recipe(features="qgrams:6:multiset", normalize="words", measure="cosine", threshold=0.7),
+        Recipe(measure="containment", threshold=0.9, jaccard_floor=0.2),
+        Recipe(features="words:1", normalize="compact", threshold=0.9),
+    ],
+    ids=lambda recipe: f"{recipe.features} {recipe.normalize} {recipe.measure}",
+)
+def test_the_kernels_come_to_the_same_numbers(recipe: Recipe) -> None:
+    with SAMPLE.open(encoding="utf-8") as file:
+        texts = {item["id"]: item["text"] for item in map(json.loads, file)}
+    with open_corpus([SAMPLE]) as corpus:
+        pairs = list(run(corpus, recipe).pairs)
+    assert len(pairs) > 10
+    for left, right, similarity in pairs:
+        why = explain(texts[left], texts[right], recipe)
+        assert why.match
+        assert why.similarity == pytest.approx(similarity, abs=1e-12)

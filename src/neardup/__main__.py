@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from types import FrameType
@@ -11,6 +12,9 @@ def main() -> None:
     """Run the command line."""
     # A polite kill unwinds the stack like Ctrl-C, so that no temporary file stays behind.
     signal.signal(signal.SIGTERM, _terminated)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A document may hold what the terminal's encoding does not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         from neardup.cli.app import app
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-FIND_TIME = "\0time"  # until documents names it
+from neardup.documents import FIND_TIME
 from neardup.errors import RecipeError
 from neardup.recipe import KEEP_ORDERS, Recipe
 
@@ -61,22 +61,17 @@ def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tupl
 
 def _ranks(values: pa.Array, convert: Callable[[str], float | None]) -> Integers:
     """Return dense ranks from 1 of the values, 0 for those that are null or not convertible."""
-    kind = values.type
-    if pa.types.is_temporal(kind):
-        values = pc.cast(values, pa.timestamp("ns"), safe=False) if not pa.types.is_time(kind) else values
-        values = values.view(pa.int64())
-    elif pa.types.is_large_string(kind) or pa.types.is_string(kind):
+    if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
         texts = values.to_pylist()
         numbers = [None if text is None else convert(text) for text in texts]
-        if convert is _time or all(
-            number is not None for number, text in zip(numbers, texts, strict=True) if text is not None
-        ):
+        unread = sum(text is not None for text in texts) - sum(number is not None for number in numbers)
+        if convert is _time or not unread:
             values = pa.array(numbers, pa.float64())
-    ranks = pc.rank(values, sort_keys="ascending", null_placement="at_end", tiebreaker="dense")
-    usable = pc.is_valid(values)
     if pa.types.is_floating(values.type):
-        usable = pc.and_(usable, pc.invert(pc.is_nan(pc.fill_null(values, float("nan")))))
-    return np.where(usable.to_numpy(zero_copy_only=False), ranks.to_numpy().astype(np.int64), 0)
+        values = pc.if_else(pc.is_nan(values), None, values)
+    ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
+    usable = pc.cast(pc.is_valid(values), pa.int64())
+    return np.asarray(pc.multiply(pc.cast(ranks, pa.int64()), usable))
 
 
 def _number(text: str) -> float | None:

@@ -133,6 +133,10 @@ class Recipe:
         object.__setattr__(self, "normalize", normalizer)
         if normalizer not in NORMALIZER_NAMES:
             raise RecipeError(f"normalize {normalizer!r} is not known; choose one of {', '.join(NORMALIZER_NAMES)}")
+        if normalizer == "compact" and not FEATURE_KINDS[parsed.kind].by_character:
+            raise RecipeError(
+                f"normalize 'compact' leaves no tokens for features {self.features!r}; choose qgrams or normalize 'words'"
+            )
         measure(self.measure)
         exact_fraction(self.threshold, "threshold")
         exact_fraction(self.jaccard_floor, "jaccard_floor", zero=True)

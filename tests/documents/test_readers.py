@@ -4,6 +4,8 @@ import io
 import json
 import os
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from pyarrow import fs
 from neardup import errors
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
+from neardup.documents.ahead import ahead
 
 TEXTS = [row["text"] for row in ROWS]
 
@@ -310,3 +313,19 @@ def test_order_values(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"text": "t", "day": day}) + "\n" for day in days))
     with open_corpus([path], order_column="day") as corpus:
         assert next(corpus.scan()).order.to_pylist() == days
+
+
+def test_reading_ahead_keeps_order_errors_and_ends() -> None:
+    def items() -> Iterator[int]:
+        yield from range(3)
+        raise errors.InputError("broken")
+
+    seen: list[int] = []
+    with pytest.raises(errors.InputError, match="broken"):
+        seen.extend(ahead(items()))
+    taken = ahead(iter(range(1000)))
+    assert [next(taken), next(taken)] == [0, 1]
+    taken.close()
+    seen = list(ahead(iter(range(5))))
+    assert seen == list(range(5))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("neardup-read")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -22,7 +23,8 @@ class Commands(TyperGroup):
         """Run the command: 2 for an error that is the input's or the caller's, 130 when interrupted."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
             return result
         except NeardupError as error:
             if isinstance(error.__context__, BrokenPipeError):
@@ -36,6 +38,13 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             _let_go_of_stdout()
             raise typer.Exit(1) from None
+        except OSError as error:
+            if error.filename is not None or error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            # Files name themselves in an OutputError; what is left is stdout.
+            _let_go_of_stdout()
+            say(f"standard output cannot be written: {error.strerror}; free some space")
+            raise typer.Exit(2) from None
 
 
 def _let_go_of_stdout() -> None:

@@ -25,7 +25,7 @@ from neardup.cli.screen import (
     say_if_compiling,
     say_notes,
     say_set_aside,
-    show,
+    show_json,
     size_text,
     visible,
 )
@@ -103,7 +103,7 @@ def dedup(
         say_set_aside(corpus)
     found = result.summary
     if as_json:
-        show(json.dumps(found, ensure_ascii=False, indent=2))
+        show_json(found)
     places = {} if dry_run else {"kept": output, "duplicates": duplicates, "summary": summary}
     _show(found, places | ({} if dry_run else {"quarantine": read.quarantine}))
 

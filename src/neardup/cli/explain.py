@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from neardup.cli.options import Json, ReadOptions, RecipeOptions, with_options
-from neardup.cli.screen import say_notes, show, visible
+from neardup.cli.screen import say_notes, show_json, visible
 from neardup.errors import UnknownDocument
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def explain(
 
     why = explain_texts(texts[left], texts[right], recipe)
     if as_json:
-        show(json.dumps({"left": left, "right": right} | why.as_dict(), ensure_ascii=False, indent=2))
+        show_json({"left": left, "right": right} | why.as_dict())
     else:
         _show(why, left, right)
 

@@ -25,6 +25,8 @@ from neardup.cli.screen import (
     say_if_compiling,
     say_notes,
     say_set_aside,
+    speaks_unicode,
+    visible,
 )
 from neardup.errors import OutputError
 
@@ -89,11 +91,12 @@ def _write(result: Result, output: str, *, force: bool) -> None:
 
 
 def _print(result: Result, *, as_json: bool) -> None:
+    ascii_only = not speaks_unicode()
     if not as_json:
         sys.stdout.write("left\tright\tsimilarity\n")
     for table in result.pairs.chunks():
         rows = table.to_pylist()
-        lines = (json.dumps(row, ensure_ascii=False) for row in rows) if as_json else map(_line, rows)
+        lines = (json.dumps(row, ensure_ascii=ascii_only) for row in rows) if as_json else map(_line, rows)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
@@ -103,5 +106,5 @@ def _line(row: dict[str, Any]) -> str:
 
 def _field(value: Any) -> str:
     """Return a value as a field of a line; an id with a tab or a line break has it written out."""
-    text = str(value)
+    text = visible(str(value)) if sys.stdout.isatty() else str(value)
     return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli.screen import show as out
-from neardup.cli.screen import visible
+from neardup.cli.screen import show_json, visible
 
 app = typer.Typer(no_args_is_help=True, help="List, show and check recipes.")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -20,10 +20,9 @@ def list_recipes(as_json: Json = False) -> None:
 
     recipes = [load(name) for name in names()]
     if as_json:
-        import json
         from dataclasses import asdict
 
-        out(json.dumps([asdict(recipe) for recipe in recipes], ensure_ascii=False, indent=2))
+        show_json([asdict(recipe) for recipe in recipes])
         return
     width = max(len(recipe.name) for recipe in recipes)
     for recipe in recipes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -50,6 +51,16 @@ def say(message: str) -> None:
 def show(content: str) -> None:
     """Print data to stdout."""
     typer.echo(content)
+
+
+def show_json(content: Any) -> None:
+    """Print JSON to stdout."""
+    typer.echo(json.dumps(content, ensure_ascii=not speaks_unicode(), indent=2))
+
+
+def speaks_unicode() -> bool:
+    """Return whether the encoding of stdout has every character; if not, JSON writes them as escapes."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def say_notes(corpus: Corpus) -> None:

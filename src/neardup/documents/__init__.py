@@ -5,6 +5,7 @@ records. Between them a document is its raw row: counted from 0 over all inputs 
 blank lines not.
 """
 
+from neardup.documents.columns import FIND_TIME
 from neardup.documents.copying import CopyReport
 from neardup.documents.corpus import Corpus, corpus_of, open_corpus
 from neardup.documents.output import check_output
@@ -14,6 +15,7 @@ from neardup.documents.values import join_ids, join_order, repeated_ids
 from neardup.documents.writers import Writer, open_writer, write_table
 
 __all__ = [
+    "FIND_TIME",
     "Batch",
     "CopyReport",
     "Corpus",

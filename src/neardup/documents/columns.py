@@ -24,6 +24,21 @@ TEXT_NAMES = (
     "sentence",
 )
 _SHOWN = 30
+TIME_NAMES = (
+    "timestamp",
+    "time",
+    "date",
+    "datetime",
+    "published",
+    "published_at",
+    "pubdate",
+    "created",
+    "created_at",
+    "updated",
+    "modified",
+)
+#: As the order column: the column of times, found by its name.
+FIND_TIME = "<the column of times>"
 ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid", "url")
 
 
@@ -64,7 +79,9 @@ def choose_columns(
         key = _obvious_id(told, text)
     elif key:
         _require(told, key, "--id-column", is_id_type, "ids must be strings or integers")
-    if order:
+    if order == FIND_TIME:
+        order = _obvious_time(told)
+    elif order:
         _require(
             told, order, "the keep order", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
         )
@@ -112,6 +129,17 @@ def _obvious_text(sources: Sequence[Source]) -> str:
     raise InputError(
         f"{sources[0].found.name}: no column is obviously the text; name it with --text-column: "
         f"{_listed(sources[0])}"
+    )
+
+
+def _obvious_time(sources: Sequence[Source]) -> str:
+    for known in TIME_NAMES:
+        for name in sources[0].columns():
+            if name.lower() == known and all(name in source.columns() for source in sources):
+                return name
+    raise InputError(
+        f"{sources[0].found.name}: no column is obviously the time to keep the newest or oldest by; name it "
+        f"with --time-column: {_listed(sources[0])}"
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.ahead import ahead
 from neardup.documents.columnar import READ_FAULTS, ColumnarSource
 from neardup.documents.delimited import Delimited
 from neardup.documents.discover import Found, readable
@@ -104,7 +105,7 @@ def _copy_lines(
         if isinstance(first, Delimited):
             file.write(first.header)
         for source, mask in zip(sources, masks, strict=True):
-            for count, data in source.lines(mask):
+            for count, data in ahead(source.lines(mask)):
                 file.write(data)
                 rows += count
                 if progress is not None:
@@ -119,7 +120,7 @@ def _copy_tables(
     schema = kept_schema(masked)
     with Writer(output, schema, text, _codec([source for source, _ in masked])) as writer:
         for source, mask in masked:
-            for table in source.tables(mask, schema):
+            for table in ahead(source.tables(mask, schema)):
                 writer.write(table)
                 if progress is not None:
                     progress(table.num_rows)

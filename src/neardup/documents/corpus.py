@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from neardup.documents.ahead import ahead
 from neardup.documents.columnar import ColumnarSource, TableColumns, text_bytes
 from neardup.documents.columns import choose_columns
 from neardup.documents.copying import CopyReport, copy_kept, kept_schema
@@ -92,7 +93,7 @@ class Corpus:
         self._quarantine = Quarantine(self._quarantine_path, self._strict)
         self._bounds = [0]
         self.raw_rows = 0
-        yield from sized(self._sifted())
+        yield from ahead(sized(self._sifted()))
         self.raw_rows = self._bounds[-1]
 
     def _sifted(self) -> Iterator[Batch]:

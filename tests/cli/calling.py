@@ -1,0 +1,93 @@
+"""Calling the command: in this process, and as a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from neardup.cli.app import app
+
+FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
+ROSE = "A rose by any other name would smell as sweet, said the poet to his friend in the garden at dawn"
+DOCUMENTS: list[dict[str, Any]] = [
+    {"id": "fox", "text": FOX, "date": "2024-01-01", "score": 1},
+    {"id": "rose", "text": ROSE, "date": "2024-01-02", "score": 2},
+    {"id": "fox-again", "text": FOX.upper() + "!", "date": "2024-01-03", "score": 3},
+    {"id": "fox-edited", "text": FOX + " today", "date": "2024-01-04", "score": 0},
+    {"id": "empty", "text": "", "date": None, "score": None},
+]
+RULES = ("--features", "words:3", "--threshold", "0.8")
+
+
+def neardup(*arguments: str | Path, code: int = 0, stdin: str | bytes | None = None) -> Result:
+    """Run the command in this process."""
+    result = CliRunner().invoke(
+        app, [str(argument) for argument in arguments], input=stdin, prog_name="neardup"
+    )
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*arguments: str | Path, code: int = 2) -> str:
+    """Run a command that is refused: one line on stderr, nothing on stdout; return the line."""
+    result = neardup(*arguments, code=code)
+    assert result.stdout == ""
+    assert result.stderr.startswith("neardup: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr.removeprefix("neardup: ").rstrip("\n")
+
+
+def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+    """Start the command as a process of its own."""
+    command = [sys.executable, "-m", "neardup", *map(str, arguments)]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    environment = os.environ | {"PYTHONUTF8": "1", "COLUMNS": "100"} | pipes.pop("env", {})
+    return subprocess.Popen(command, text=True, env=environment, **pipes)
+
+
+def finished(started: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Wait for a process: its exit code, stdout and stderr."""
+    out, err = started.communicate(timeout=120)
+    return started.returncode, out or "", err or ""
+
+
+def in_terminal(*arguments: str | Path, stream: str) -> str:
+    """Run the command with one stream on a terminal; return what is shown there."""
+    ours, theirs = pty.openpty()
+    started = process(*arguments, env={"TERM": "xterm", "NO_COLOR": ""}, **{stream: theirs})
+    os.close(theirs)
+    shown = b""
+    # The end of a terminal is an error on Linux and nothing at all elsewhere.
+    with contextlib.suppress(OSError):
+        while piece := os.read(ours, 4096):
+            shown += piece
+    os.close(ours)
+    code, _, err = finished(started)
+    assert code == 0, err
+    return shown.decode()
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as JSON lines."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def names_in(folder: Path) -> set[str]:
+    """What lies in a folder, hidden files too."""
+    return {entry.name for entry in folder.iterdir()}

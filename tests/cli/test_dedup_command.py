@@ -1,0 +1,196 @@
+"""``neardup dedup`` and ``neardup pairs``: what they write and say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from calling import (
+    DOCUMENTS,
+    FOX,
+    RULES,
+    finished,
+    in_terminal,
+    names_in,
+    neardup,
+    process,
+    read_lines,
+    write_lines,
+)
+
+from neardup.cli.options import parse_size
+from neardup.cli.screen import size_text, visible
+from neardup.errors import RecipeError
+
+
+def test_outputs(corpus: Path, tmp_path: Path) -> None:
+    clean, duplicates, summary = (tmp_path / name for name in ("clean.jsonl", "dups.parquet", "summary.json"))
+    outputs = "-o", clean, "--duplicates", duplicates, "--summary", summary
+    result = neardup("dedup", corpus, *outputs, *RULES)
+    assert result.stdout == ""
+    assert read_lines(clean) == [DOCUMENTS[0], DOCUMENTS[1], DOCUMENTS[4]]
+    dropped = pq.read_table(duplicates).to_pylist()
+    assert [(row["dropped"], row["keeper"]) for row in dropped] == [
+        ("fox-again", "fox"),
+        ("fox-edited", "fox"),
+    ]
+    assert dropped[0]["similarity"] == 1.0
+    found = json.loads(summary.read_text())
+    assert (found["documents"], found["kept"], found["dropped"], found["families"]) == (5, 3, 2, 1)
+    assert "write" in [stage["name"] for stage in found["stages"]]
+    assert found["recipe"]["threshold"] == 0.8
+    for text in (
+        "5 documents: 3 kept, 2 dropped",
+        "1, the largest of 3 documents",
+        str(clean),
+        str(duplicates),
+    ):
+        assert text in result.stderr
+
+
+def test_json_summary_is_all_of_stdout(corpus: Path, tmp_path: Path) -> None:
+    result = neardup("dedup", corpus, "-o", tmp_path / "clean.jsonl", "--json", *RULES)
+    assert json.loads(result.stdout)["kept"] == 3
+
+
+def test_dry_run_writes_nothing(corpus: Path, tmp_path: Path) -> None:
+    before = names_in(tmp_path)
+    options = (
+        "-o",
+        tmp_path / "clean.jsonl",
+        "--summary",
+        tmp_path / "s.json",
+        "--quarantine",
+        tmp_path / "q.jsonl",
+    )
+    result = neardup("dedup", corpus, "--dry-run", *options, *RULES)
+    assert "3 kept, 2 dropped" in result.stderr
+    assert "clean.jsonl" not in result.stderr
+    assert names_in(tmp_path) == before
+
+
+def test_stdin_to_stdout(corpus: Path, warm: None) -> None:
+    with corpus.open() as file:
+        code, out, err = finished(process("dedup", "-", "-o", "-", *RULES, stdin=file))
+    assert code == 0, err
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["fox", "rose", "empty"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["--keep", "longest"], "fox-edited"),
+        (["--keep", "shortest"], "fox"),
+        (["--keep", "newest"], "fox-edited"),
+        (["--keep", "oldest", "--time-column", "date"], "fox"),
+        (["--keep", "score"], "fox-again"),
+        (["--keep", "score:lowest"], "fox-edited"),
+    ],
+)
+def test_keep_orders(options: list[str], kept: str, corpus: Path, tmp_path: Path) -> None:
+    neardup("dedup", corpus, "-o", tmp_path / "clean.jsonl", *RULES, *options)
+    assert [row["id"] for row in read_lines(tmp_path / "clean.jsonl")] == (
+        [kept, "rose", "empty"] if kept == "fox" else ["rose", kept, "empty"]
+    )
+
+
+def test_force_replaces(corpus: Path, tmp_path: Path) -> None:
+    clean = tmp_path / "clean.jsonl"
+    clean.write_text("old")
+    neardup("dedup", corpus, "-o", clean, "--force", *RULES)
+    assert len(read_lines(clean)) == 3
+
+
+def test_broken_records_are_counted_and_shown(tmp_path: Path) -> None:
+    corpus, quarantine = tmp_path / "corpus.jsonl", tmp_path / "bad.jsonl"
+    corpus.write_text('{"id": 1, "text": "fine"}\n{"id": 2, "text": \n{"id": 3, "text": 4}\n')
+    result = neardup("dedup", corpus, "-o", tmp_path / "clean.jsonl", "--quarantine", quarantine, "--json")
+    assert json.loads(result.stdout)["set_aside"] == {"not valid JSON": 1, "text is not a string": 1}
+    assert "corpus.jsonl, line 2: not valid JSON" in result.stderr
+    assert len(read_lines(quarantine)) == 2
+
+
+def test_threads_and_memory_do_not_change_the_output(corpus: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    neardup("dedup", corpus, "-o", one, "--threads", "1", *RULES)
+    neardup("dedup", corpus, "-o", two, "--threads", "2", "--memory", "100MB", *RULES)
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_pairs_to_a_file_and_to_stdout(corpus: Path, tmp_path: Path) -> None:
+    expected = [("fox", "fox-again"), ("fox", "fox-edited"), ("fox-again", "fox-edited")]
+    table = tmp_path / "pairs.parquet"
+    result = neardup("pairs", corpus, "-o", table, *RULES)
+    assert result.stdout == ""
+    assert "3 pairs among 5 documents" in result.stderr
+    rows = pq.read_table(table).to_pylist()
+    assert [(row["left"], row["right"]) for row in rows] == expected
+    lines = neardup("pairs", corpus, "--print", *RULES).stdout.splitlines()
+    assert lines[0] == "left\tright\tsimilarity"
+    assert [tuple(line.split("\t")[:2]) for line in lines[1:]] == expected
+    assert neardup("pairs", corpus, "-o", "-", *RULES).stdout.splitlines() == lines
+    objects = neardup("pairs", corpus, "-o", "-", "--json", *RULES).stdout.splitlines()
+    assert [json.loads(line) for line in objects] == rows
+
+
+def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
+    rows = [{"id": "a\tb", "text": FOX}, {"id": "c\nd", "text": FOX}]
+    result = neardup("pairs", write_lines(tmp_path / "c.jsonl", rows), "--print")
+    assert result.stdout.splitlines()[1] == "a\\tb\tc\\nd\t1.0"
+
+
+def test_the_first_run_says_that_it_compiles(
+    corpus: Path, warm: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "neardup: compiling kernels for this machine (once, about 15 s)\n"
+    assert line not in neardup("dedup", corpus, "--dry-run").stderr
+    monkeypatch.setattr("neardup._kernels.kernels_are_compiled", lambda: False)
+    assert line in neardup("dedup", corpus, "--dry-run").stderr
+    assert line in neardup("pairs", corpus, "--print").stderr
+
+
+def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
+    shown = in_terminal("dedup", corpus, "--dry-run", stream="stderr")
+    assert "read" in shown
+    assert "\x1b[?25h" in shown
+    assert "\x1b" not in neardup("dedup", corpus, "--dry-run").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("2GB", 2_000_000_000),
+        ("512MB", 512_000_000),
+        ("1.5GiB", 1_610_612_736),
+        ("10k", 10_000),
+        ("7", 7),
+        ("3 B", 3),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text, "--memory") == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "2 apples", "0", "1iB", "0.1", "nan", "1e9"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(RecipeError, match=r"is not a size; write it like 512MB, 2GB or 1\.5GiB"):
+        parse_size(text, "--memory")
+
+
+def test_sizes_for_people() -> None:
+    assert [size_text(n) for n in (0, 1, 999, 1000, 12_345, 123_456_789, 10**12)] == [
+        "0 bytes",
+        "1 bytes",
+        "999 bytes",
+        "1.0 kB",
+        "12.3 kB",
+        "123 MB",
+        "1.0 TB",
+    ]
+
+
+def test_control_characters_are_written_out() -> None:
+    assert visible("a\x1b[31mb\x07\r\nc\td\x7f\x9b\u202e") == "a␛[31mb␇\nc\td␡<U+009B><U+202E>"
+    assert visible("a\nb\tc", lines=False) == "a\\nb\\tc"

@@ -1,0 +1,198 @@
+"""What is the user's to mend: one sentence, exit code 2 (130 when interrupted), never half an output."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from calling import FOX, RULES, finished, names_in, neardup, process, refused, write_lines
+
+BIG = 40_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.jsonl"], "missing.jsonl does not exist: give a file, folder, glob or URI that does"),
+        (["bare"], "bare holds no document"),
+        (["*.nothing"], "*.nothing matches no file"),
+        (
+            ["corpus.jsonl", "--text-column", "body"],
+            "has no column 'body' for --text-column; its columns are id",
+        ),
+        (["corpus.jsonl", "--id-column", "key"], "has no column 'key' for --id-column"),
+        (["corpus.jsonl", "--threshold", "1.2"], "threshold 1.2 is outside (0, 1]"),
+        (["corpus.jsonl", "--threshold", "0"], "threshold 0.0 is outside (0, 1]"),
+        (["corpus.jsonl", "--threshold", "high"], "--threshold 'high' is not a number; write it like 0.8"),
+        (["corpus.jsonl", "--threshold", "nan"], "threshold nan"),
+        (["corpus.jsonl", "--measure", "jacard"], "measure 'jacard' is not known; choose one of jaccard, "),
+        (
+            ["corpus.jsonl", "--features", "wrods:5"],
+            "features 'wrods:5' are not known; write them like words:4",
+        ),
+        (["corpus.jsonl", "--features", "words:0"], "n is 0, outside 1..100"),
+        (["corpus.jsonl", "--normalize", "lower"], "normalize 'lower' is not known; choose one of words"),
+        (["corpus.jsonl", "--jaccard-floor", "2"], "is outside [0, 1]"),
+        (["corpus.jsonl", "--recipe", "nws"], "recipe 'nws' is neither a file nor one of default, "),
+        (["corpus.jsonl", "--keep", "nope"], "no column 'nope'"),
+        (["corpus.jsonl", "--time-column", "date"], "--time-column is for --keep newest and oldest"),
+        (["corpus.jsonl", "--memory", "lots"], "--memory 'lots' is not a size; write it like 512MB"),
+        (["corpus.jsonl", "--max-document", "-1"], "--max-document '-1' is not a size"),
+        (["corpus.jsonl", "--threads", "0"], "--threads '0' is not a whole number from 1 on"),
+        (["corpus.jsonl", "-o", "taken.jsonl"], "taken.jsonl exists: choose another name, or allow it"),
+        (
+            ["corpus.jsonl", "-o", "corpus.jsonl", "--force"],
+            "corpus.jsonl is an input: write to another file",
+        ),
+        (["folder", "-o", "folder/out.jsonl"], "folder/out.jsonl is inside the input folder folder"),
+        (["corpus.jsonl", "-o", "no/out.jsonl"], "the folder no does not exist; make it first"),
+        (["corpus.jsonl", "-o", "out.xlsx"], "out.xlsx has no suffix that names a format: use .parquet"),
+        (["corpus.jsonl", "--duplicates", "taken.jsonl"], "taken.jsonl exists"),
+        (["corpus.jsonl", "--duplicates", "out.jsonl"], "out.jsonl is given for -o and for --duplicates"),
+        (["corpus.jsonl", "--summary", "summary.txt"], "summary.txt does not end in .json"),
+        (["corpus.jsonl", "--quarantine", "bad.csv"], "bad.csv does not end in .jsonl"),
+        (["broken.jsonl", "--strict"], "broken.jsonl, line 2: not valid JSON"),
+        (["corpus.jsonl", "-o", "-", "--json"], "-o - and --json both want stdout"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input(
+    arguments: list[str], message: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("bare", "folder"):
+        (tmp_path / folder).mkdir()
+    write_lines(tmp_path / "folder" / "a.jsonl", [{"id": 1, "text": FOX}])
+    (tmp_path / "taken.jsonl").write_text("mine")
+    (tmp_path / "broken.jsonl").write_text('{"id": 1, "text": "a"}\n{"id": 2\n')
+    before = names_in(tmp_path), names_in(tmp_path / "folder")
+    output = [] if "-o" in arguments else ["-o", "out.jsonl"]
+    assert message in refused("dedup", *arguments, *output)
+    assert (names_in(tmp_path), names_in(tmp_path / "folder")) == before
+    assert (tmp_path / "taken.jsonl").read_text() == "mine"
+
+
+def test_an_output_must_be_named(corpus: Path) -> None:
+    assert (
+        refused("dedup", corpus) == "no output is named: give one with -o FILE, or only count with --dry-run"
+    )
+    assert (
+        refused("pairs", corpus)
+        == "no output is named: give one with -o FILE, or print the pairs with --print"
+    )
+
+
+def test_refusals_of_pairs_come_first(corpus: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "taken.parquet"
+    taken.write_text("mine")
+    assert "exists" in refused("pairs", corpus, "-o", taken)
+    assert "threshold 7.0 is outside" in refused(
+        "pairs", tmp_path / "missing.jsonl", "--print", "--threshold", "7"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_no_permission(corpus: Path, tmp_path: Path) -> None:
+    corpus.chmod(0)
+    assert "may not be read by this user" in refused("dedup", corpus, "--dry-run")
+    corpus.chmod(0o600)
+    locked = tmp_path / "locked"
+    locked.mkdir(0o500)
+    assert "may not be written by this user" in refused("dedup", corpus, "-o", locked / "out.jsonl")
+
+
+def test_wrong_use_is_told_by_the_parser(corpus: Path) -> None:
+    result = neardup("dedup", corpus, "--treshold", "0.8", code=2)
+    assert "No such option: --treshold" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus that takes a moment to write."""
+    rows = [
+        {"id": i, "text": f"{i} of {i * 7} and {i * 13} {FOX[: 20 + i % 60]} {i * 31}"} for i in range(BIG)
+    ]
+    return write_lines(tmp_path_factory.mktemp("big") / "big.jsonl", rows)
+
+
+def test_a_full_disk(big: Path, tmp_path: Path, warm: None) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    outputs = "-o", tmp_path / "clean.jsonl", "--duplicates", tmp_path / "dups.csv"
+    code, out, err = finished(process("dedup", big, *outputs, preexec_fn=limit))
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].endswith("the disk is full or a limit is reached; free some space")
+    assert "Traceback" not in err
+    assert names_in(tmp_path) == set()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_stdout(corpus: Path, warm: None) -> None:
+    with open("/dev/full", "w") as full:
+        code, _, err = finished(process("pairs", corpus, "--print", *RULES, stdout=full))
+    assert code == 2
+    assert "standard output cannot be written: No space left on device" in err
+    assert "Traceback" not in err
+
+
+def test_a_reader_that_leaves(corpus: Path, warm: None) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    for arguments in (["pairs", corpus, "--print", *RULES], ["dedup", corpus, "-o", "-"], ["recipe", "list"]):
+        code, _, err = finished(process(*arguments, stdout=writing))
+        assert code == 1
+        assert "Traceback" not in err
+        assert "Broken" not in err
+    os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
+    ids=lambda n: str(n),
+)
+def test_interrupted_while_reading(number: int, code: int, tmp_path: Path) -> None:
+    fifo, out = tmp_path / "slow.jsonl", tmp_path / "out"
+    os.mkfifo(fifo)
+    out.mkdir()
+    started = process("dedup", fifo, "-o", out / "clean.jsonl")
+    with fifo.open("w") as file:
+        file.write('{"id": 1, "text": "a"}\n')
+        file.flush()
+        started.send_signal(number)
+        ended = finished(started)
+    assert ended == (code, "", "neardup: interrupted; nothing was written\n" if code == 130 else "")
+    assert names_in(out) == set()
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
+    ids=lambda n: str(n),
+)
+def test_interrupted_while_writing(number: int, code: int, big: Path, tmp_path: Path, warm: None) -> None:
+    started = process("dedup", big, "-o", tmp_path / "clean.jsonl.gz", "--duplicates", tmp_path / "dups.csv")
+    _wait_for_partial(started, tmp_path, "clean")
+    started.send_signal(number)
+    ended, out, err = finished(started)
+    assert (ended, out) == (code, "")
+    assert err == ("neardup: interrupted; nothing was written\n" if code == 130 else "")
+    left = names_in(tmp_path)
+    if number == signal.SIGKILL:
+        left = {name for name in left if ".partial-" not in name}
+    assert left == set()
+
+
+def _wait_for_partial(started: subprocess.Popen[str], folder: Path, name: str) -> None:
+    end = time.monotonic() + 60
+    while not any(entry.startswith(f".{name}") for entry in names_in(folder)):
+        assert started.poll() is None, "it ended before it was interrupted"
+        assert time.monotonic() < end
+        time.sleep(0.001)

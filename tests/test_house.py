@@ -1,0 +1,102 @@
+"""The house rules that a machine can check: directions of imports, public names, sizes, left-overs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import neardup
+import pytest
+
+SOURCE = Path(neardup.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+#: What each room may import; a room not named here is a step: it may import only the ground and its own kernels.
+GROUND = {"errors", "recipe", "measures", "scratch", "parallel", "clock", "_kernels", "unicode_tables"}
+MAY_IMPORT = {
+    "errors": set(),
+    "measures": {"errors"},
+    "recipe": {"errors", "measures"},
+    "scratch": set(),
+    "parallel": set(),
+    "clock": set(),
+    "unicode_tables": set(),
+    "_kernels": {"unicode_tables"},
+    "documents": {"errors"},
+    "normalize": GROUND,
+    "comparable": GROUND | {"normalize"},
+    "features": GROUND | {"comparable"},
+    "join": GROUND | {"features"},
+    "keep": GROUND,
+    "ordering": GROUND | {"documents"},
+    "pairs": GROUND | {"keep"},
+    "passages": GROUND | {"normalize"},
+    "flip": GROUND,
+    "explain": GROUND | {"normalize", "passages", "flip"},
+    "result": GROUND | {"documents", "join", "keep", "pairs", "explain"},
+    "pipeline": GROUND | {"", "documents", "features", "join", "ordering", "pairs", "result"},
+    "api": GROUND | {"documents", "ordering", "pipeline", "result"},
+    "": GROUND | {"api", "result"},
+    "cli": GROUND
+    | {"", "api", "documents", "explain", "flip", "normalize", "ordering", "passages", "pipeline", "result"},
+    "__main__": {"cli"},
+}
+
+
+def room(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            if node.module == "neardup":
+                known = {p.stem for p in SOURCE.glob("*.py")} | {p.name for p in SOURCE.iterdir() if p.is_dir()}
+                found |= {f"neardup.{a.name}" if a.name in known else "neardup" for a in node.names}
+            else:
+                found.add(node.module)
+    return {name for name in found if name == "neardup" or name.startswith("neardup.")}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_one_way(path: Path) -> None:
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    own = "" if own == "__init__" else own
+    assert own in MAY_IMPORT, f"say in this test what {own} may import"
+    wrong = {name for name in imported(path) if room(name) != own and room(name) not in MAY_IMPORT[own]}
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_module_can_be_read_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= 320
+    assert path.stem not in {"utils", "helpers", "misc", "common"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_nothing_asserts_or_pickles(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree))
+    names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    assert not names & {"pickle", "marshal", "shelve", "socket", "urllib.request", "http.client"}
+
+
+def test_public_names_are_one_sorted_list_and_all_there() -> None:
+    assert neardup.__all__ == sorted(neardup.__all__)
+    for name in neardup.__all__:
+        assert getattr(neardup, name) is not None
+        assert name in dir(neardup)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        neardup.nonsense  # noqa: B018
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = "import neardup, sys; print([m for m in ('numba', 'pyarrow', 'numpy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
