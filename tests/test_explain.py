@@ -225,12 +225,6 @@ def test_features_by_character() -> None:
     assert spaced.match
 
 
-def test_a_normal_form_without_spaces_is_one_word() -> None:
-    why = explain("A b!", "Ab", Recipe(features="words:2", normalize="compact"))
-    assert why.left_grams == {("Ab",): 1}
-    assert why.match
-
-
 @pytest.mark.parametrize(
     ("left", "right", "sentence"),
     [
@@ -339,7 +333,6 @@ def test_the_floor_is_named_in_the_reason() -> None:
         Recipe(features="qgrams:4", measure="overlap", threshold=0.7),
         Recipe(features="qgrams:6:multiset", normalize="words", measure="cosine", threshold=0.7),
         Recipe(measure="containment", threshold=0.9, jaccard_floor=0.2),
-        Recipe(features="words:1", normalize="compact", threshold=0.9),
     ],
     ids=lambda recipe: f"{recipe.features} {recipe.normalize} {recipe.measure}",
 )

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from neardup._kernels.shingles import feature_sets
 from neardup.comparable import comparable, text_buffers
 from neardup.features import FeatureStore, extract
@@ -27,7 +28,9 @@ TEXTS = st.lists(
         st.text(max_size=80),
         st.text("ab ", max_size=200),
         st.text("aé ß日本ไทยकि😀\u0301\u00ad.", max_size=60),
-        st.lists(st.sampled_from(["longer-than-eight", "exactly8", "a", "nine-char", "x" * 70]), max_size=30).map(" ".join),
+        st.lists(
+            st.sampled_from(["longer-than-eight", "exactly8", "a", "nine-char", "x" * 70]), max_size=30
+        ).map(" ".join),
     ),
     max_size=8,
 )
@@ -36,7 +39,9 @@ TEXTS = st.lists(
 def sets_of(texts: list[str], recipe: Recipe) -> list[list[int]]:
     block = extract(pa.array(texts, pa.large_string()), recipe)
     ends = np.cumsum(block.sizes)
-    return [block.features[e - s : e].tolist() for s, e in zip(block.sizes.tolist(), ends.tolist(), strict=True)]
+    return [
+        block.features[e - s : e].tolist() for s, e in zip(block.sizes.tolist(), ends.tolist(), strict=True)
+    ]
 
 
 @settings(max_examples=200, deadline=None)
@@ -120,6 +125,9 @@ def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> No
 
 def test_kernel_takes_no_features_from_no_text() -> None:
     spans, sizes, marks = np.zeros((1, 2), np.int64), np.ones(1, np.int64), np.ones((1, 2), np.uint64)
-    assert feature_sets(np.full(64, 32, np.uint8), spans, False, 5, False, np.empty(1, np.uint64), sizes, marks) == 0
+    assert (
+        feature_sets(np.full(64, 32, np.uint8), spans, False, 5, False, np.empty(1, np.uint64), sizes, marks)
+        == 0
+    )
     assert sizes[0] == 0
     assert marks.tolist() == [[0, 0]]

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import neardup
 import pytest
+
+import neardup
 
 SOURCE = Path(neardup.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-#: What each room may import; a room not named here is a step: it may import only the ground and its own kernels.
+#: What each room may import besides itself; GROUND is what all may stand on.
 GROUND = {"errors", "recipe", "measures", "scratch", "parallel", "clock", "_kernels", "unicode_tables"}
 MAY_IMPORT = {
     "errors": set(),
@@ -35,7 +36,8 @@ MAY_IMPORT = {
     "passages": GROUND | {"normalize"},
     "flip": GROUND,
     "explain": GROUND | {"normalize", "passages", "flip"},
-    "result": GROUND | {"documents", "join", "keep", "pairs", "explain"},
+    "verdicts": GROUND | {"keep", "pairs"},
+    "result": GROUND | {"verdicts"} | {"documents", "join", "keep", "pairs", "explain"},
     "pipeline": GROUND | {"", "documents", "features", "join", "ordering", "pairs", "result"},
     "api": GROUND | {"documents", "ordering", "pipeline", "result"},
     "": GROUND | {"api", "result"},
@@ -57,7 +59,9 @@ def imported(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             if node.module == "neardup":
-                known = {p.stem for p in SOURCE.glob("*.py")} | {p.name for p in SOURCE.iterdir() if p.is_dir()}
+                known = {p.stem for p in SOURCE.glob("*.py")} | {
+                    p.name for p in SOURCE.iterdir() if p.is_dir()
+                }
                 found |= {f"neardup.{a.name}" if a.name in known else "neardup" for a in node.names}
             else:
                 found.add(node.module)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from neardup import join as join_module
 from neardup._kernels.bounds import largest_partner, need, smallest_partner
 from neardup.features import FeatureStore, extract
@@ -24,10 +25,14 @@ ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
 THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 
 
-def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None) -> Joined:
+def joined(
+    texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None
+) -> Joined:
     with FeatureStore(budget) as store:
         for begin in range(0, len(texts), split):
-            store.add(extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, store.allocate))
+            store.add(
+                extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, store.allocate)
+            )
         return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads)
 
 
@@ -112,7 +117,11 @@ def test_bounds_are_those_of_naive(measure: str, threshold: float, floor: float)
     bound = rule(measure, threshold, floor)
     t, f = exact_fraction(threshold, "t"), exact_fraction(floor, "floor", zero=True)
     sizes = range(1, 33)
-    needed = {(a, b): naive.need(measure, a, b, t, f) if _possible(measure, a, b, t, f) else 99 for a in sizes for b in sizes}
+    needed = {
+        (a, b): naive.need(measure, a, b, t, f) if _possible(measure, a, b, t, f) else 99
+        for a in sizes
+        for b in sizes
+    }
     for a in sizes:
         for b in sizes:
             assert min(need(bound, a, b), min(a, b) + 1) == min(needed[a, b], min(a, b) + 1)
@@ -120,7 +129,9 @@ def test_bounds_are_those_of_naive(measure: str, threshold: float, floor: float)
         assert smallest_partner(bound, a) == partners[0]
         for shared in range(1, a + 1):
             fitting = [m for m in partners if needed[m, a] <= shared]
-            assert largest_partner(bound, a, shared, partners[0]) == (fitting[-1] if fitting else partners[0] - 1)
+            assert largest_partner(bound, a, shared, partners[0]) == (
+                fitting[-1] if fitting else partners[0] - 1
+            )
 
 
 def _possible(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> bool:
@@ -149,7 +160,9 @@ def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshol
     rng.shuffle(order)
     expected = naive_pairs(texts, recipe)
     found = joined(texts, recipe)
-    similarity = similarities(recipe.measure, found.overlap, found.sizes[found.left], found.sizes[found.right])
+    similarity = similarities(
+        recipe.measure, found.overlap, found.sizes[found.left], found.sizes[found.right]
+    )
     kept = keepers(
         found.representative, graph(count, found.left, found.right, similarity), np.array(order, np.int64)
     )
@@ -194,7 +207,9 @@ def test_many_copies_cost_their_number_not_its_square() -> None:
     found = joined(texts, Recipe(), split=1000)
     assert found.statistics["distinct_sets"] == 10
     assert len(found.left) == 0
-    pairs = Pairs(Names(np.arange(len(texts)), None), found.representative, found.left, found.right, np.zeros(0))
+    pairs = Pairs(
+        Names(np.arange(len(texts)), None), found.representative, found.left, found.right, np.zeros(0)
+    )
     assert len(pairs) == 10 * (2000 * 1999 // 2)
 
 
@@ -202,7 +217,8 @@ def test_a_shared_footer_makes_no_candidates() -> None:
     rng = random.Random(1)
     footer = " ".join(f"legal{i}" for i in range(300))
     texts = [
-        " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randint(130, 300))) + " " + footer for _ in range(3000)
+        " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randint(130, 300))) + " " + footer
+        for _ in range(3000)
     ]
     found = joined(texts, Recipe(threshold=0.7), split=100)
     assert found.statistics["candidates"] == 0

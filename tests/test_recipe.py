@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from neardup.errors import RecipeError
 from neardup.measures import MEASURES, exact_fraction, measure, rule, similarities
 from neardup.recipe import Features, Recipe, load, names, parse

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from neardup.recipe import Recipe
     from neardup.result import Result
 
-#: Where the names live whose modules are imported only when they are used: the kernels and Arrow take a while.
+#: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
     "Recipe": "recipe",
     "Result": "result",

@@ -38,8 +38,8 @@ def dedup(
     Parameters
     ----------
     data : list of str, table or array
-        Texts, or anything that gives Arrow data (``__arrow_c_stream__``): pandas, Polars, PyArrow, Hugging Face. For files
-        see ``dedup_files``.
+        Texts, or anything that gives Arrow data (``__arrow_c_stream__``): pandas, Polars, PyArrow, Hugging
+        Face. For files see ``dedup_files``.
     recipe : Recipe or str
         A recipe, its name, or a TOML file.
     threshold, features, measure, normalize, jaccard_floor, keep
@@ -111,9 +111,8 @@ def dedup_files(
     -------
     Result
 
-    Notes
-    -----
-    The other parameters and the errors are those of ``dedup``. The files must stay as they are while the result is used.
+    Notes ----- The other parameters and the errors are those of ``dedup``. The files must stay as they are
+    while the result is used.
     """
     chosen = _chosen(
         recipe,

@@ -1,7 +1,8 @@
 """Texts in bulk to comparable text: the step ``normalize`` for a whole batch.
 
-Each text takes the first way that it fits: the ASCII kernel (nearly the speed of memory), the Unicode kernel, or Python
-for the few texts whose characters must be reordered or composed. All three give the bytes of ``normalize.normalize``.
+Each text takes the first way that it fits: the ASCII kernel (nearly the speed of memory), the Unicode kernel,
+or Python for the few texts whose characters must be reordered or composed. All three give the bytes of
+``normalize.normalize``.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ def _ascii_table(normalizer: str) -> Bytes:
 def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:
     """Return the UTF-8 bytes and the int64[d + 1] offsets of texts without copying them."""
     _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1] if offsets else np.zeros(1, int)
+    ends = (
+        np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        if offsets
+        else np.zeros(1, int)
+    )
     return (np.frombuffer(data, np.uint8) if data and data.size else np.zeros(_MARGIN, np.uint8)), ends
 
 
@@ -79,7 +84,7 @@ def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
 def _not_ascii(
     data: Bytes, offsets: Spans, normalizer: str, others: Spans, done: Bytes, spans: Spans
 ) -> tuple[Bytes, int]:
-    """Append the texts of others to done and set their spans; return the bytes, with a margin, and how many are used."""
+    """Append the texts of others to done, set their spans; return the bytes and how many are used."""
     tables: Any = kernel_tables(normalizer)
     lengths = offsets[others + 1] - offsets[others]
     used = len(done)

@@ -1,4 +1,4 @@
-"""Texts to feature sets, and the store that holds them: in memory, or in a file once the memory budget is used up."""
+"""Texts to feature sets, and the store that holds them, in memory or beyond a budget in a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Block(NamedTuple):
     Attributes
     ----------
     features : uint64[k]
-        The sets one behind the other; a feature is the 64-bit hash of a gram (of a gram and its repeat, for multisets).
+        The sets one behind the other; a feature is the 64-bit hash of a gram (of a gram and its repeat, for
+        multisets).
     sizes : int64[d]
         The number of features of each document.
     marks : uint64[d, 2]
@@ -99,8 +100,8 @@ class FeatureStore:
     Parameters
     ----------
     budget : int or None
-        Bytes of features to hold in memory; the blocks beyond go to a temporary file that vanishes with the process.
-        None holds all of them.
+        Bytes of features to hold in memory; the blocks beyond go to a temporary file that vanishes with the
+        process. None holds all of them.
     """
 
     def __init__(self, budget: int | None = None) -> None:
@@ -140,8 +141,8 @@ class FeatureStore:
     def allocate(self, size: int) -> Features64:
         """Return a uint64 array for a block that is to be added; from any thread.
 
-        Blocks share large slabs, which the system hands out in few large pages: page by page, fresh memory costs more
-        than the features themselves.
+        Blocks share large slabs, which the system hands out in few large pages: page by page, fresh memory
+        costs more than the features themselves.
         """
         with self._lock:
             if self._budget is not None and self._held + 8 * size > self._budget:
@@ -165,7 +166,7 @@ class FeatureStore:
 
     def _spill(self, features: Features64) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="neardup-features-")
+            self._file = tempfile.TemporaryFile(prefix="neardup-features-")  # noqa: SIM115 (closed with the store)
         try:
             self._file.write(features.data)
         except OSError as error:
@@ -199,7 +200,7 @@ class FeatureStore:
         return self._joined("text_bytes", np.zeros(0, np.int64)).astype(np.int64, copy=False)
 
     def addresses(self) -> Features64:
-        """Return uint64[n], where the features of each document begin in memory, valid as long as the store lives."""
+        """Return uint64[n], where the features of each document begin in memory while the store is open."""
         if self._file is not None and self._mapped is None:
             self._file.flush()
             self._mapped = np.asarray(np.memmap(self._file, np.uint64, "r"))

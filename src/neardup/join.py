@@ -2,8 +2,8 @@
 
 The steps, all of which keep every pair (design and sources in docs/architecture.md):
 
-1. equal sets collapse to one representative;
-2. a table counts in how many sets each feature occurs; what a single set holds cannot be shared, and a set with too few
+1. equal sets collapse to one representative; 2. a table counts in how many sets each feature occurs; what a
+single set holds cannot be shared, and a set with too few
    shared features leaves, with its counts; this repeats while it pays;
 3. each set's prefix in rare-first order is indexed, and probed by the sets that are as large or larger;
 4. length, position and bitmap bounds rule candidates out; the rest are counted feature by feature.
@@ -61,7 +61,7 @@ class Joined(NamedTuple):
 
 
 class _Prefixes(NamedTuple):
-    """The prefixes of some sets: those of set m are keys[starts[m]:starts[m] + lengths[m]]; lengths -1: no partner."""
+    """The prefix of set m is keys[starts[m]:starts[m] + lengths[m]]; length -1: it has no partner."""
 
     shared: Integers
     lengths: Integers
@@ -71,7 +71,9 @@ class _Prefixes(NamedTuple):
 
     def of(self, chosen: npt.NDArray[Any]) -> _Prefixes:
         """Return those of the chosen sets."""
-        return _Prefixes(*(part[chosen] for part in self[:-1]), keys=self.keys)
+        return _Prefixes(
+            self.shared[chosen], self.lengths[chosen], self.bitmaps[chosen], self.starts[chosen], self.keys
+        )
 
 
 def self_join(
@@ -114,7 +116,12 @@ def self_join(
     pair = np.sort(members[ranks], axis=1)
     sequence = np.lexsort((pair[:, 1], pair[:, 0]))
     return Joined(
-        representative, sizes, pair[sequence, 0], pair[sequence, 1], overlap[sequence], statistics | {"pairs": len(pair)}
+        representative,
+        sizes,
+        pair[sequence, 0],
+        pair[sequence, 1],
+        overlap[sequence],
+        statistics | {"pairs": len(pair)},
     )
 
 

@@ -1,8 +1,8 @@
 """Who stays: keepers in keep order, and families for reading.
 
-Go through the documents in keep order and keep one unless a kept one matches it. So each dropped document has a direct
-pair with a kept one, no two kept ones match, nothing chains, and the answer is unique: the lexicographically first maximal
-independent set of the graph of pairs.
+Go through the documents in keep order and keep one unless a kept one matches it. So each dropped document has
+a direct pair with a kept one, no two kept ones match, nothing chains, and the answer is unique: the
+lexicographically first maximal independent set of the graph of pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Graph(NamedTuple):
-    """The pairs of representatives as rows: the neighbours of node d are neighbours[heads[d]:heads[d + 1]]."""
+    """Pairs of representatives as rows: the neighbours of node d are neighbours[heads[d]:heads[d + 1]]."""
 
     heads: Integers
     neighbours: Integers
@@ -32,13 +32,19 @@ class Kept(NamedTuple):
     Attributes
     ----------
     keeper : int64[n]
-        The document itself where it stays, else its most similar kept document before it in keep order, the first of equals.
+        The document itself where it stays, else its most similar kept document before it in keep order, the
+        first of equals.
     similarity : float64[n]
         To the keeper; 1 for a kept document.
     """
 
     keeper: Integers
     similarity: Floats
+
+    @property
+    def dropped(self) -> npt.NDArray[np.bool_]:
+        """bool[n], whether each document goes."""
+        return np.not_equal(self.keeper, np.arange(len(self.keeper)))
 
 
 class Families(NamedTuple):
@@ -94,7 +100,13 @@ def keepers(representative: Integers, pairs: Graph, order: Integers) -> Kept:
     greedy_keepers(node_order, pairs.heads, pairs.neighbours, stays)
     kept = Kept(np.arange(count), np.ones(count))
     name_keepers(
-        representative, place, top, stays, (pairs.heads, pairs.neighbours, pairs.similarity), kept.keeper, kept.similarity
+        representative,
+        place,
+        top,
+        stays,
+        (pairs.heads, pairs.neighbours, pairs.similarity),
+        kept.keeper,
+        kept.similarity,
     )
     return kept
 
@@ -119,8 +131,10 @@ def families(representative: Integers, left: Integers, right: Integers, similari
     total = _sums(of_pair, weight * similarity, len(roots)) + _sums(of_node, equal, len(roots))
     smallest = np.ones(len(roots) + 1)
     np.minimum.at(smallest, of_pair, similarity)
-    return Families(of_node, members[roots], pairs.astype(np.int64), smallest[1:], total / np.maximum(pairs, 1))
+    return Families(
+        of_node, members[roots], pairs.astype(np.int64), smallest[1:], total / np.maximum(pairs, 1)
+    )
 
 
 def _sums(family: Integers, weight: npt.NDArray[np.number], count: int) -> Floats:
-    return np.bincount(family, weights=weight, minlength=count + 1)[1:]
+    return np.bincount(family, weights=weight, minlength=count + 1)[1:].astype(np.float64)

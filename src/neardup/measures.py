@@ -1,6 +1,7 @@
 """The set measures in one table, and the rules that tell the join how much overlap a pair needs.
 
-For feature sets A and B with sizes a, b and overlap o = |A and B|; a multiset is a set whose elements are (feature, i).
+For feature sets A and B with sizes a, b and overlap o = |A and B|; a multiset is a set whose elements are
+(feature, i).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pairs of a result: kept as pairs of representatives, written out as pairs of documents when they are asked for."""
+"""The pairs of a result: held as pairs of representatives, made pairs of documents when asked for."""
 
 from __future__ import annotations
 
@@ -63,13 +63,15 @@ class Names:
 
 
 class Pairs:
-    """All pairs at or above the threshold, sorted by the positions of left and right; left comes first in the input.
+    """All pairs at or above the threshold, sorted by the positions of left and right, left before right.
 
-    Iterating gives ``Pair`` by ``Pair`` with the documents' ids. A group of m equal documents has m (m - 1) / 2 pairs:
-    they are counted at once but only made when they are read.
+    Iterating gives ``Pair`` by ``Pair`` with the documents' ids. A group of m equal documents has m (m - 1) /
+    2 pairs: they are counted at once but only made when they are read.
     """
 
-    def __init__(self, names: Names, representative: Integers, left: Integers, right: Integers, similarity: Floats) -> None:
+    def __init__(
+        self, names: Names, representative: Integers, left: Integers, right: Integers, similarity: Floats
+    ) -> None:
         self._names = names
         self._representative = representative
         self.left, self.right, self.similarity = left, right, similarity
@@ -95,7 +97,13 @@ class Pairs:
             out, similarity = np.empty((room, 2), np.int64), np.empty(room)
             before = at
             at, written = expand_pairs(
-                at, len(self._representative), self._representative, self._members, tuple(rows), out, similarity
+                at,
+                len(self._representative),
+                self._representative,
+                self._members,
+                tuple(rows),
+                out,
+                similarity,
             )
             if at == before and written == 0:
                 room *= 2

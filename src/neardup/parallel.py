@@ -1,4 +1,4 @@
-"""Threads for kernels, which let go of Python's lock: results come in the order of the work, whatever their number."""
+"""Threads for kernels, which let go of Python's lock: results come in the order of the work."""
 
 from __future__ import annotations
 

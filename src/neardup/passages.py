@@ -150,12 +150,9 @@ def side_of(text: str, recipe: Recipe) -> Side:
 
 def _units(text: str, recipe: Recipe) -> list[Token]:
     found = tokens(text, recipe.normalize)
-    parted = recipe.normalize != "compact"
     if not FEATURE_KINDS[recipe.parsed_features.kind].by_character:
-        if parted or not found:
-            return found
-        # A normal form without spaces is one token.
-        return [Token("".join(token.text for token in found), found[0].start, found[-1].end)]
+        return found
+    parted = recipe.normalize != "compact"
     characters: list[Token] = []
     for token in found:
         if parted and characters:

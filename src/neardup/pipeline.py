@@ -22,7 +22,7 @@ from neardup.parallel import default_threads, in_order
 from neardup.recipe import Recipe
 from neardup.result import Documents, Result, recipe_details
 
-#: The bytes of text in one piece of work: small enough for the processor's cache, large enough to be worth a thread.
+#: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
 _PIECE = 1 << 20
 #: Of a memory budget, the share for feature sets; the rest is for counts, the index, pairs and reading.
 _FEATURE_SHARE = 0.3
@@ -89,7 +89,8 @@ def run(
     Parameters
     ----------
     corpus : Corpus
-        From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is asked.
+        From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is
+        asked.
     recipe : Recipe
         What to do.
     threads : int, optional
@@ -112,7 +113,9 @@ def run(
     with FeatureStore(None if memory is None else int(memory * _FEATURE_SHARE)) as store:
         reading = _Reading(corpus, report)
         with clock.stage("read and features"):
-            for block in in_order(partial(extract, recipe=recipe, allocate=store.allocate), reading.pieces(), threads):
+            for block in in_order(
+                partial(extract, recipe=recipe, allocate=store.allocate), reading.pieces(), threads
+            ):
                 store.add(block)
         pa.default_memory_pool().release_unused()
         names = reading.names()

@@ -88,10 +88,11 @@ class Recipe:
     name, description : str
         For people; they do not change the answer.
     normalize : str
-        How texts become comparable: ``words``, ``whitespace`` or ``compact``; empty takes what the features usually take.
+        How texts become comparable: ``words``, ``whitespace`` or ``compact``; empty takes what the features
+        usually take.
     features : str
-        ``words:N`` or ``qgrams:Q``, with ``:multiset`` to count repeats. Raising N makes a match mean more shared wording in
-        a row, and one changed word cost more.
+        ``words:N`` or ``qgrams:Q``, with ``:multiset`` to count repeats. Raising N makes a match mean more
+        shared wording in a row, and one changed word cost more.
     measure : str
         ``jaccard``, ``overlap``, ``dice``, ``cosine`` or ``containment``.
     threshold : float
@@ -101,8 +102,8 @@ class Recipe:
     search : str
         How pairs are found: ``exact``.
     keep : str
-        Who stays of two that match: ``first``, ``longest``, ``shortest``, ``newest``, ``oldest``, or a column whose highest
-        value stays (``COLUMN:lowest`` for the lowest).
+        Who stays of two that match: ``first``, ``longest``, ``shortest``, ``newest``, ``oldest``, or a column
+        whose highest value stays (``COLUMN:lowest`` for the lowest).
 
     Raises
     ------
@@ -132,10 +133,13 @@ class Recipe:
         normalizer = self.normalize or FEATURE_KINDS[parsed.kind].normalizer
         object.__setattr__(self, "normalize", normalizer)
         if normalizer not in NORMALIZER_NAMES:
-            raise RecipeError(f"normalize {normalizer!r} is not known; choose one of {', '.join(NORMALIZER_NAMES)}")
+            raise RecipeError(
+                f"normalize {normalizer!r} is not known; choose one of {', '.join(NORMALIZER_NAMES)}"
+            )
         if normalizer == "compact" and not FEATURE_KINDS[parsed.kind].by_character:
             raise RecipeError(
-                f"normalize 'compact' leaves no tokens for features {self.features!r}; choose qgrams or normalize 'words'"
+                f"normalize 'compact' leaves no tokens for features {self.features!r}; "
+                "choose qgrams or normalize 'words'"
             )
         measure(self.measure)
         exact_fraction(self.threshold, "threshold")
@@ -151,7 +155,7 @@ class Recipe:
         return Features.parse(self.features)
 
     def changed(self, **changes: Any) -> Recipe:
-        """Return a recipe with other values; other features bring their own normalizer unless one is named."""
+        """Return a recipe with other values; features of another kind bring their normalizer."""
         if "features" in changes and "normalize" not in changes:
             before = FEATURE_KINDS[self.parsed_features.kind]
             if Features.parse(changes["features"]).kind != self.parsed_features.kind and (
@@ -162,7 +166,7 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits that differ when the answer may differ: the choices, the chain's and Unicode's version."""
+        """Sixteen hex digits of the choices and of the chain's and Unicode's versions."""
         choices = {k: v for k, v in asdict(self).items() if k not in ("name", "description")}
         choices |= {"threshold": float(self.threshold), "jaccard_floor": float(self.jaccard_floor)}
         choices |= {"chain": CHAIN_VERSION, "unicode": unicodedata.unidata_version}
@@ -170,7 +174,9 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the recipe as TOML; ``load`` reads it back."""
-        return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in asdict(self).items())
+        return "".join(
+            f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in asdict(self).items()
+        )
 
 
 def parse(text: str, where: str) -> Recipe:
@@ -198,7 +204,9 @@ def parse(text: str, where: str) -> Recipe:
 def names() -> list[str]:
     """Return the names of the recipes that come with the package."""
     folder = resources.files("neardup") / "recipes"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return sorted(
+        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
+    )
 
 
 def load(name_or_file: str) -> Recipe:
@@ -210,8 +218,8 @@ def load(name_or_file: str) -> Recipe:
         If there is neither a recipe nor a file of that name, or the file is refused.
     """
     if name_or_file in names():
-        file = resources.files("neardup") / "recipes" / f"{name_or_file}.toml"
-        return parse(file.read_text("utf-8"), f"recipe {name_or_file}")
+        shipped = resources.files("neardup") / "recipes" / f"{name_or_file}.toml"
+        return parse(shipped.read_text("utf-8"), f"recipe {name_or_file}")
     if not os.path.isfile(name_or_file):
         raise RecipeError(f"recipe {name_or_file!r} is neither a file nor one of {', '.join(names())}")
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,47 +16,14 @@ from neardup.clock import Clock
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, UnknownDocument
 from neardup.join import Joined
-from neardup.keep import Families, Integers, Kept, families, keepers
+from neardup.keep import Integers, families, keepers
 from neardup.measures import exact_fraction, rule, similarities
 from neardup.pairs import Names, Pair, Pairs
 from neardup.recipe import Recipe
+from neardup.verdicts import Dropped, Family, family_list
 
 if TYPE_CHECKING:
     from neardup.explain import Explanation
-
-
-class Drop(NamedTuple):
-    """A dropped document, the kept one that it matches, their similarity, and its family."""
-
-    id: Any
-    keeper: Any
-    similarity: float
-    family: int
-
-
-class Family(NamedTuple):
-    """Documents that near-duplicate pairs connect.
-
-    Attributes
-    ----------
-    number : int
-        From 1, in the order of the families' first documents.
-    members : list
-        The ids of its documents, in the order of the input.
-    pairs : int
-        How many of its pairs match.
-    smallest, mean : float
-        Over the similarities of its matching pairs.
-    complete : bool
-        Whether every member matches every other; if not, some are connected through others only.
-    """
-
-    number: int
-    members: list[Any]
-    pairs: int
-    smallest: float
-    mean: float
-    complete: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,32 +51,6 @@ class Documents:
     present: npt.NDArray[np.bool_]
 
 
-class Dropped(Sequence[Drop]):
-    """The dropped documents in the order of the input."""
-
-    def __init__(self, names: Names, positions: Integers, kept: Kept, family: Integers) -> None:
-        self._names, self._positions, self._kept, self._family = names, positions, kept, family
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    @overload
-    def __getitem__(self, index: int) -> Drop: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Drop]: ...
-    def __getitem__(self, index: int | slice) -> Drop | list[Drop]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        at = int(self._positions[index])
-        keeper = int(self._kept.keeper[at])
-        return Drop(
-            self._names.one(at), self._names.one(keeper), float(self._kept.similarity[at]), int(self._family[at])
-        )
-
-    def __repr__(self) -> str:
-        return f"<{len(self):,} dropped documents>"
-
-
 class Result:
     """What a run found. Nothing changes a result; ``at`` returns another one.
 
@@ -124,7 +65,13 @@ class Result:
     """
 
     def __init__(
-        self, corpus: Corpus, recipe: Recipe, documents: Documents, joined: Joined, details: dict[str, Any], clock: Clock
+        self,
+        corpus: Corpus,
+        recipe: Recipe,
+        documents: Documents,
+        joined: Joined,
+        details: dict[str, Any],
+        clock: Clock,
     ) -> None:
         self.recipe = recipe
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
@@ -137,15 +84,15 @@ class Result:
 
     @property
     def _stays(self) -> npt.NDArray[np.bool_]:
-        return (self._kept.keeper == np.arange(len(self._kept.keeper))) & self._documents.present
+        return ~self._kept.dropped & self._documents.present
 
     @property
     def _goes(self) -> npt.NDArray[np.bool_]:
-        return (self._kept.keeper != np.arange(len(self._kept.keeper))) & self._documents.present
+        return self._kept.dropped & self._documents.present
 
     @property
     def kept(self) -> list[Any]:
-        """The ids of the documents that stay (their row numbers where there are no ids), in the order of the input."""
+        """The ids of the documents that stay, row numbers where there are none, in the order of the input."""
         return list(self._documents.names.of(self._stays).to_pylist())
 
     @property
@@ -156,22 +103,7 @@ class Result:
     @property
     def families(self) -> list[Family]:
         """The families, in the order of their first documents."""
-        found: Families = self._families
-        order = np.argsort(found.family, kind="stable")
-        order = order[found.family[order] > 0]
-        ids = self._documents.names.of(order).to_pylist()
-        ends = np.cumsum(found.documents)
-        return [
-            Family(
-                i + 1,
-                ids[end - count : end],
-                int(found.pairs[i]),
-                float(found.smallest[i]),
-                float(found.mean[i]),
-                int(found.pairs[i]) == count * (count - 1) // 2,
-            )
-            for i, (count, end) in enumerate(zip(found.documents.tolist(), ends.tolist(), strict=True))
-        ]
+        return family_list(self._families, self._documents.names)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -207,7 +139,9 @@ class Result:
             }
         )
 
-    def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
+    def write(
+        self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None
+    ) -> None:
         """Write the documents that stay, with all columns, to a file whose name says the format."""
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[self._stays]] = True
@@ -228,7 +162,7 @@ class Result:
         """
         if exact_fraction(threshold, "threshold") < exact_fraction(self.recipe.threshold, "threshold"):
             raise RecipeError(
-                f"threshold {threshold} is below this run's {self.recipe.threshold}, whose search left out such pairs; "
+                f"threshold {threshold} is below this run's {self.recipe.threshold}: such pairs are unknown; "
                 f"run again with threshold={threshold}"
             )
         recipe = self.recipe.changed(threshold=threshold)
@@ -244,7 +178,14 @@ class Result:
         narrowed = joined._replace(
             left=joined.left[enough], right=joined.right[enough], overlap=joined.overlap[enough]
         )
-        return Result(self._corpus, recipe, self._documents, narrowed, self._details | recipe_details(recipe), self._clock)
+        return Result(
+            self._corpus,
+            recipe,
+            self._documents,
+            narrowed,
+            self._details | recipe_details(recipe),
+            self._clock,
+        )
 
     def borderline(self, count: int = 10) -> list[Pair]:
         """Return the pairs that only just match, the least similar first."""
@@ -287,8 +228,20 @@ class Result:
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 place = -1
         if place < 0:
-            raise UnknownDocument(f"no document has the id {name!r}; ids are those of result.kept and result.dropped")
+            raise UnknownDocument(
+                f"no document has the id {name!r}; ids are those of result.kept and result.dropped"
+            )
         return place
+
+    def close(self) -> None:
+        """Put the quarantine file in its place and remove temporary files; no text can be read after."""
+        self._corpus.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.kept)

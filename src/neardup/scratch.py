@@ -1,4 +1,4 @@
-"""Arrays that a thread uses again and again: asking the system for fresh memory for each piece of work costs more time than the work."""
+"""Arrays that a thread uses again and again: fresh memory for each piece of work costs more than the work."""
 
 from __future__ import annotations
 

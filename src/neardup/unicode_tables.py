@@ -260,13 +260,18 @@ def unmapped_tables(kinds: npt.NDArray[np.uint8]) -> Tables:
 
 def _ascii_bytes(kinds: npt.NDArray[np.uint8], case: Callable[[str], str]) -> npt.NDArray[np.uint8]:
     """Return the byte that each ASCII character becomes."""
-    written = {WORD: lambda c: ord(case(chr(c))), SEPARATOR: lambda c: 0x20, IGNORABLE: lambda c: DROPPED}
+    written: dict[int, Callable[[int], int]] = {
+        WORD: lambda c: ord(case(chr(c))),
+        SEPARATOR: lambda c: 0x20,
+        IGNORABLE: lambda c: DROPPED,
+    }
     return np.array([written[int(kinds[c])](c) for c in range(128)], dtype=np.uint8)
 
 
 def _loud() -> list[int]:
     """Return the code points of planes 0 to 3 outside the quiet blocks."""
-    return np.flatnonzero(~in_ranges(_QUIET_RANGES, N_CHARACTERS)).tolist()
+    loud: list[int] = np.flatnonzero(~in_ranges(_QUIET_RANGES, N_CHARACTERS)).tolist()
+    return loud
 
 
 def _stages(character: str, seconds: set[str]) -> tuple[str, int, bool]:

@@ -1,12 +1,13 @@
 """ASCII texts to comparable text; texts that are not ASCII are left to ``_kernels.unicode``."""
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
 from neardup._kernels.bits import fold_words, high_mask, load_u64, mix
+from neardup._kernels.compiling import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _is_ascii(data, lo, hi):
     base = uint64(data.ctypes.data)
     block = lo
@@ -20,13 +21,13 @@ def _is_ascii(data, lo, hi):
     return high < np.uint8(128)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def ascii_texts(data, offsets, fold, table, out, spans):
     """Write the texts that are ASCII to out, one behind the other; return how many bytes.
 
-    data: uint8 UTF-8 texts; offsets: int64[d + 1] into it; table: uint8[256], what each byte becomes, 0 to leave it out;
-    fold: the table is that of ``fold_words``, which does 64 bytes at once; out: uint8, as long as the texts;
-    spans: int64[d, 2] gets where each text lies in out, or -1 where it is not ASCII.
+    data: uint8 UTF-8 texts; offsets: int64[d + 1] into it; table: uint8[256], what each byte becomes, 0 to
+    leave it out; fold: the table is that of ``fold_words``, which does 64 bytes at once; out: uint8, as long
+    as the texts; spans: int64[d, 2] gets where each text lies in out, or -1 where it is not ASCII.
     """
     source = uint64(data.ctypes.data)
     target = uint64(out.ctypes.data)
@@ -53,7 +54,7 @@ def ascii_texts(data, offsets, fold, table, out, spans):
     return at
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def text_marks(data, offsets, marks):
     """Write a hash of the bytes of each text to marks: uint64[d]; equal texts have equal marks."""
     base = uint64(data.ctypes.data)

@@ -1,7 +1,7 @@
 """Machine words: loads, counts and 64-byte blocks that Numba has no names for.
 
-Every function here is an LLVM instruction or two; none checks anything. An address is what ``array.ctypes.data`` gives,
-and whoever calls keeps the array alive and has room for what is read.
+Every function here is an LLVM instruction or two; none checks anything. An address is what
+``array.ctypes.data`` gives, and whoever calls keeps the array alive and has room for what is read.
 """
 
 from llvmlite import ir

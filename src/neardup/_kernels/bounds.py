@@ -1,7 +1,7 @@
 """How much overlap a pair needs: the set measures' bounds in whole numbers.
 
-A threshold is a fraction p/q and a rule is (code, p, q, floor_p, floor_q): the measure, its threshold, and a floor on
-Jaccard that must hold too (0/1: none). ``neardup.measures`` makes rules and states the formulas.
+A threshold is a fraction p/q and a rule is (code, p, q, floor_p, floor_q): the measure, its threshold, and a
+floor on Jaccard that must hold too (0/1: none). ``neardup.measures`` makes rules and states the formulas.
 """
 
 from math import sqrt
@@ -9,6 +9,7 @@ from math import sqrt
 from numba import int64, njit, uint64
 
 from neardup._kernels.bits import squares_reach
+from neardup._kernels.compiling import kernel
 
 JACCARD, OVERLAP, DICE, COSINE, CONTAINMENT = 0, 1, 2, 3, 4
 
@@ -18,9 +19,9 @@ def _ceil_div(a, b):
     return (a + b - 1) // b
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def need(rule, a, b):
-    """Return the least overlap, at least 1, with which sets of sizes a and b reach the threshold; it grows with a and b."""
+    """Return the least overlap, at least 1, that sets of sizes a and b need; it grows with a and b."""
     code, p, q, floor_p, floor_q = rule
     if code == JACCARD:
         least = _ceil_div(p * (a + b), p + q)
@@ -42,7 +43,7 @@ def need(rule, a, b):
     return max(least, 1)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def smallest_partner(rule, size):
     """Return the least size m <= size of a set that can match one of the given size."""
     low = 1
@@ -56,7 +57,7 @@ def smallest_partner(rule, size):
     return low
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def largest_partner(rule, size, shared, low):
     """Return the greatest m in [low, size] with need(m, size) <= shared, or low - 1 when there is none."""
     high = size
@@ -73,7 +74,7 @@ def largest_partner(rule, size, shared, low):
     return low
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def reaching(rule, overlap, a, b, out):
     """Set out[i] to whether overlap[i] suffices for sizes a[i] and b[i]."""
     for i in range(overlap.shape[0]):

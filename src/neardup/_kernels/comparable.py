@@ -1,16 +1,15 @@
 """The Unicode kernel over many texts, into one growing buffer."""
 
-from numba import njit
-
+from neardup._kernels.compiling import kernel
 from neardup._kernels.unicode import normalize_utf8
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def unicode_texts(data, offsets, wanted, begin, tables, out, used, spans):
     """Append the comparable texts of wanted[begin:] to out[used:] and set their spans.
 
-    A text that needs Python keeps its span of -1. Stops before a text for which out may be too short: it must hold twice
-    the text and 64 bytes more. Returns (place in wanted to go on from, bytes used).
+    A text that needs Python keeps its span of -1. Stops before a text for which out may be too short: it must
+    hold twice the text and 64 bytes more. Returns (place in wanted to go on from, bytes used).
     """
     for i in range(begin, wanted.shape[0]):
         d = wanted[i]

@@ -1,8 +1,8 @@
 """Which features are shared, which sets can have a partner, and the rare-first prefix of each.
 
-Sets are addressed: ``addresses[d]`` is where the uint64 features of set d begin, ``sizes[d]`` says how many. The table of
-counts is approximate in one direction: two features may share a slot, so a count is never too low. Any fixed order of
-features makes a right prefix, so this costs speed alone, never a pair.
+Sets are addressed: ``addresses[d]`` is where the uint64 features of set d begin, ``sizes[d]`` says how many.
+The table of counts is approximate in one direction: two features may share a slot, so a count is never too
+low. Any fixed order of features makes a right prefix, so this costs speed alone, never a pair.
 """
 
 import numpy as np
@@ -10,6 +10,7 @@ from numba import int64, njit, uint8, uint64
 
 from neardup._kernels.bits import at_most_mask, load_u64, popcount, prefetch, trailing_zeros
 from neardup._kernels.bounds import need, smallest_partner
+from neardup._kernels.compiling import kernel
 
 #: A feature's place in the order: its count above, its own bits below.
 _COUNT_SHIFT = uint64(56)
@@ -17,14 +18,14 @@ _COUNT_SHIFT = uint64(56)
 _AHEAD = 64
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fetch(address, size, shift, base):
-    """Ask for the slots of a set's first features; a count elsewhere in memory is most of what a feature costs."""
+    """Ask for the slots of a set's first features: waiting for them is most of what a feature costs."""
     for i in range(min(size, _AHEAD)):
         prefetch(base + (load_u64(address + uint64(8 * i)) >> shift))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_features(addresses, sizes, members, shift, counts):
     """Add one to counts[feature >> shift] for each feature of each member set, stopping at 255."""
     base = uint64(counts.ctypes.data)
@@ -42,14 +43,14 @@ def count_features(addresses, sizes, members, shift, counts):
             counts[slot] = seen + uint8(seen < uint8(255))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_counts(total, other):
     """Add other to total, stopping at 255."""
     for i in range(total.shape[0]):
         total[i] = uint8(min(int64(total[i]) + int64(other[i]), 255))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sift(keys, root, end):
     while True:
         child = 2 * root + 1
@@ -63,7 +64,7 @@ def _sift(keys, root, end):
         root = child
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _sort(keys, count):
     """Sort the first count keys: by insertion when they are few, by heap otherwise, in place."""
     if count <= 48:
@@ -82,7 +83,7 @@ def _sort(keys, count):
         _sift(keys, 0, end)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _select(keys, count, wanted):
     """Bring the wanted smallest of count keys to the front, in any order."""
     low = 0
@@ -110,7 +111,7 @@ def _select(keys, count, wanted):
             return
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _at_most(base, size, bound):
     """Count the bytes at base, in whole blocks of 64, that are at most bound."""
     count = 0
@@ -124,9 +125,9 @@ def _key(address, place, count):
     return (uint64(count) << _COUNT_SHIFT) | (load_u64(address + uint64(8 * place)) >> uint64(8))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _rarest(address, seen, size, wanted, equal, out):
-    """Write to out the wanted smallest keys (count, feature) of a set among those with seen[i] > 1, ascending.
+    """Write to out the wanted smallest keys (count, feature) among those with seen[i] > 1, ascending.
 
     seen: uint8, 0 from size on to a whole block of 64; at least wanted of the others are above 1.
     """
@@ -161,7 +162,7 @@ def _rarest(address, seen, size, wanted, equal, out):
     _sort(out, wanted)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def prefix_rooms(sizes, rule, out):
     """Set out[m] to the length of the whole probe prefix of a set of sizes[m] features: size - need + 1."""
     for m in range(sizes.shape[0]):
@@ -169,15 +170,16 @@ def prefix_rooms(sizes, rule, out):
         out[m] = size - need(rule, smallest_partner(rule, size), size) + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def prefixes(addresses, sizes, members, shift, counts, rule, results):
     """Write each member set's probe prefix without the features that no other set holds.
 
-    Of a set of s features of which c are shared, the s - c others come first in the rare-first order and cannot meet
-    anything; of the prefix of s - need + 1 features that a partner must meet, lengths[m] are left for out. A set whose c
-    features are too few for its smallest partner has length -1: it matches nothing. shared: int64[m] gets c. bitmaps:
-    uint64[m, 8] gets bit h mod 512 of each feature h. starts: int64[m] gets where in out each prefix begins.
-    results: (shared, lengths, bitmaps, starts, out, begin), with room in out[begin:] for all probe prefixes of the members.
+    Of a set of s features of which c are shared, the s - c others come first in the rare-first order and
+    cannot meet anything; of the prefix of s - need + 1 features that a partner must meet, lengths[m] are left
+    for out. A set whose c features are too few for its smallest partner has length -1: it matches nothing.
+    shared: int64[m] gets c. bitmaps: uint64[m, 8] gets bit h mod 512 of each feature h. starts: int64[m] gets
+    where in out each prefix begins. results: (shared, lengths, bitmaps, starts, out, begin), with room in
+    out[begin:] for all probe prefixes of the members.
     """
     shared, lengths, bitmaps, starts, out, begin = results
     longest = 1

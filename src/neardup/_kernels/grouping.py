@@ -1,10 +1,12 @@
 """Equal sets, keepers and families: passes over documents and pairs that Python would be slow at."""
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import int64, uint64
+
+from neardup._kernels.compiling import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def group_equal(marks, sizes, alone, representative):
     """Set representative[d] to the first document with d's marks and size, and to -1 where alone[d]."""
     count = sizes.shape[0]
@@ -30,9 +32,9 @@ def group_equal(marks, sizes, alone, representative):
             slot = (slot + 1) & mask
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def greedy_keepers(order, heads, neighbours, stays):
-    """Go through the nodes in order; set stays[node] (False on entry) unless a neighbour that stays came before it."""
+    """Go through the nodes in order; set stays[node], False on entry, unless an earlier neighbour stays."""
     for i in range(order.shape[0]):
         node = order[i]
         alone = True
@@ -43,12 +45,13 @@ def greedy_keepers(order, heads, neighbours, stays):
         stays[node] = alone
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def name_keepers(representative, place, top, stays, graph, keeper, best):
-    """Give each dropped document the most similar kept one that is before it in keep order, the first of equals.
+    """Give each dropped document the most similar kept one before it in keep order, the first of equals.
 
-    place: int64[n], where each document is in keep order; top: int64[n], the first document of each representative's
-    equals, which stays if stays[representative]. keeper and best hold the document itself and 1 on entry.
+    place: int64[n], where each document is in keep order; top: int64[n], the first document of each
+    representative's equals, which stays if stays[representative]. keeper and best hold the document itself
+    and 1 on entry.
     """
     heads, neighbours, similarity = graph
     for d in range(representative.shape[0]):
@@ -71,7 +74,7 @@ def name_keepers(representative, place, top, stays, graph, keeper, best):
         best[d] = most
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def components(left, right, root):
     """Make root, which holds 0..n-1 on entry, the smallest node of each node's connected component."""
     for e in range(left.shape[0]):
@@ -91,12 +94,13 @@ def components(left, right, root):
         root[d] = root[root[d]]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def expand_pairs(begin, end, representative, members, graph, out, similarities):
-    """Write all pairs (d, later document) of the documents in [begin, end), sorted, from those of representatives.
+    """Write all pairs (d, later document) of d in [begin, end), sorted, from those of representatives.
 
-    members: (heads, documents) of the documents of each representative, ascending. Stops when out may be too short for
-    one more document. Returns (document to go on with, pairs written); (begin, 0) asks for a longer out.
+    members: (heads, documents) of the documents of each representative, ascending. Stops when out may be too
+    short for one more document. Returns (document to go on with, pairs written); (begin, 0) asks for a longer
+    out.
     """
     heads, neighbours, similarity = graph
     member_heads, documents = members

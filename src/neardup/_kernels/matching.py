@@ -1,7 +1,8 @@
 """The exact join proper: an index of prefixes, its probing, and the verification of what it brings.
 
-Sets are numbered by rank, from the smallest to the largest, so that each looks for partners among those before it
-(AllPairs and PPJoin: Mann, Augsten & Bouros, PVLDB 9 (2016), 3-4; bitmaps: Sandes, Teodoro & Melo, arXiv 1711.07295).
+Sets are numbered by rank, from the smallest to the largest, so that each looks for partners among those
+before it (AllPairs and PPJoin: Mann, Augsten & Bouros, PVLDB 9 (2016), 3-4; bitmaps: Sandes, Teodoro & Melo,
+arXiv 1711.07295).
 """
 
 from typing import NamedTuple
@@ -11,8 +12,9 @@ from numba import int32, int64, njit, uint32, uint64
 
 from neardup._kernels.bits import load_u64, popcount, prefetch
 from neardup._kernels.bounds import largest_partner, need, smallest_partner
+from neardup._kernels.compiling import kernel
 
-#: An entry of the index: rank above, then a tag of the key, then the place of the key among the set's shared ones.
+#: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
 _RANK_SHIFT = uint64(32)
 _TAG_SHIFT = uint64(16)
 _LOW = uint64(0xFFFF)
@@ -38,7 +40,7 @@ class Sets(NamedTuple):
 
 
 class Index(NamedTuple):
-    """Lists of entries: those of bucket b are entries[heads[b]:heads[b + 1]], in rank order; 2**bits buckets."""
+    """2**bits lists of entries: those of bucket b are entries[heads[b]:heads[b + 1]], in rank order."""
 
     heads: np.ndarray
     entries: np.ndarray
@@ -55,15 +57,15 @@ def _tag(key, bits):
     return (key >> uint64(40 - bits)) & _LOW
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def index_lengths(sets, rule, out):
-    """Write how many keys of each set the index must hold: those that a partner of the same size or larger can meet."""
+    """Write how many keys of each set the index must hold: those that a partner no smaller can meet."""
     for rank in range(sets.sizes.shape[0]):
         size = sets.sizes[rank]
         out[rank] = min(max(sets.shared[rank] - need(rule, size, size) + 1, 0), sets.lengths[rank])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fetch_counts(rank, sets, held, bits, heads):
     start = sets.starts[rank]
     base = uint64(heads.ctypes.data)
@@ -71,7 +73,7 @@ def _fetch_counts(rank, sets, held, bits, heads):
         prefetch(base + uint64(4 * _bucket(sets.keys[start + i], bits)))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_index(sets, held, bits, heads, entries):
     """Fill heads (2**bits + 1 zeros on entry) and entries with the first held[r] keys of each set."""
     count = held.shape[0]
@@ -98,7 +100,7 @@ def fill_index(sets, held, bits, heads, entries):
     heads[0] = uint32(0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
@@ -110,7 +112,7 @@ def _first_at_least(entries, low, high, rank):
     return low
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fetch_heads(rank, sets, index, heads):
     """Ask for the list heads that rank will look at."""
     start = sets.starts[rank]
@@ -118,7 +120,7 @@ def _fetch_heads(rank, sets, index, heads):
         prefetch(heads + uint64(4 * _bucket(sets.keys[start + i], index.bits)))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _fetch_lists(rank, sets, index, entries):
     """Ask for the beginnings of the lists that rank will read."""
     start = sets.starts[rank]
@@ -126,9 +128,9 @@ def _fetch_lists(rank, sets, index, entries):
         prefetch(entries + uint64(8) * uint64(index.heads[_bucket(sets.keys[start + i], index.bits)]))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
-    """Write to found the earlier ranks that share a prefix key with rank and pass the length and position bounds.
+    """Write to found the earlier ranks that share a prefix key and pass the length and position bounds.
 
     met: int32[r] zeros on entry, and then the keys met so far or -1 for ruled out, for the ranks in found.
     """
@@ -170,7 +172,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _enter(address, size, table, bits):
     """Make table a hash set of the features at address: 2**bits >= 2 size slots."""
     table[: 1 << bits] = uint64(0)
@@ -184,9 +186,9 @@ def _enter(address, size, table, bits):
         table[slot] = feature
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _overlap(address, size, table, bits, least):
-    """Count the features at address that the table holds; stop, with less than least, once it cannot be reached."""
+    """Count the features at address that the table holds; stop short once least cannot be reached."""
     mask = (1 << bits) - 1
     shift = uint64(64 - bits)
     misses = size - least
@@ -205,13 +207,13 @@ def _overlap(address, size, table, bits, least):
     return hits
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def match(begin, end, sets, index, rule, ranks_of_size, scratch, pairs):
     """Find all partners before them of the ranks in [begin, end); write (earlier, later, overlap) to pairs.
 
-    ranks_of_size[m]: the first rank of size m or more. scratch: (met, found, table) of (int32[r] zeros, int64[r],
-    uint64[power of two >= 2 largest size]). Stops early when pairs may be too short for one more rank.
-    Returns (rank to go on with, pairs written, candidates, verified).
+    ranks_of_size[m]: the first rank of size m or more. scratch: (met, found, table) of (int32[r] zeros,
+    int64[r], uint64[power of two >= 2 largest size]). Stops early when pairs may be too short for one more
+    rank. Returns (rank to go on with, pairs written, candidates, verified).
     """
     met, found, table = scratch
     written = 0

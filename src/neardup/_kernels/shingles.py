@@ -1,13 +1,14 @@
 """From comparable text to feature sets: token hashes, n-grams, sets and multisets, a document at a time.
 
-Comparable text is UTF-8 in which tokens are parted by spaces (see ``neardup.normalize``). The arrays of bytes given here
-must have 64 readable bytes behind the last text.
+Comparable text is UTF-8 in which tokens are parted by spaces (see ``neardup.normalize``). The arrays of bytes
+given here must have 64 readable bytes behind the last text.
 """
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import int64, uint64
 
 from neardup._kernels.bits import load_u64, mix, token_mask, trailing_zeros
+from neardup._kernels.compiling import kernel
 
 #: Odd constants; each kind of feature starts from another, so that no two kinds meet by construction.
 _SHORT_TOKEN = uint64(0x9E3779B97F4A7C15)
@@ -19,7 +20,7 @@ _REPEAT = uint64(0x8EBC6AF09C88C6E3)
 _SECOND = uint64(0x589965CC75374CC3)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _boundaries(text, lo, hi, edges):
     """Write the offsets where a run of non-spaces in [lo, hi) starts and ends, in turn; return how many."""
     base = uint64(text.ctypes.data)
@@ -42,7 +43,7 @@ def _boundaries(text, lo, hi, edges):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _token_hash(base, start, end):
     """Hash the bytes [start, end): one to one up to eight bytes, chained beyond."""
     length = end - start
@@ -60,7 +61,7 @@ def _token_hash(base, start, end):
     return mix((value * _CHAIN) ^ tail ^ (uint64(length) << uint64(56)))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _grams(tokens, count, n, grams):
     """Write the hashes of the contiguous n-grams of count tokens; return how many.
 
@@ -88,9 +89,9 @@ def _grams(tokens, count, n, grams):
     return count - n + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _as_set(grams, count, table, out, at):
-    """Write the distinct grams in order of first occurrence to out[at:]; return how many. table: 2**k >= 2 count zeros."""
+    """Write the distinct grams, by first occurrence, to out[at:]; return how many."""
     bits = 0
     while (1 << bits) < 2 * count:
         bits += 1
@@ -112,9 +113,9 @@ def _as_set(grams, count, table, out, at):
     return size
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _as_multiset(grams, count, table, seen, out, at):
-    """Write (gram, i) for the i-th repeat of each gram, so that set algebra gives multiset measures; return count."""
+    """Write (gram, i) for the i-th repeat of each gram: set algebra then gives multiset measures."""
     bits = 0
     while (1 << bits) < 2 * count:
         bits += 1
@@ -138,7 +139,7 @@ def _as_multiset(grams, count, table, seen, out, at):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _characters(text, lo, hi, edges):
     """Write where each character in [lo, hi) starts and ends, in turn; return how many offsets.
 
@@ -166,13 +167,14 @@ def _characters(text, lo, hi, edges):
     return count
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
     """Fill out with the feature sets of the texts, one behind the other.
 
-    text: uint8 comparable texts; spans: int64[d, 2], where each begins and ends; by_character: q-grams of characters instead of n-grams
-    of tokens; out: uint64, room for one a byte of text and one a text; sizes: int64[d]; marks: uint64[d, 2], two sums
-    over the set that are equal for equal sets. Returns the number of features written.
+    text: uint8 comparable texts; spans: int64[d, 2], where each begins and ends; by_character: q-grams of
+    characters instead of n-grams of tokens; out: uint64, room for one a byte of text and one a text; sizes:
+    int64[d]; marks: uint64[d, 2], two sums over the set that are equal for equal sets. Returns the number of
+    features written.
     """
     base = uint64(text.ctypes.data)
     longest = 0

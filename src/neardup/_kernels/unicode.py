@@ -1,8 +1,8 @@
 """Comparable text from UTF-8 bytes, one document at a time."""
 
 import numpy as np
-from numba import njit
 
+from neardup._kernels.compiling import kernel
 from neardup.unicode_tables import (
     DROPPED,
     IGNORABLE,
@@ -25,7 +25,7 @@ JAMO_FINALS = 0x11A8
 MAX_MARKS = 30  # non-starters in a row: the limit of the Stream-Safe Text Format [UAX #15, section 13]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _decode(data, i):
     """Return the code point that begins at data[i]."""
     b = np.int64(data[i])
@@ -39,7 +39,7 @@ def _decode(data, i):
     return high | (np.int64(data[i + 2]) & 0x3F) << 6 | (np.int64(data[i + 3]) & 0x3F)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _encode(out, n, cp):
     """Write a code point at out[n]; return where it ends."""
     if cp < 0x80:
@@ -61,7 +61,7 @@ def _encode(out, n, cp):
     return n + 4
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _compose(first, second, pairs):
     """Return what NFC makes of two code points, or 0 where they stay two."""
     if JAMO_VOWELS <= second < JAMO_VOWELS + 21:
@@ -79,7 +79,7 @@ def _compose(first, second, pairs):
     return 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _put_jamo(out, n, state, jamo, pairs):
     """Write a conjoining vowel or final, melted into what precedes where it can; return where it ends."""
     if state == WORD:
@@ -95,7 +95,7 @@ def _put_jamo(out, n, state, jamo, pairs):
     return _encode(out, n, jamo)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _attach(out, n, sealed, cp, tables):
     """Write a mark that moves or joins into the token that ends at out[n], in canonical order.
 
@@ -134,7 +134,7 @@ def _attach(out, n, sealed, cp, tables):
     return n + width
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _replace(out, n, state, at, tables):
     """Write the replacement that begins at blob[at]; return where it ends and the state."""
     kinds, _, _, blob, pairs, _ = tables
@@ -162,7 +162,7 @@ def _replace(out, n, state, at, tables):
     return n, state
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def normalize_utf8(data, lo, hi, tables, out):
     """Write the comparable text of data[lo:hi] to out.
 

@@ -80,7 +80,7 @@ def say_set_aside(corpus: Corpus) -> None:
 
 def say_if_compiling() -> None:
     """Print that kernels will be compiled, where this machine has not done so before."""
-    from neardup._kernels import kernels_are_compiled
+    from neardup._kernels.compiling import kernels_are_compiled
 
     if not kernels_are_compiled():
         say("compiling kernels for this machine (once, about 15 s)")

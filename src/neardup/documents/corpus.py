@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -59,7 +61,7 @@ class Corpus:
         strict: bool = False,
         quarantine: str | None = None,
         notes: Sequence[str] = (),
-        spool: tempfile.TemporaryDirectory[str] | None = None,
+        spool: str | None = None,
     ) -> None:
         self.total_bytes = total_bytes
         self.text_column = wanted.text
@@ -74,7 +76,8 @@ class Corpus:
         self._quarantine_path = quarantine
         self._quarantine = Quarantine(None, strict)
         self._bounds = [0]
-        self._spool = spool
+        # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
+        self._clean = None if spool is None else weakref.finalize(self, shutil.rmtree, spool, True)
 
     @property
     def set_aside(self) -> SetAside:
@@ -205,8 +208,8 @@ class Corpus:
         try:
             self._quarantine.close(commit=commit)
         finally:
-            if self._spool is not None:
-                self._spool.cleanup()
+            if self._clean is not None:
+                self._clean()
 
     def __enter__(self) -> Self:
         return self
@@ -262,14 +265,14 @@ def open_corpus(
         inputs = [inputs]
     if quarantine is not None:
         check_quarantine(quarantine, inputs)
-    spool = tempfile.TemporaryDirectory(prefix="neardup-")
+    spool = tempfile.mkdtemp(prefix="neardup-")
     try:
         notes: list[str] = []
-        found = discover(inputs, notes, spool.name)
-        sources = open_sources(found, spool.name)
+        found = discover(inputs, notes, spool)
+        sources = open_sources(found, spool)
         wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
     except BaseException:
-        spool.cleanup()
+        shutil.rmtree(spool, ignore_errors=True)
         raise
     return Corpus(
         sources,

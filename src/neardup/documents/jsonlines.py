@@ -1,8 +1,7 @@
 """JSON lines: one object a line.
 
-Arrow parses whole blocks. It takes two things that are not one object a line - several objects on a line, and
-one object over several lines - so a block goes to it only when each line starts with ``{`` and ends with
-``}``, and as many rows as lines must come back: no valid JSON has ``}``, a line end and ``{`` in an object.
+Arrow parses whole blocks, but takes several objects on a line, and one over several lines, too. So a block goes
+to it only when each line starts with ``{`` and ends with ``}``, and must come back with as many rows as lines.
 """
 
 from __future__ import annotations
