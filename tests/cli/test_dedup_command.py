@@ -146,7 +146,7 @@ def test_the_first_run_says_that_it_compiles(
 ) -> None:
     line = "neardup: compiling kernels for this machine (once, about 15 s)\n"
     assert line not in neardup("dedup", corpus, "--dry-run").stderr
-    monkeypatch.setattr("neardup._kernels.kernels_are_compiled", lambda: False)
+    monkeypatch.setattr("neardup._kernels.compiling.kernels_are_compiled", lambda: False)
     assert line in neardup("dedup", corpus, "--dry-run").stderr
     assert line in neardup("pairs", corpus, "--print").stderr
 

@@ -1,7 +1,7 @@
 """JSON lines: one object a line.
 
-Arrow parses whole blocks, but takes several objects on a line, and one over several lines, too. So a block goes
-to it only when each line starts with ``{`` and ends with ``}``, and must come back with as many rows as lines.
+Arrow parses whole blocks, but takes several objects on a line, and one over several lines, too. So a block
+goes to it only when each line starts with ``{`` and ends with ``}``, and as many rows as lines come back.
 """
 
 from __future__ import annotations
