@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from calling import FOX, RULES, finished, names_in, neardup, process, refused, write_lines
@@ -163,7 +164,7 @@ def test_interrupted_while_reading(number: int, code: int, tmp_path: Path) -> No
     os.mkfifo(fifo)
     out.mkdir()
     started = process("dedup", fifo, "-o", out / "clean.jsonl")
-    with fifo.open("w") as file:
+    with _once_it_reads(started, fifo) as file:
         file.write('{"id": 1, "text": "a"}\n')
         file.flush()
         started.send_signal(number)
@@ -188,6 +189,18 @@ def test_interrupted_while_writing(number: int, code: int, big: Path, tmp_path: 
     if number == signal.SIGKILL:
         left = {name for name in left if ".partial-" not in name}
     assert left == set()
+
+
+def _once_it_reads(started: subprocess.Popen[str], fifo: Path) -> TextIO:
+    """Open a pipe for writing as soon as the process has opened it for reading."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return open(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK), "w")
+        except OSError:
+            assert started.poll() is None, finished(started)
+            assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def _wait_for_partial(started: subprocess.Popen[str], folder: Path, name: str) -> None:

@@ -1,0 +1,75 @@
+"""Every example that the documents show is run, and must print what they show."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import neardup
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page: Path, language: str) -> str:
+    return "\n".join(body for name, body in BLOCK.findall(page.read_text("utf-8")) if name == language)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_python_examples(page: Path) -> None:
+    code = blocks(page, "python")
+    if not code:
+        pytest.skip(f"{page.name} shows no Python")
+    test = doctest.DocTestParser().get_doctest(code, {}, page.name, str(page), 0)
+    result = doctest.DocTestRunner(optionflags=FLAGS).run(test)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_console_examples(page: Path, tmp_path: Path) -> None:
+    sessions = [part for part in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE) if part.strip()]
+    if not sessions:
+        pytest.skip(f"{page.name} shows no commands")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for session in sessions:
+        command, _, expected = session.partition("\n")
+        words = shlex.split(command)
+        if words[0] == "neardup":
+            words = [sys.executable, "-m", "neardup", *words[1:]]
+        done = subprocess.run(
+            words,
+            cwd=tmp_path,
+            env=os.environ | {"COLUMNS": "80", "NO_COLOR": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        got = re.sub(r"^neardup: compiling kernels.*\n", "", done.stdout)
+        assert doctest.OutputChecker().check_output(expected.rstrip() + "\n", got.rstrip() + "\n", FLAGS), (
+            f"$ {command}\n--- shown:\n{expected}\n--- printed:\n{done.stdout}"
+        )
+
+
+def test_docstring_examples() -> None:
+    result = doctest.testmod(neardup, optionflags=FLAGS)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md"]:
+        for link in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
+            if "://" not in link:
+                assert (page.parent / link).exists(), f"{page.name}: {link}"
