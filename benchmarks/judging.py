@@ -15,6 +15,7 @@ import difflib
 import gzip
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ JUDGEMENTS = Path(__file__).resolve().parent / "judgements"
 SEED = 20260611
 #: Lower ends of the strata: Jaccard of sets of word 5-grams.
 STRATA = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+#: A range of Jaccard that is read whole: where the threshold of a default may lie.
+CENSUS = {"reuters": (0.75, 0.9), "adzuna": None}
+CENSUS_NAME = "read whole"
 #: The stratum of the pairs with a Jaccard below 0.3 of which one text holds at least half of the other's 5-grams.
 CONTAINED = "contained"
 #: Pairs to draw of each stratum, and of those in it that have a short text: they behave otherwise.
@@ -43,15 +47,15 @@ def documents(corpus: str) -> dict[str, dict[str, Any]]:
         return {row["id"]: row for row in map(json.loads, file)}
 
 
-def strata(corpus: str) -> dict[str, list[Pair]]:
-    """Return the pairs of each stratum, sorted."""
+def strata(corpus: str, edges: Sequence[float] = STRATA) -> dict[str, list[Pair]]:
+    """Return the pairs of each stratum, sorted; a stratum is named by its lower end."""
     texts = documents(corpus)
     names, bodies = list(texts), [row["text"] for row in texts.values()]
-    found: dict[str, list[Pair]] = {f"{low:.1f}": [] for low in STRATA} | {CONTAINED: []}
-    jaccard = nd.dedup(bodies, features="words:5", threshold=STRATA[0]).pairs
+    found: dict[str, list[Pair]] = {str(low): [] for low in edges} | {CONTAINED: []}
+    jaccard = nd.dedup(bodies, features="words:5", threshold=edges[0]).pairs
     for left, right, similarity in jaccard:
-        low = max(low for low in STRATA if low <= similarity)
-        found[f"{low:.1f}"].append((names[left], names[right]))
+        low = max(low for low in edges if low <= similarity)
+        found[str(low)].append((names[left], names[right]))
     known = {(left, right) for left, right, _ in jaccard}
     for left, right, _ in nd.dedup(bodies, features="words:5", measure="containment", threshold=0.5).pairs:
         if (left, right) not in known:
@@ -83,6 +87,10 @@ def draw(corpus: str) -> None:
         if stratum != CONTAINED and float(stratum) >= 0.5:
             rest = [pair for pair in pairs if pair not in drawn[stratum] and is_short(texts, pair)]
             drawn[f"{stratum} {SHORT}"] = rng.sample(rest, min(DRAWN_SHORT[corpus], len(rest)))
+    if (census := CENSUS[corpus]) is not None:
+        known = {pair for pairs in drawn.values() for pair in pairs}
+        band = strata(corpus, [census[0], census[1]])[str(census[0])]
+        drawn[CENSUS_NAME] = [pair for pair in band if pair not in known]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["id1", "id2", "stratum", "label", "why"])

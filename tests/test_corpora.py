@@ -84,9 +84,8 @@ def texts(corpus: str) -> dict[str, str]:
     path = DATA / CORPORA[corpus]
     if path.is_dir():
         return {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else open(path, encoding="utf-8")
-    with opened as file:
-        return {row["id"]: row["text"] for row in map(json.loads, file)}
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return {row["id"]: row["text"] for row in map(json.loads, content.splitlines())}
 
 
 def rows(path: str) -> list[dict[str, str]]:
@@ -215,7 +214,7 @@ def test_cornell_pairs_are_its_ten(normalizer: str) -> None:
 
 
 def test_cornell_values_are_those_of_its_exact_file() -> None:
-    # The program splits on single spaces and keeps the empty token between two of them; white space alone has none.
+    # The program splits on single spaces and keeps the empty token between two of them.
     names = list(texts("cornell"))
     split = [
         " ".join(token or "<empty>" for token in text.strip().split(" "))

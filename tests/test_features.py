@@ -14,6 +14,7 @@ from neardup.comparable import comparable, text_buffers
 from neardup.features import FeatureStore, extract
 from neardup.normalize import normalize
 from neardup.recipe import Recipe
+from neardup.spill import Memory
 
 CHAINS = [
     (f"{kind}:{n}{multiset}", normalizer)
@@ -103,10 +104,10 @@ def test_large_documents_grow_the_buffers() -> None:
     assert block.marks[1].tolist() == block.marks[3].tolist()
 
 
-@pytest.mark.parametrize("budget", [None, 0, 100, 10**9])
+@pytest.mark.parametrize("budget", [None, 0, 250_000_100, 10**9])
 def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> None:
     recipe = Recipe(features="words:1")
-    with FeatureStore(budget) as store:
+    with FeatureStore(Memory(budget)) as store:
         expected = []
         for i in range(20):
             texts = pa.array([f"a{i} b{i} c{j}" for j in range(i % 4)], pa.large_string())
@@ -120,7 +121,9 @@ def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> No
             for a, s in zip(addresses, sizes, strict=True)
         ]
         assert np.array_equal(np.concatenate(found), np.concatenate(expected))
-        assert (store.spilled_bytes > 0) == (budget in (0, 100))
+        assert (store.memory.spilled_bytes > 0) == (budget is not None and budget < 10**9)
+        store.memory.release()
+        assert store.sizes.tolist() == sizes.tolist()
 
 
 def test_kernel_takes_no_features_from_no_text() -> None:

@@ -15,12 +15,23 @@ SOURCE = Path(neardup.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: What each room may import besides itself; GROUND is what all may stand on.
-GROUND = {"errors", "recipe", "measures", "scratch", "parallel", "clock", "_kernels", "unicode_tables"}
+GROUND = {
+    "errors",
+    "recipe",
+    "measures",
+    "scratch",
+    "parallel",
+    "clock",
+    "spill",
+    "_kernels",
+    "unicode_tables",
+}
 MAY_IMPORT = {
     "errors": set(),
     "measures": {"errors"},
     "recipe": {"errors", "measures"},
     "scratch": set(),
+    "spill": {"errors"},
     "parallel": set(),
     "clock": set(),
     "unicode_tables": set(),

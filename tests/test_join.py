@@ -20,6 +20,7 @@ from neardup.keep import families, graph, keepers
 from neardup.measures import MEASURES, exact_fraction, rule, similarities
 from neardup.pairs import Names, Pairs
 from neardup.recipe import Recipe
+from neardup.spill import Memory
 
 ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
 THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
@@ -28,7 +29,7 @@ THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 def joined(
     texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None
 ) -> Joined:
-    with FeatureStore(budget) as store:
+    with FeatureStore(Memory(budget)) as store:
         for begin in range(0, len(texts), split):
             store.add(
                 extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, store.allocate)
@@ -188,7 +189,7 @@ def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPa
     texts = edited_corpus(random.Random(5), 400, 30, "abcdef")
     recipe = Recipe(features="words:2", threshold=0.5)
     first = joined(texts, recipe)
-    for threads, split, budget in [(2, 3, None), (3, 50, 0), (1, 1, 1000), (4, 400, 64)]:
+    for threads, split, budget in [(2, 3, None), (3, 50, 0), (1, 1, 250_000_100), (4, 400, 320_000_000)]:
         again = joined(texts, recipe, threads, split, budget)
         for name in ("representative", "sizes", "left", "right", "overlap"):
             assert np.array_equal(getattr(first, name), getattr(again, name)), name

@@ -21,11 +21,10 @@ from neardup.pairs import Names
 from neardup.parallel import default_threads, in_order
 from neardup.recipe import Recipe
 from neardup.result import Documents, Result, recipe_details
+from neardup.spill import Memory
 
 #: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
 _PIECE = 1 << 20
-#: Of a memory budget, the share for feature sets; the rest is for counts, the index, pairs and reading.
-_FEATURE_SHARE = 0.3
 
 Report = Callable[[str, int, int | None], None]
 
@@ -96,7 +95,7 @@ def run(
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
     memory : int, optional
-        A budget in bytes: feature sets beyond their share go to a temporary file.
+        A budget in bytes: feature sets, prefixes and index beyond it go to a temporary file.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
 
@@ -110,7 +109,7 @@ def run(
         raise RecipeError(f"threads {threads} is below 1")
     report = progress or _silent
     clock = Clock()
-    with FeatureStore(None if memory is None else int(memory * _FEATURE_SHARE)) as store:
+    with FeatureStore(Memory(memory)) as store:
         reading = _Reading(corpus, report)
         with clock.stage("read and features"):
             for block in in_order(
@@ -128,7 +127,7 @@ def run(
                 excluded=~present,
                 progress=lambda done, total: report("join", done, total),
             )
-        spilled = store.spilled_bytes
+        spilled = store.memory.spilled_bytes
     with clock.stage("keep"):
         order, missing = keep_order(recipe.keep, store.text_bytes, reading.order())
         documents = Documents(names, order, store.text_marks, store.text_bytes, present)

@@ -163,7 +163,7 @@ def test_interrupted_while_reading(number: int, code: int, tmp_path: Path) -> No
     fifo, out = tmp_path / "slow.jsonl", tmp_path / "out"
     os.mkfifo(fifo)
     out.mkdir()
-    started = process("dedup", fifo, "-o", out / "clean.jsonl")
+    started = process("dedup", fifo, "-o", out / "clean.jsonl", env=_temporary(tmp_path))
     with _once_it_reads(started, fifo) as file:
         file.write('{"id": 1, "text": "a"}\n')
         file.flush()
@@ -171,6 +171,7 @@ def test_interrupted_while_reading(number: int, code: int, tmp_path: Path) -> No
         ended = finished(started)
     assert ended == (code, "", "neardup: interrupted; nothing was written\n" if code == 130 else "")
     assert names_in(out) == set()
+    assert number == signal.SIGKILL or names_in(tmp_path / "temporary") == set()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,8 @@ def test_interrupted_while_reading(number: int, code: int, tmp_path: Path) -> No
     ids=lambda n: str(n),
 )
 def test_interrupted_while_writing(number: int, code: int, big: Path, tmp_path: Path, warm: None) -> None:
-    started = process("dedup", big, "-o", tmp_path / "clean.jsonl.gz", "--duplicates", tmp_path / "dups.csv")
+    outputs = "-o", tmp_path / "clean.jsonl.gz", "--duplicates", tmp_path / "dups.csv"
+    started = process("dedup", big, *outputs, env=_temporary(tmp_path))
     _wait_for_partial(started, tmp_path, "clean")
     started.send_signal(number)
     ended, out, err = finished(started)
@@ -188,7 +190,14 @@ def test_interrupted_while_writing(number: int, code: int, big: Path, tmp_path: 
     left = names_in(tmp_path)
     if number == signal.SIGKILL:
         left = {name for name in left if ".partial-" not in name}
-    assert left == set()
+    assert left == {"temporary"}
+    assert number == signal.SIGKILL or names_in(tmp_path / "temporary") == set()
+
+
+def _temporary(folder: Path) -> dict[str, str]:
+    """Make a folder for temporary files, to see whether they are removed."""
+    (folder / "temporary").mkdir()
+    return {"TMPDIR": str(folder / "temporary")}
 
 
 def _once_it_reads(started: subprocess.Popen[str], fifo: Path) -> TextIO:

@@ -1,0 +1,210 @@
+"""Which features, measure and threshold tell a re-send from a template: candidates against judged pairs.
+
+    default_recipe.py [--out results/default_recipe.json]
+
+The judged pairs (judgements/*.csv, drawn and shown by judging.py) were drawn by strata of word-5-gram Jaccard and of length;
+here they stand for all pairs of their stratum. A candidate recipe finds a known number of pairs of each stratum; the share of
+good ones among those it finds, and among those it leaves, comes from the judgements.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from judging import DRAWN, SHORT, STRATA, Pair, documents, is_short, read_judgements, strata
+from measuring import RESULTS, machine, note, save
+
+import neardup as nd
+
+FEATURES = ["words:3", "words:4", "words:5", "words:6", "words:8", "qgrams:4", "qgrams:8", "qgrams:16"]
+#: Measures with the floor on Jaccard that goes with them.
+MEASURES = {"jaccard": 0.0, "overlap": 0.0, "containment": 0.3}
+THRESHOLDS = [round(0.5 + 0.05 * step, 2) for step in range(10)]
+#: Below this, character 4-grams match by the million and slowly: any two English texts share many.
+LOWEST = {"qgrams:4": 0.7}
+#: Lower ends of the strata; finer where all pairs were read.
+EDGES = {"reuters": [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0], "adzuna": STRATA}
+DRAWS = 4000
+
+Cell = tuple[str, bool]
+
+
+class Frame(NamedTuple):
+    """The judged pairs and what they stand for: every pair's cell, each cell's size, its judgements."""
+
+    cell_of: dict[Pair, Cell]
+    sizes: Counter[Cell]
+    judged: dict[Cell, list[tuple[Pair, bool]]]
+
+
+@cache
+def frame(corpus: str) -> Frame:
+    """Return the frame of a corpus; a pair that the reader could not judge counts as not the same."""
+    texts = documents(corpus)
+    edges = EDGES[corpus]
+    cell_of = {
+        pair: (stratum, is_short(texts, pair)) for stratum, pairs in strata(corpus, edges).items() for pair in pairs
+    }
+    judged = defaultdict(list)
+    for row in read_judgements(corpus):
+        pair = (row["id1"], row["id2"])
+        judged[cell_of[pair]].append((pair, row["label"] == "1"))
+    return Frame(cell_of, Counter(cell_of.values()), dict(judged))
+
+
+def search(corpus: str, features: str, measure: str, *, titles: bool) -> nd.Result:
+    """Return the result for a corpus at the lowest threshold."""
+    texts = documents(corpus)
+    bodies = [f"{row['title']}\n{row['text']}" if titles else row["text"] for row in texts.values()]
+    return nd.dedup(
+        bodies,
+        features=features,
+        measure=measure,
+        threshold=LOWEST.get(features, THRESHOLDS[0]),
+        jaccard_floor=MEASURES[measure],
+    )
+
+
+def estimate(corpus: str, found: set[Pair]) -> dict[str, Any]:
+    """Return precision and recall of found pairs with 95 % intervals.
+
+    Pairs that were read count as read. Of the others, the share of good ones has the Beta distribution of the judgements and
+    of one more, spread as in the whole cell. Found pairs outside the frame were not judged and count as wrong.
+    """
+    cells = frame(corpus)
+    rng = np.random.default_rng(1)
+    kept_good = np.zeros(DRAWS)
+    left_good = np.zeros(DRAWS)
+    inside = Counter(cells.cell_of[pair] for pair in found if pair in cells.cell_of)
+    for cell, size in cells.sizes.items():
+        judged = cells.judged.get(cell) or cells.judged.get((cell[0], not cell[1]), [])
+        mean = (sum(good for _, good in judged) + 0.5) / (len(judged) + 1)
+        for is_found, count, total in ((True, inside[cell], kept_good), (False, size - inside[cell], left_good)):
+            labels = [good for pair, good in judged if (pair in found) is is_found]
+            good, unread = sum(labels), count - len(labels)
+            total += good + unread * rng.beta(good + mean, len(labels) - good + 1 - mean, DRAWS)
+    precision = kept_good / max(len(found), 1)
+    recall = kept_good / (kept_good + left_good)
+    judged_found = [good for pairs in cells.judged.values() for pair, good in pairs if pair in found]
+    return {
+        "pairs": len(found),
+        "outside": sum(pair not in cells.cell_of for pair in found),
+        "judged_found": len(judged_found),
+        "judged_good": sum(judged_found),
+        "precision": summary(precision),
+        "recall": summary(recall),
+    }
+
+
+def summary(draws: np.ndarray[Any, np.dtype[np.float64]]) -> list[float]:
+    """Return mean, 2.5 and 97.5 percentile."""
+    return [round(float(x), 4) for x in (draws.mean(), *np.percentile(draws, [2.5, 97.5]))]
+
+
+def within_a_day(corpus: str, found: set[Pair]) -> float | None:
+    """Return the share of found pairs sent within 24 hours: re-sends are, templates come any day."""
+    stamps = {name: row.get("timestamp") for name, row in documents(corpus).items()}
+    if not found or not all(stamps.values()):
+        return None
+    times = {name: np.datetime64(str(stamp)) for name, stamp in stamps.items()}
+    day = np.timedelta64(24, "h")
+    return round(sum(abs(times[a] - times[b]) <= day for a, b in found) / len(found), 4)
+
+
+def neighbours(features: str, measure: str, threshold: float) -> dict[str, Any]:
+    """Return what a candidate finds among PEPs: revisions next in time, first and last, and pairs of two PEPs."""
+    texts = documents("peps")
+    names = list(texts)
+    result = nd.dedup(
+        [row["text"] for row in texts.values()],
+        features=features,
+        measure=measure,
+        threshold=threshold,
+        jaccard_floor=MEASURES[measure],
+    )
+    found = {(names[left], names[right]) for left, right, _ in result.pairs}
+    series = defaultdict(list)
+    for name, row in texts.items():
+        series[row["cluster"]].append((row["version"], name))
+    next_in_time: list[Pair] = []
+    first_and_last: list[Pair] = []
+    for revisions in series.values():
+        ordered = [name for _, name in sorted(revisions)]
+        next_in_time += zip(ordered, ordered[1:], strict=False)
+        if len(ordered) > 2:
+            first_and_last.append((ordered[0], ordered[-1]))
+
+    def share(pairs: list[Pair]) -> float:
+        return round(sum((a, b) in found or (b, a) in found for a, b in pairs) / len(pairs), 4)
+
+    return {
+        "next_in_time": share(next_in_time),
+        "next_pairs": len(next_in_time),
+        "first_and_last": share(first_and_last),
+        "of_two_peps": sum(texts[a]["cluster"] != texts[b]["cluster"] for a, b in found),
+    }
+
+
+def strata_counts(corpus: str) -> list[dict[str, Any]]:
+    """Return each stratum's number of pairs and its judgements."""
+    cells, labels = frame(corpus), defaultdict(list)
+    for row in read_judgements(corpus):
+        labels[cells.cell_of[row["id1"], row["id2"]]].append(row["label"])
+    return [
+        {
+            "stratum": f"{stratum} {SHORT}" if short else stratum,
+            "pairs": size,
+            "judged": len(labels[stratum, short]),
+            "same": labels[stratum, short].count("1"),
+            "unsure": labels[stratum, short].count("?"),
+        }
+        for (stratum, short), size in sorted(cells.sizes.items())
+    ]
+
+
+def study() -> dict[str, Any]:
+    """Return the counts of the strata and the figures of all candidates."""
+    candidates = []
+    for corpus in DRAWN:
+        names = list(documents(corpus))
+        for features in FEATURES:
+            for measure in MEASURES:
+                for titles in (False, True) if (features, measure) == ("words:5", "jaccard") else (False,):
+                    note(f"{corpus} {features} {measure}{' with titles' if titles else ''}")
+                    result = search(corpus, features, measure, titles=titles)
+                    for threshold in THRESHOLDS:
+                        if threshold < LOWEST.get(features, 0):
+                            continue
+                        narrowed = result.at(threshold)
+                        found = {(names[left], names[right]) for left, right, _ in narrowed.pairs}
+                        chosen = {"corpus": corpus, "features": features, "measure": measure, "threshold": threshold}
+                        figures = estimate(corpus, found) | {"within_a_day": within_a_day(corpus, found)}
+                        dropped = {"dropped": len(narrowed.dropped)}
+                        candidates.append(chosen | {"titles": titles} | figures | dropped)
+    revisions = []
+    for features in ("words:3", "words:5", "words:8"):
+        for threshold in (0.7, 0.8, 0.9):
+            note(f"peps {features} {threshold}")
+            figures = neighbours(features, "jaccard", threshold)
+            revisions.append({"features": features, "measure": "jaccard", "threshold": threshold} | figures)
+    return {
+        "strata": {corpus: strata_counts(corpus) for corpus in DRAWN},
+        "candidates": candidates,
+        "peps": revisions,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=RESULTS / "default_recipe.json")
+    options = parser.parse_args()
+    save(options.out, "default_recipe", machine(), study())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Runs a command and takes its wall time, CPU time and peak memory; says on what machine; keeps results as JSON."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import json
+import os
+import platform
+import resource
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+SHARED = HERE.parents[1] / "shared"
+BENCH_HOME = Path(os.environ.get("BENCH_HOME", Path.home() / ".cache" / "neardup-bench"))
+#: The command line under test: the package of the interpreter that runs the benchmark.
+NEARDUP = [sys.executable, "-m", "neardup"]
+_PACKAGES = ["neardup", "numpy", "numba", "pyarrow"]
+_SUBREAPER = 36
+_EVERY = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a command took, its children included.
+
+    Attributes
+    ----------
+    wall, cpu : float
+        Seconds; cpu is user and system time of the whole process tree.
+    rss : int
+        Bytes of the largest single process at its peak (``ru_maxrss``).
+    pss : int
+        Bytes of the process tree at its peak, shared pages counted once (sampled 20 times a second).
+    """
+
+    wall: float
+    cpu: float
+    rss: int
+    pss: int
+
+
+def measure(command: Sequence[str | Path], *, env: dict[str, str] | None = None) -> Run:
+    """Run a command and return what it took.
+
+    Raises
+    ------
+    SystemExit
+        If the command fails; with what it said.
+    """
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # grandchildren come to us, so that their time is counted
+    before = _children()
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | (env or {}),
+    )
+    said: list[bytes] = []
+    reader = threading.Thread(target=lambda: said.append(process.communicate()[0]))
+    reader.start()
+    pss = rss = 0
+    while reader.is_alive():
+        tree = _tree(process.pid)
+        pss = max(pss, sum(_memory(pid, "smaps_rollup", "Pss:") for pid in tree))
+        rss = max([rss, *(_memory(pid, "status", "VmHWM:") for pid in tree)])
+        reader.join(_EVERY)
+    wall = time.perf_counter() - begin
+    _reap()
+    if process.returncode:
+        raise SystemExit(f"{shlex.join(map(str, command))} ended with {process.returncode}:\n{said[0].decode()[-2000:]}")
+    return Run(wall, _children() - before, rss, max(pss, 0))
+
+
+def repeat(runs: int, command: Sequence[str | Path], *, env: dict[str, str] | None = None) -> dict[str, Any]:
+    """Run a command several times and return the medians, ready for JSON."""
+    return summarize([measure(command, env=env) for _ in range(runs)])
+
+
+def summarize(runs: Sequence[Run]) -> dict[str, Any]:
+    """Return the medians of runs, ready for JSON."""
+    return {
+        "wall_s": round(median(run.wall for run in runs), 3),
+        "cpu_s": round(median(run.cpu for run in runs), 3),
+        "pss_mb": round(median(run.pss for run in runs) / 1e6, 1),
+        "rss_mb": round(median(run.rss for run in runs) / 1e6, 1),
+        "runs": len(runs),
+    }
+
+
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _reap() -> None:
+    """Wait for what the command left behind."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.02)
+        except ChildProcessError:
+            return
+
+
+def _tree(root: int) -> list[int]:
+    children = defaultdict(list)
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                parent = int(Path("/proc", entry, "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                continue
+            children[parent].append(int(entry))
+    tree, todo = [], [root]
+    while todo:
+        pid = todo.pop()
+        tree.append(pid)
+        todo += children[pid]
+    return tree
+
+
+def _memory(pid: int, file: str, field: str) -> int:
+    try:
+        with open(f"/proc/{pid}/{file}") as lines:
+            return next((1024 * int(line.split()[1]) for line in lines if line.startswith(field)), 0)
+    except OSError:
+        return 0
+
+
+def machine() -> dict[str, Any]:
+    """Return what the numbers depend on: processor, memory, Python, versions, date and load; no names, no paths."""
+    model = next(
+        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.machine(),
+    )
+    total = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    return {
+        "cpu": model,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gb": round(total / 1e6, 1),
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
+        "python": platform.python_version(),
+        "versions": {name: importlib.metadata.version(name) for name in _PACKAGES},
+        "date": datetime.now(UTC).date().isoformat(),
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def save(path: Path, name: str, where: dict[str, Any], results: dict[str, Any]) -> None:
+    """Write results with the machine and the command that made them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *map(_plain, sys.argv[1:])])
+    content = {"benchmark": name, "command": command, "machine": where} | results
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    note(f"wrote {path.name}")
+
+
+def _plain(argument: str) -> str:
+    return Path(argument).name if argument.startswith("/") else argument
+
+
+def note(text: str) -> None:
+    """Say on stderr what goes on."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
