@@ -2,9 +2,9 @@
 
     default_recipe.py [--out results/default_recipe.json]
 
-The judged pairs (judgements/*.csv, drawn and shown by judging.py) were drawn by strata of word-5-gram Jaccard and of length;
-here they stand for all pairs of their stratum. A candidate recipe finds a known number of pairs of each stratum; the share of
-good ones among those it finds, and among those it leaves, comes from the judgements.
+The judged pairs (judgements/*.csv, drawn and shown by judging.py) were drawn by strata of word-5-gram Jaccard
+and of length; here they stand for all pairs of their stratum. A candidate recipe finds a known number of pairs of
+each stratum; the share of good ones among those it finds, and among those it leaves, comes from the judgements.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 from collections import Counter, defaultdict
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from judging import DRAWN, SHORT, STRATA, Pair, documents, is_short, read_judgements, strata
-from measuring import RESULTS, machine, note, save
+from measuring import RESULTS, machine, note, save, table
 
 import neardup as nd
 
@@ -73,8 +74,9 @@ def search(corpus: str, features: str, measure: str, *, titles: bool) -> nd.Resu
 def estimate(corpus: str, found: set[Pair]) -> dict[str, Any]:
     """Return precision and recall of found pairs with 95 % intervals.
 
-    Pairs that were read count as read. Of the others, the share of good ones has the Beta distribution of the judgements and
-    of one more, spread as in the whole cell. Found pairs outside the frame were not judged and count as wrong.
+    Pairs that were read count as read. Of the others, the share of good ones has the Beta distribution of the
+    judgements and of one more, spread as in the whole cell. Found pairs outside the frame were not judged and
+    count as wrong.
     """
     cells = frame(corpus)
     rng = np.random.default_rng(1)
@@ -84,7 +86,10 @@ def estimate(corpus: str, found: set[Pair]) -> dict[str, Any]:
     for cell, size in cells.sizes.items():
         judged = cells.judged.get(cell) or cells.judged.get((cell[0], not cell[1]), [])
         mean = (sum(good for _, good in judged) + 0.5) / (len(judged) + 1)
-        for is_found, count, total in ((True, inside[cell], kept_good), (False, size - inside[cell], left_good)):
+        for is_found, count, total in (
+            (True, inside[cell], kept_good),
+            (False, size - inside[cell], left_good),
+        ):
             labels = [good for pair, good in judged if (pair in found) is is_found]
             good, unread = sum(labels), count - len(labels)
             total += good + unread * rng.beta(good + mean, len(labels) - good + 1 - mean, DRAWS)
@@ -117,7 +122,7 @@ def within_a_day(corpus: str, found: set[Pair]) -> float | None:
 
 
 def neighbours(features: str, measure: str, threshold: float) -> dict[str, Any]:
-    """Return what a candidate finds among PEPs: revisions next in time, first and last, and pairs of two PEPs."""
+    """Return what a candidate finds among PEPs: next revisions, first and last, pairs of two PEPs."""
     texts = documents("peps")
     names = list(texts)
     result = nd.dedup(
@@ -135,7 +140,7 @@ def neighbours(features: str, measure: str, threshold: float) -> dict[str, Any]:
     first_and_last: list[Pair] = []
     for revisions in series.values():
         ordered = [name for _, name in sorted(revisions)]
-        next_in_time += zip(ordered, ordered[1:], strict=False)
+        next_in_time += pairwise(ordered)
         if len(ordered) > 2:
             first_and_last.append((ordered[0], ordered[-1]))
 
@@ -182,7 +187,12 @@ def study() -> dict[str, Any]:
                             continue
                         narrowed = result.at(threshold)
                         found = {(names[left], names[right]) for left, right, _ in narrowed.pairs}
-                        chosen = {"corpus": corpus, "features": features, "measure": measure, "threshold": threshold}
+                        chosen = {
+                            "corpus": corpus,
+                            "features": features,
+                            "measure": measure,
+                            "threshold": threshold,
+                        }
                         figures = estimate(corpus, found) | {"within_a_day": within_a_day(corpus, found)}
                         dropped = {"dropped": len(narrowed.dropped)}
                         candidates.append(chosen | {"titles": titles} | figures | dropped)
@@ -199,11 +209,96 @@ def study() -> dict[str, Any]:
     }
 
 
+def _percent(interval: list[float]) -> str:
+    mean, low, high = (100 * value for value in interval)
+    return f"{mean:.0f} ({low:.0f}-{high:.0f})"
+
+
+def _figures(row: dict[str, Any]) -> list[object]:
+    return [
+        f"{row['pairs']:,}",
+        f"{row['dropped']:,}",
+        f"{row['judged_good']} of {row['judged_found']}",
+        _percent(row["precision"]),
+        _percent(row["recall"]),
+    ]
+
+
+_HEADER = ["pairs", "dropped", "good of read", "precision %", "recall %"]
+
+
+def _chosen(results: dict[str, Any], **wanted: object) -> list[dict[str, Any]]:
+    return [row for row in results["candidates"] if all(row[key] == value for key, value in wanted.items())]
+
+
+def strata_table(results: dict[str, Any]) -> str:
+    """Return what was read, as Markdown."""
+    rows = [
+        [corpus, r["stratum"], f"{r['pairs']:,}", r["judged"], r["same"], r["unsure"]]
+        for corpus, found in results["strata"].items()
+        for r in found
+    ]
+    return table(["corpus", "Jaccard from", "pairs", "read", "same item", "unsure"], rows)
+
+
+def threshold_table(results: dict[str, Any]) -> str:
+    """Return word 5-grams and Jaccard on Reuters at every threshold, as Markdown."""
+    rows = []
+    for row in _chosen(results, corpus="reuters", features="words:5", measure="jaccard", titles=False):
+        (titled,) = _chosen(
+            results,
+            corpus="reuters",
+            features="words:5",
+            measure="jaccard",
+            titles=True,
+            threshold=row["threshold"],
+        )
+        day = f"{100 * row['within_a_day']:.0f}"
+        rows.append([row["threshold"], *_figures(row), day, _percent(titled["precision"]), _percent(titled["recall"])])
+    return table(["threshold", *_HEADER, "sent within a day %", "precision with titles", "recall with titles"], rows)
+
+
+def candidate_table(results: dict[str, Any], precision: float = 0.975) -> str:
+    """Return each kind's lowest threshold on Reuters whose precision is high enough, as Markdown."""
+    rows = []
+    for features in FEATURES:
+        for measure in MEASURES:
+            candidates = _chosen(results, corpus="reuters", features=features, measure=measure, titles=False)
+            fitting = [row for row in candidates if row["precision"][0] >= precision]
+            name = f"{features} {measure}"
+            rows.append(
+                [name, fitting[0]["threshold"], *_figures(fitting[0])] if fitting else [name, "none", *[""] * 5]
+            )
+    return table(["", f"lowest threshold with {100 * precision:.1f} %", *_HEADER], rows)
+
+
+def advert_table(results: dict[str, Any]) -> str:
+    """Return word 5-grams and Jaccard on Adzuna, as Markdown."""
+    found = _chosen(results, corpus="adzuna", features="words:5", measure="jaccard", titles=False)
+    return table(["threshold", *_HEADER], [[row["threshold"], *_figures(row)] for row in found])
+
+
+def revision_table(results: dict[str, Any]) -> str:
+    """Return what is found among the revisions of PEPs, as Markdown."""
+    rows = [
+        [
+            f"{r['features']} {r['measure']} {r['threshold']}",
+            f"{100 * r['next_in_time']:.0f}",
+            f"{100 * r['first_and_last']:.0f}",
+            r["of_two_peps"],
+        ]
+        for r in results["peps"]
+    ]
+    return table(["", "of next revisions %", "of first and last %", "pairs of two PEPs"], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULTS / "default_recipe.json")
     options = parser.parse_args()
-    save(options.out, "default_recipe", machine(), study())
+    results = {"machine": machine()} | study()
+    save(options.out, "default_recipe", results)
+    print(threshold_table(results))
 
 
 if __name__ == "__main__":

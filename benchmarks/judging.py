@@ -1,10 +1,10 @@
 """Draws the pairs of documents that a reader judges, and shows them: two texts and their differences.
 
-    judging.py draw CORPUS     writes judgements/CORPUS.csv with ids and strata and no label, unless it is there
-    judging.py show CORPUS     prints each pair of it to be read and judged
+    judging.py draw CORPUS   writes judgements/CORPUS.csv with ids and strata and no label, unless it is there
+    judging.py show CORPUS   prints each pair of it to be read and judged
 
-The label is 1 where one of the two may go without the loss of an original (the same item re-sent, corrected, edited,
-extended), 0 where the form is the same and the facts are others, and ? where the reader cannot tell.
+The label is 1 where one of the two may go without the loss of an original (the same item re-sent, corrected,
+edited, extended), 0 where the form is the same and the facts are others, and ? where the reader cannot tell.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STRATA = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
 #: A range of Jaccard that is read whole: where the threshold of a default may lie.
 CENSUS = {"reuters": (0.75, 0.9), "adzuna": None}
 CENSUS_NAME = "read whole"
-#: The stratum of the pairs with a Jaccard below 0.3 of which one text holds at least half of the other's 5-grams.
+#: The stratum of pairs with a Jaccard below 0.3 of which one text holds at least half of the other's 5-grams.
 CONTAINED = "contained"
 #: Pairs to draw of each stratum, and of those in it that have a short text: they behave otherwise.
 DRAWN = {"reuters": 9, "adzuna": 5}
@@ -51,7 +51,7 @@ def strata(corpus: str, edges: Sequence[float] = STRATA) -> dict[str, list[Pair]
     """Return the pairs of each stratum, sorted; a stratum is named by its lower end."""
     texts = documents(corpus)
     names, bodies = list(texts), [row["text"] for row in texts.values()]
-    found: dict[str, list[Pair]] = {str(low): [] for low in edges} | {CONTAINED: []}
+    found: dict[str, list[Pair]] = {name: [] for name in [*map(str, edges), CONTAINED]}
     jaccard = nd.dedup(bodies, features="words:5", threshold=edges[0]).pairs
     for left, right, similarity in jaccard:
         low = max(low for low in edges if low <= similarity)
@@ -103,7 +103,7 @@ def show(corpus: str) -> None:
     texts = documents(corpus)
     for number, row in enumerate(read_judgements(corpus), 1):
         left, right = texts[row["id1"]], texts[row["id2"]]
-        print(f"\n===== {number}. {row['id1']} / {row['id2']}, stratum {row['stratum']}, label {row['label'] or '-'}")
+        print(f"\n===== {number}. {row['id1']} / {row['id2']}, stratum {row['stratum']}, {row['label'] or '-'}")
         for document in (left, right):
             about = [str(document[key]) for key in ("timestamp", "title", "company", "location") if document.get(key)]
             print("     " + " | ".join(about))

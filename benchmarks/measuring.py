@@ -1,4 +1,4 @@
-"""Runs a command and takes its wall time, CPU time and peak memory; says on what machine; keeps results as JSON."""
+"""Runs a command and takes its time and peak memory; says on what machine; keeps results as JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import resource
 import shlex
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -32,6 +33,14 @@ _SUBREAPER = 36
 _EVERY = 0.05
 
 
+#: The job that all are measured by.
+JOB = ["--features", "words:5", "--measure", "jaccard", "--threshold", "0.7", "--threads", "2", "--force"]
+
+
+class CommandFailedError(Exception):
+    """A measured command failed; the message holds the end of what it said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a command took, its children included.
@@ -41,7 +50,7 @@ class Run:
     wall, cpu : float
         Seconds; cpu is user and system time of the whole process tree.
     rss : int
-        Bytes of the largest single process at its peak (``ru_maxrss``).
+        Bytes of the largest single process at its peak (what ``ru_maxrss`` says of it).
     pss : int
         Bytes of the process tree at its peak, shared pages counted once (sampled 20 times a second).
     """
@@ -52,13 +61,13 @@ class Run:
     pss: int
 
 
-def measure(command: Sequence[str | Path], *, env: dict[str, str] | None = None) -> Run:
+def measure(command: Sequence[object], *, env: dict[str, str] | None = None) -> Run:
     """Run a command and return what it took.
 
     Raises
     ------
-    SystemExit
-        If the command fails; with what it said.
+    CommandFailedError
+        If the command fails.
     """
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)  # grandchildren come to us, so that their time is counted
     before = _children()
@@ -81,13 +90,22 @@ def measure(command: Sequence[str | Path], *, env: dict[str, str] | None = None)
     wall = time.perf_counter() - begin
     _reap()
     if process.returncode:
-        raise SystemExit(f"{shlex.join(map(str, command))} ended with {process.returncode}:\n{said[0].decode()[-2000:]}")
-    return Run(wall, _children() - before, rss, max(pss, 0))
+        message = said[0].decode(errors="replace")[-1000:]
+        raise CommandFailedError(f"{shlex.join(map(str, command))} ended with {process.returncode}:\n{message}")
+    return Run(wall, _children() - before, rss, pss)
 
 
-def repeat(runs: int, command: Sequence[str | Path], *, env: dict[str, str] | None = None) -> dict[str, Any]:
-    """Run a command several times and return the medians, ready for JSON."""
-    return summarize([measure(command, env=env) for _ in range(runs)])
+def warm_up() -> None:
+    """Compile the kernels where that is not done, so that no measured run does it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "some.jsonl")
+        lines = [
+            json.dumps({"id": i, "text": f"some words that are {word} here {i % 7}"})
+            for i, word in enumerate("abc" * 9)
+        ]
+        source.write_text("\n".join(lines) + "\n", "utf-8")
+        for output in ("out.jsonl", "out.parquet"):
+            measure([*NEARDUP, "dedup", source, "-o", Path(folder, output), *JOB])
 
 
 def summarize(runs: Sequence[Run]) -> dict[str, Any]:
@@ -143,7 +161,7 @@ def _memory(pid: int, file: str, field: str) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the numbers depend on: processor, memory, Python, versions, date and load; no names, no paths."""
+    """Return what the numbers depend on: processor, memory, Python, versions, date and load."""
     model = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),
@@ -168,11 +186,11 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def save(path: Path, name: str, where: dict[str, Any], results: dict[str, Any]) -> None:
-    """Write results with the machine and the command that made them."""
+def save(path: Path, name: str, results: dict[str, Any]) -> None:
+    """Write results, which hold the machine, with the command that made them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *map(_plain, sys.argv[1:])])
-    content = {"benchmark": name, "command": command, "machine": where} | results
+    content = {"benchmark": name, "command": command} | results
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
     note(f"wrote {path.name}")
 

@@ -79,9 +79,7 @@ def all_pairs(
     return pairs
 
 
-def keepers(
-    count: int, pairs: dict[tuple[int, int], float], order: Sequence[int]
-) -> dict[int, tuple[int, float]]:
+def keepers(count: int, pairs: dict[tuple[int, int], float], order: Sequence[int]) -> dict[int, tuple[int, float]]:
     """Who goes, with the keeper and their similarity: one document after the other, in keep order."""
     kept: list[int] = []
     dropped: dict[int, tuple[int, float]] = {}

@@ -112,8 +112,7 @@ def grams(text: str, features: str, normalizer: str) -> set[Any]:
         units = ("" if normalizer == "compact" else " ").join(units)
     n = wanted.n
     found = [
-        units[i : i + n] if isinstance(units, str) else " ".join(units[i : i + n])
-        for i in range(len(units) - n + 1)
+        units[i : i + n] if isinstance(units, str) else " ".join(units[i : i + n]) for i in range(len(units) - n + 1)
     ]
     if units and not found:
         found = [units if isinstance(units, str) else " ".join(units)]
@@ -216,15 +215,10 @@ def test_cornell_pairs_are_its_ten(normalizer: str) -> None:
 def test_cornell_values_are_those_of_its_exact_file() -> None:
     # The program splits on single spaces and keeps the empty token between two of them.
     names = list(texts("cornell"))
-    split = [
-        " ".join(token or "<empty>" for token in text.strip().split(" "))
-        for text in texts("cornell").values()
-    ]
+    split = [" ".join(token or "<empty>" for token in text.strip().split(" ")) for text in texts("cornell").values()]
     result = nd.dedup(split, features="words:3", normalize="whitespace", measure="jaccard", threshold=0.0001)
     found = {frozenset((names[p.left], names[p.right])): f"{p.similarity:.6f}" for p in result.pairs}
-    expected = {
-        frozenset((row["id1"], row["id2"])): row["j3"] for row in rows("cornell/exact_jaccard_all_pairs.csv")
-    }
+    expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in rows("cornell/exact_jaccard_all_pairs.csv")}
     assert found == {pair: value for pair, value in expected.items() if float(value) > 0}
 
 

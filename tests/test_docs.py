@@ -38,9 +38,7 @@ def test_python_examples(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_console_examples(page: Path, tmp_path: Path) -> None:
-    sessions = [
-        part for part in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE) if part.strip()
-    ]
+    sessions = [part for part in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE) if part.strip()]
     if not sessions:
         pytest.skip(f"{page.name} shows no commands")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

@@ -320,8 +320,7 @@ def test_the_floor_is_named_in_the_reason() -> None:
     recipe = Recipe(measure="containment", threshold=0.9, jaccard_floor=0.5, features="words:1")
     why: Explanation = explain("a b", "a b c d e", recipe)
     assert str(why) == (
-        "no near-duplicates: containment 1.0000 >= 0.9 with jaccard 0.4000 < 0.5; "
-        "2 features shared, of 2 and 5"
+        "no near-duplicates: containment 1.0000 >= 0.9 with jaccard 0.4000 < 0.5; 2 features shared, of 2 and 5"
     )
 
 

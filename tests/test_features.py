@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import naive
 import numpy as np
 import pyarrow as pa
@@ -29,9 +31,9 @@ TEXTS = st.lists(
         st.text(max_size=80),
         st.text("ab ", max_size=200),
         st.text("aé ß日本ไทยकि😀\u0301\u00ad.", max_size=60),
-        st.lists(
-            st.sampled_from(["longer-than-eight", "exactly8", "a", "nine-char", "x" * 70]), max_size=30
-        ).map(" ".join),
+        st.lists(st.sampled_from(["longer-than-eight", "exactly8", "a", "nine-char", "x" * 70]), max_size=30).map(
+            " ".join
+        ),
     ),
     max_size=8,
 )
@@ -40,9 +42,7 @@ TEXTS = st.lists(
 def sets_of(texts: list[str], recipe: Recipe) -> list[list[int]]:
     block = extract(pa.array(texts, pa.large_string()), recipe)
     ends = np.cumsum(block.sizes)
-    return [
-        block.features[e - s : e].tolist() for s, e in zip(block.sizes.tolist(), ends.tolist(), strict=True)
-    ]
+    return [block.features[e - s : e].tolist() for s, e in zip(block.sizes.tolist(), ends.tolist(), strict=True)]
 
 
 @settings(max_examples=200, deadline=None)
@@ -117,7 +117,7 @@ def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> No
         addresses, sizes = store.addresses(), store.sizes
         assert len(store) == len(sizes) == sum(i % 4 for i in range(20))
         found = [
-            np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint64 * int(s)).from_address(int(a))).copy()
+            np.ctypeslib.as_array((ctypes.c_uint64 * int(s)).from_address(int(a))).copy()
             for a, s in zip(addresses, sizes, strict=True)
         ]
         assert np.array_equal(np.concatenate(found), np.concatenate(expected))
@@ -128,9 +128,6 @@ def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> No
 
 def test_kernel_takes_no_features_from_no_text() -> None:
     spans, sizes, marks = np.zeros((1, 2), np.int64), np.ones(1, np.int64), np.ones((1, 2), np.uint64)
-    assert (
-        feature_sets(np.full(64, 32, np.uint8), spans, False, 5, False, np.empty(1, np.uint64), sizes, marks)
-        == 0
-    )
+    assert feature_sets(np.full(64, 32, np.uint8), spans, False, 5, False, np.empty(1, np.uint64), sizes, marks) == 0
     assert sizes[0] == 0
     assert marks.tolist() == [[0, 0]]

@@ -40,7 +40,8 @@ MAY_IMPORT = {
     "normalize": GROUND,
     "comparable": GROUND | {"normalize"},
     "features": GROUND | {"comparable"},
-    "join": GROUND | {"features"},
+    "pruning": GROUND,
+    "join": GROUND | {"features", "pruning"},
     "keep": GROUND,
     "ordering": GROUND | {"documents"},
     "pairs": GROUND | {"keep"},
@@ -70,9 +71,7 @@ def imported(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             if node.module == "neardup":
-                known = {p.stem for p in SOURCE.glob("*.py")} | {
-                    p.name for p in SOURCE.iterdir() if p.is_dir()
-                }
+                known = {p.stem for p in SOURCE.glob("*.py")} | {p.name for p in SOURCE.iterdir() if p.is_dir()}
                 found |= {f"neardup.{a.name}" if a.name in known else "neardup" for a in node.names}
             else:
                 found.add(node.module)

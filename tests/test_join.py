@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup import join as join_module
+from neardup import pruning
 from neardup._kernels.bounds import largest_partner, need, smallest_partner
 from neardup.features import FeatureStore, extract
 from neardup.join import Joined, self_join
@@ -26,14 +27,10 @@ ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
 THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 
 
-def joined(
-    texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None
-) -> Joined:
+def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None) -> Joined:
     with FeatureStore(Memory(budget)) as store:
         for begin in range(0, len(texts), split):
-            store.add(
-                extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, store.allocate)
-            )
+            store.add(extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, store.allocate))
         return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads)
 
 
@@ -119,9 +116,7 @@ def test_bounds_are_those_of_naive(measure: str, threshold: float, floor: float)
     t, f = exact_fraction(threshold, "t"), exact_fraction(floor, "floor", zero=True)
     sizes = range(1, 33)
     needed = {
-        (a, b): naive.need(measure, a, b, t, f) if _possible(measure, a, b, t, f) else 99
-        for a in sizes
-        for b in sizes
+        (a, b): naive.need(measure, a, b, t, f) if _possible(measure, a, b, t, f) else 99 for a in sizes for b in sizes
     }
     for a in sizes:
         for b in sizes:
@@ -130,9 +125,7 @@ def test_bounds_are_those_of_naive(measure: str, threshold: float, floor: float)
         assert smallest_partner(bound, a) == partners[0]
         for shared in range(1, a + 1):
             fitting = [m for m in partners if needed[m, a] <= shared]
-            assert largest_partner(bound, a, shared, partners[0]) == (
-                fitting[-1] if fitting else partners[0] - 1
-            )
+            assert largest_partner(bound, a, shared, partners[0]) == (fitting[-1] if fitting else partners[0] - 1)
 
 
 def _possible(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> bool:
@@ -161,15 +154,9 @@ def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshol
     rng.shuffle(order)
     expected = naive_pairs(texts, recipe)
     found = joined(texts, recipe)
-    similarity = similarities(
-        recipe.measure, found.overlap, found.sizes[found.left], found.sizes[found.right]
-    )
-    kept = keepers(
-        found.representative, graph(count, found.left, found.right, similarity), np.array(order, np.int64)
-    )
-    dropped = {
-        d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in range(count) if kept.keeper[d] != d
-    }
+    similarity = similarities(recipe.measure, found.overlap, found.sizes[found.left], found.sizes[found.right])
+    kept = keepers(found.representative, graph(count, found.left, found.right, similarity), np.array(order, np.int64))
+    dropped = {d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in range(count) if kept.keeper[d] != d}
     assert dropped == naive.keepers(count, expected, order)
     for i, j in expected:
         assert i in dropped or j in dropped, "two kept documents match"
@@ -183,8 +170,27 @@ def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshol
         assert grouped.mean[f] == pytest.approx(sum(inside) / len(inside))
 
 
+@settings(max_examples=100, deadline=None)
+@given(RECIPES, st.integers(0, 10**9), st.sampled_from(ALPHABETS), st.integers(1, 50))
+def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, count: int) -> None:
+    rng = random.Random(seed)
+    texts = edited_corpus(rng, count, rng.choice([3, 10, 100]), alphabet)
+    order = np.array(rng.sample(range(count), count), np.int64)
+    with FeatureStore() as store:
+        store.add(extract(pa.array(texts, pa.large_string()), recipe, store.allocate))
+        bound = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
+        found = self_join(store, bound, keep_order=order, most_pairs=-1)
+    assert not found.complete or found.statistics["sets_with_enough_shared_features"] == 0
+    sizes = found.sizes
+    similarity = similarities(recipe.measure, found.overlap, sizes[found.left], sizes[found.right])
+    kept = keepers(found.representative, graph(count, found.left, found.right, similarity), order)
+    dropped = {d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in np.flatnonzero(kept.dropped)}
+    assert dropped == naive.keepers(count, naive_pairs(texts, recipe), order.tolist())
+
+
 def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_module, "_SETS_AT_A_TIME", 7)
+    monkeypatch.setattr(join_module, "SETS_AT_A_TIME", 7)
+    monkeypatch.setattr(pruning, "SETS_AT_A_TIME", 7)
     monkeypatch.setattr(join_module, "_ROOM_FOR_PAIRS", 5)
     texts = edited_corpus(random.Random(5), 400, 30, "abcdef")
     recipe = Recipe(features="words:2", threshold=0.5)
@@ -208,9 +214,7 @@ def test_many_copies_cost_their_number_not_its_square() -> None:
     found = joined(texts, Recipe(), split=1000)
     assert found.statistics["distinct_sets"] == 10
     assert len(found.left) == 0
-    pairs = Pairs(
-        Names(np.arange(len(texts)), None), found.representative, found.left, found.right, np.zeros(0)
-    )
+    pairs = Pairs(Names(np.arange(len(texts)), None), found.representative, found.left, found.right, np.zeros(0))
     assert len(pairs) == 10 * (2000 * 1999 // 2)
 
 
@@ -218,8 +222,7 @@ def test_a_shared_footer_makes_no_candidates() -> None:
     rng = random.Random(1)
     footer = " ".join(f"legal{i}" for i in range(300))
     texts = [
-        " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randint(130, 300))) + " " + footer
-        for _ in range(3000)
+        " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randint(130, 300))) + " " + footer for _ in range(3000)
     ]
     found = joined(texts, Recipe(threshold=0.7), split=100)
     assert found.statistics["candidates"] == 0

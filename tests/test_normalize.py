@@ -100,9 +100,7 @@ def test_marks_on_whatever_composes_or_decomposes_equal_the_twin() -> None:
     bases = [c for c in CHARACTERS if unicodedata.normalize("NFKD", c) != c]
     bases = bases[::97] + sorted({first for first, _ in unicode_tables.composites()})[::3]
     clinging = np.flatnonzero(kinds & (unicode_tables.MOVES | unicode_tables.JOINS))
-    one_of_a_class = {
-        (orders[c], c if kinds[c] & unicode_tables.JOINS else 0): chr(c) for c in clinging.tolist()
-    }
+    one_of_a_class = {(orders[c], c if kinds[c] & unicode_tables.JOINS else 0): chr(c) for c in clinging.tolist()}
     assert len(one_of_a_class) > 100
     for mark in one_of_a_class.values():
         lines = [f"{base}{mark}q" for base in bases]
@@ -233,9 +231,7 @@ def test_kernel_gives_up_on_endless_marks() -> None:
     assert kernel("a" + "\u0316" * 31) is None
 
 
-@pytest.mark.parametrize(
-    "text", ["Été à Besançon", "Việt Nam ở", "ガギグ プ", "한국어 문서", "й ё ї́", "ভালো কৌ", "آأؤ"]
-)
+@pytest.mark.parametrize("text", ["Été à Besançon", "Việt Nam ở", "ガギグ プ", "한국어 문서", "й ё ї́", "ভালো কৌ", "آأؤ"])
 def test_decomposed_text_stays_in_the_kernel(text: str) -> None:
     assert kernel(unicodedata.normalize("NFD", text)) == kernel(text) == normalize(text)
 

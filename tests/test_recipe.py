@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,7 +77,7 @@ def test_other_features_bring_their_normalizer() -> None:
 def test_the_fingerprint_tells_answers_apart_not_names() -> None:
     base = Recipe()
     assert base.fingerprint == Recipe(name="other", description="same choices").fingerprint
-    changes = [
+    changes: list[dict[str, Any]] = [
         {"threshold": 0.7},
         {"features": "words:4"},
         {"features": "words:5:multiset"},

@@ -72,9 +72,7 @@ def test_borderline_pairs_are_those_that_only_just_match() -> None:
     assert [p.similarity for p in found] == weakest
 
 
-@pytest.mark.parametrize(
-    "keep", ["first", "longest", "shortest", "newest", "oldest", "score", "score:lowest"]
-)
+@pytest.mark.parametrize("keep", ["first", "longest", "shortest", "newest", "oldest", "score", "score:lowest"])
 def test_keep_orders_are_those_of_naive(keep: str) -> None:
     texts = corpus()
     rng = random.Random(1)

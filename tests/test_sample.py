@@ -125,9 +125,7 @@ def test_languages(documents: list[Document]) -> None:
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
-def test_every_language_has_a_near_duplicate_pair_and_a_single(
-    documents: list[Document], language: str
-) -> None:
+def test_every_language_has_a_near_duplicate_pair_and_a_single(documents: list[Document], language: str) -> None:
     own = [document for document in documents if document.language == language]
     assert any(
         a.family == b.family != "" and a.text != b.text and jaccard(a, b) >= SAME
@@ -195,9 +193,7 @@ def test_few_pairs_are_doubtful(documents: list[Document]) -> None:
 
 
 @pytest.mark.parametrize(("kind", "at_least"), [("boilerplate", 0.3), ("template", 0.45)])
-def test_some_pairs_that_are_no_duplicates_come_close(
-    documents: list[Document], kind: str, at_least: float
-) -> None:
+def test_some_pairs_that_are_no_duplicates_come_close(documents: list[Document], kind: str, at_least: float) -> None:
     own = [document for document in documents if document.kind == kind]
     assert max(jaccard(a, b) for a, b in itertools.combinations(own, 2)) >= at_least
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.ordering import order_column
-from neardup.pipeline import Report, run
+from neardup.pipeline import PAIRS_PER_DOCUMENT, Report, run
 from neardup.recipe import Recipe
 from neardup.recipe import load as load_recipe
 from neardup.result import Result
@@ -31,6 +31,7 @@ def dedup(
     time_column: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
+    pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     progress: Report | None = None,
 ) -> Result:
     """Find the near-duplicates of texts and decide which documents stay.
@@ -49,7 +50,9 @@ def dedup(
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
     memory : int, optional
-        A budget in bytes; feature sets beyond their share of it go to a temporary file.
+        A budget in bytes; feature sets, prefixes and index beyond it go to a temporary file.
+    pairs_per_document : float or None
+        More pairs than this times the documents (and than a million) are not all looked for: see ``pipeline.run``.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
 
@@ -74,7 +77,14 @@ def dedup(
     corpus = corpus_of(
         data, text_column=text_column, id_column=id_column, order_column=order_column(chosen, time_column)
     )
-    return run(corpus, chosen, threads=threads, memory=memory, progress=progress)
+    return run(
+        corpus,
+        chosen,
+        threads=threads,
+        memory=memory,
+        pairs_per_document=pairs_per_document,
+        progress=progress,
+    )
 
 
 def dedup_files(
@@ -94,6 +104,7 @@ def dedup_files(
     quarantine: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
+    pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     progress: Report | None = None,
 ) -> Result:
     """Find the near-duplicates of the documents in files, folders, globs or URIs.
@@ -131,7 +142,14 @@ def dedup_files(
         strict=strict,
         quarantine=quarantine,
     )
-    return run(corpus, chosen, threads=threads, memory=memory, progress=progress)
+    return run(
+        corpus,
+        chosen,
+        threads=threads,
+        memory=memory,
+        pairs_per_document=pairs_per_document,
+        progress=progress,
+    )
 
 
 def _chosen(recipe: Recipe | str, **values: float | str | None) -> Recipe:

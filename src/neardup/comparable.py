@@ -51,9 +51,7 @@ def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:
     """Return the UTF-8 bytes and the int64[d + 1] offsets of texts without copying them."""
     _, offsets, data = texts.buffers()
     ends = (
-        np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-        if offsets
-        else np.zeros(1, int)
+        np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1] if offsets else np.zeros(1, int)
     )
     return (np.frombuffer(data, np.uint8) if data and data.size else np.zeros(_MARGIN, np.uint8)), ends
 

@@ -53,9 +53,7 @@ def _fresh(size: int) -> Features64:
     return np.empty(size, np.uint64)
 
 
-def extract(
-    texts: pa.LargeStringArray, recipe: Recipe, allocate: Callable[[int], Features64] = _fresh
-) -> Block:
+def extract(texts: pa.LargeStringArray, recipe: Recipe, allocate: Callable[[int], Features64] = _fresh) -> Block:
     """Return the feature sets of texts.
 
     A text with fewer tokens than n is one gram of all of them; a text without tokens has the empty set.

@@ -44,9 +44,7 @@ def reaches(recipe: Recipe, o: int, a: int, b: int, threshold: Fraction | None =
         return False
     least = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
     asked = exact_fraction(recipe.threshold, "threshold") if threshold is None else threshold
-    return measure(recipe.measure).reaches(o, a, b, asked) and (
-        not least or measure("jaccard").reaches(o, a, b, least)
-    )
+    return measure(recipe.measure).reaches(o, a, b, asked) and (not least or measure("jaccard").reaches(o, a, b, least))
 
 
 def needed(recipe: Recipe, a: int, b: int) -> int | None:

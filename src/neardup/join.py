@@ -11,36 +11,27 @@ single set holds cannot be shared, and a set with too few
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.counting import add_counts, count_features, prefix_rooms, prefixes
 from neardup._kernels.grouping import group_equal
+from neardup._kernels.keeping import match_with_kept
 from neardup._kernels.matching import Index, Sets, fill_index, index_lengths, match
 from neardup.errors import NeardupError
 from neardup.features import FeatureStore
 from neardup.measures import Rule
-from neardup.parallel import in_order
-from neardup.spill import Memory
+from neardup.pruning import FEWEST_BITS, SETS_AT_A_TIME, Prefixes, Steps, prune
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-#: Another round of counting pays when at least this share of the sets has left.
-_WORTH_A_ROUND = 0.2
-#: Sets a work item, and room for pairs in one call of the kernel.
-_SETS_AT_A_TIME = 4096
+_MOST_INDEX_BITS = 26
+_MOST_ENTRIES = (1 << 32) - 1
+#: Room for pairs in one call of the kernel.
 _ROOM_FOR_PAIRS = 1 << 16
-_FEWEST_BITS, _MOST_INDEX_BITS = 10, 26
-#: What the counts may take, however small the memory budget: fewer slots than features would tell little.
-_LEAST_FOR_COUNTS = 1 << 24
-_PARTS_BETWEEN_RELEASES = 8
-
-Done = TypeVar("Done")
 
 
 class Joined(NamedTuple):
@@ -56,6 +47,8 @@ class Joined(NamedTuple):
         Pairs of representatives that match, left < right, sorted.
     overlap : int64[k]
         The features that they share.
+    complete : bool
+        Whether all pairs are there; if not, those of each dropped document with kept ones before it.
     statistics : dict
         Counts of what each step did.
     """
@@ -65,23 +58,8 @@ class Joined(NamedTuple):
     left: Integers
     right: Integers
     overlap: Integers
+    complete: bool
     statistics: dict[str, int]
-
-
-class _Prefixes(NamedTuple):
-    """The prefix of set m is keys[starts[m]:starts[m] + lengths[m]]; length -1: it has no partner."""
-
-    shared: Integers
-    lengths: Integers
-    bitmaps: Words
-    starts: Integers
-    keys: Words
-
-    def of(self, chosen: npt.NDArray[Any]) -> _Prefixes:
-        """Return those of the chosen sets."""
-        return _Prefixes(
-            self.shared[chosen], self.lengths[chosen], self.bitmaps[chosen], self.starts[chosen], self.keys
-        )
 
 
 def self_join(
@@ -90,6 +68,8 @@ def self_join(
     *,
     threads: int = 1,
     excluded: npt.NDArray[np.bool_] | None = None,
+    keep_order: Integers | None = None,
+    most_pairs: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Joined:
     """Find all pairs of a store's documents that reach the rule's threshold.
@@ -104,6 +84,11 @@ def self_join(
         Changes the time, never the answer.
     excluded : bool[n], optional
         Documents that must match nothing.
+    keep_order : int64[n], optional
+        The documents in keep order, input order by default; it only matters where there are too many pairs.
+    most_pairs : int, optional
+        Where more pairs of distinct sets match, only those of dropped documents with kept ones are found, and
+        ``complete`` is False: who stays is known without the others. None finds all, whatever they cost.
     progress : callable
         Told (sets done, sets in all) from time to time.
     """
@@ -112,146 +97,154 @@ def self_join(
     representative = np.empty(len(sizes), np.int64)
     group_equal(store.marks, sizes, alone, representative)
     members = np.flatnonzero(representative == np.arange(len(sizes)))
-    run = _Run(store.addresses(), sizes, rule, threads, store.memory)
-    run.statistics["distinct_sets"] = len(members)
-    members, prefix = run.prune(members)
+    steps = Steps(store.addresses(), sizes, rule, threads, store.memory)
+    steps.statistics["distinct_sets"] = len(members)
+    members, prefix = prune(steps, members)
+    run = _Join(steps)
     order = np.argsort(sizes[members], kind="stable")
-    members, prefix = members[order], prefix.of(order)
-    sets = Sets(run.addresses[members], sizes[members], *prefix)
-    ranks, overlap = run.match(sets, run.index(sets), progress)
+    found = run.match(run.sets(members, prefix, order), most_pairs, progress)
+    complete = found is not None
+    if found is None:
+        order = _in_keep_order(members, representative, keep_order)
+        several = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
+        found = run.match_with_kept(run.sets(members, prefix, order), several, progress)
+    ranks, overlap = found
+    members = members[order]
     pair = np.sort(members[ranks], axis=1)
     sequence = np.lexsort((pair[:, 1], pair[:, 0]))
-    run.statistics["pairs"] = len(pair)
+    steps.statistics["pairs"] = len(pair)
     return Joined(
-        representative, sizes, pair[sequence, 0], pair[sequence, 1], overlap[sequence], run.statistics
+        representative,
+        sizes,
+        pair[sequence, 0],
+        pair[sequence, 1],
+        overlap[sequence],
+        complete,
+        steps.statistics,
     )
 
 
-class _Run:
-    """The steps of one join, on what they all need."""
+def _in_keep_order(members: Integers, representative: Integers, keep_order: Integers | None) -> Integers:
+    """Return the order in which sets come when each comes with the first of its documents in keep order."""
+    if keep_order is None:
+        return np.arange(len(members))
+    place = np.full(len(representative), len(representative), np.int64)
+    able = np.flatnonzero(representative[keep_order] >= 0)
+    nodes, first = np.unique(representative[keep_order][able], return_index=True)
+    place[nodes] = able[first]
+    return np.argsort(place[members], kind="stable")
 
-    def __init__(self, addresses: Words, sizes: Integers, rule: Rule, threads: int, memory: Memory) -> None:
-        self.addresses, self.sizes, self.rule, self.threads = addresses, sizes, rule, threads
-        self.memory = memory
-        self.statistics = {"rounds": 0, "candidates": 0, "verified": 0}
 
-    def _each(self, function: Callable[[int], Done], count: int) -> Iterator[Done]:
-        """Yield function(begin) for the first of every few thousand sets, in order."""
-        for number, done in enumerate(in_order(function, range(0, count, _SETS_AT_A_TIME), self.threads)):
-            if number % _PARTS_BETWEEN_RELEASES == 0:
-                self.memory.release()
-            yield done
+class _Join:
+    """The second half of a join: sets by rank, and the pairs among them."""
 
-    def prune(self, members: Integers) -> tuple[Integers, _Prefixes]:
-        """Return the sets that can have a partner, and their prefixes."""
-        while True:
-            self.statistics["rounds"] += 1
-            shift, counts = self._counts(members)
-            prefix = self._prefixes(members, shift, counts)
-            able = prefix.lengths >= 0
-            remaining = members[able]
-            if len(remaining) == 0 or len(remaining) > (1 - _WORTH_A_ROUND) * len(members):
-                self.statistics["sets_with_enough_shared_features"] = len(remaining)
-                return remaining, prefix.of(able)
-            self.memory.give_back(prefix.keys)
-            members = remaining
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
 
-    def _counts(self, members: Integers) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-        """Return in how many of the members' sets the features of each slot occur, at most 255."""
-        bits = max(int(self.sizes[members].sum()).bit_length(), _FEWEST_BITS)
-        while bits > _FEWEST_BITS and (self.threads << bits) > max(self.memory.room / 2, _LEAST_FOR_COUNTS):
-            bits -= 1
-        shift = np.uint64(64 - bits)
-        tables = [np.zeros(1 << bits, np.uint8) for _ in range(self.threads)]
-        free = queue.SimpleQueue[npt.NDArray[np.uint8]]()
-        for table in tables:
-            free.put(table)
+    def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> Sets:
+        """Return the sets by rank."""
+        chosen = members[order]
+        return Sets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
 
-        def count(begin: int) -> None:
-            table = free.get()
-            part = members[begin : begin + _SETS_AT_A_TIME]
-            count_features(self.addresses, self.sizes, part, shift, table)
-            free.put(table)
-
-        for _ in self._each(count, len(members)):
-            pass
-        for other in tables[1:]:
-            add_counts(tables[0], other)
-        return shift, tables[0]
-
-    def _prefixes(self, members: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8]) -> _Prefixes:
-        count = len(members)
-        rooms = np.empty(count, np.int64)
-        prefix_rooms(self.sizes[members], self.rule, rooms)
-        begins = np.cumsum(rooms) - rooms
-        found = _Prefixes(
-            np.empty(count, np.int64),
-            np.empty(count, np.int64),
-            np.empty((count, 8), np.uint64),
-            np.empty(count, np.int64),
-            self.memory.array(np.uint64, int(rooms.sum())),
-        )
-
-        def fill(begin: int) -> None:
-            part = slice(begin, begin + _SETS_AT_A_TIME)
-            results = *(array[part] for array in found[:-1]), found.keys, int(begins[begin])
-            prefixes(self.addresses, self.sizes, members[part], shift, counts, self.rule, results)
-
-        for _ in self._each(fill, count):
-            pass
-        return found
-
-    def index(self, sets: Sets) -> Index:
-        """Return the index of the sets' prefixes."""
+    def _index(self, sets: Sets) -> Index:
+        """Return the index of the prefixes of sets in order of size."""
         held = np.empty(len(sets.sizes), np.int64)
-        index_lengths(sets, self.rule, held)
+        index_lengths(sets, self.steps.rule, held)
         entries = int(held.sum())
-        if entries >= 1 << 32:
+        if entries >= _MOST_ENTRIES:
             raise NeardupError(
-                f"the join needs {entries:,} index entries, and holds at most {(1 << 32) - 1:,}; "
+                f"the join needs {entries:,} index entries, and holds at most {_MOST_ENTRIES:,}; "
                 "raise the threshold or split the corpus"
             )
-        bits = min(max(entries.bit_length() - 1, _FEWEST_BITS), _MOST_INDEX_BITS)
+        bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
         heads = np.zeros((1 << bits) + 1, np.uint32)
-        index = Index(heads, self.memory.array(np.uint64, entries), bits)
+        index = Index(heads, self.steps.memory.array(np.uint64, entries), bits)
         fill_index(sets, held, bits, heads, index.entries)
-        self.statistics["index_entries"] = entries
-        self.statistics["longest_list"] = int(np.diff(heads).max(initial=0))
+        self.steps.statistics["index_entries"] = entries
+        self.steps.statistics["longest_list"] = int(np.diff(heads).max(initial=0))
         return index
 
     def match(
-        self, sets: Sets, index: Index, progress: Callable[[int, int], None]
-    ) -> tuple[Integers, Integers]:
-        """Return int64[k, 2] ranks that match and int64[k] overlaps."""
+        self, sets: Sets, most_pairs: int | None, progress: Callable[[int, int], None]
+    ) -> tuple[Integers, Integers] | None:
+        """Return int64[k, 2] ranks that match and int64[k] overlaps, or None if they are too many."""
         count = len(sets.sizes)
-        largest = int(sets.sizes[-1]) if count else 0
-        ranks_of_size = np.searchsorted(sets.sizes, np.arange(largest + 2)).astype(np.int64)
-        width = 1 << max(2 * largest, 4).bit_length()
+        index = self._index(sets)
+        ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         local = threading.local()
 
         def match_from(begin: int) -> list[tuple[Integers, int, int]]:
             if not hasattr(local, "scratch"):
-                local.scratch = (
-                    np.zeros(count, np.int32),
-                    np.empty(count, np.int64),
-                    np.empty(width, np.uint64),
-                )
-            end = min(begin + _SETS_AT_A_TIME, count)
-            results = []
-            while begin < end:
+                local.scratch = _match_scratch(sets)
+            end = min(begin + SETS_AT_A_TIME, count)
+            results, written = [], 0
+            while begin < end and (most_pairs is None or written <= most_pairs):
                 pairs = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
-                begin, written, candidates, verified = match(
-                    begin, end, sets, index, self.rule, ranks_of_size, local.scratch, pairs
+                begin, fresh, candidates, verified = match(
+                    begin, end, sets, index, self.steps.rule, ranks_of_size, local.scratch, pairs
                 )
-                results.append((pairs[:written].copy(), candidates, verified))
+                results.append((pairs[:fresh].copy(), candidates, verified))
+                written += fresh
             return results
 
         found = [np.zeros((0, 3), np.int64)]
-        for number, results in enumerate(self._each(match_from, count), 1):
+        total = 0
+        for number, results in enumerate(self.steps.each(match_from, count), 1):
             for pairs, candidates, verified in results:
                 found.append(pairs)
-                self.statistics["candidates"] += candidates
-                self.statistics["verified"] += verified
-            progress(min(number * _SETS_AT_A_TIME, count), count)
+                total += len(pairs)
+                self.steps.statistics["candidates"] += candidates
+                self.steps.statistics["verified"] += verified
+            if most_pairs is not None and total > most_pairs:
+                self.steps.memory.give_back(index.entries)
+                return None
+            progress(min(number * SETS_AT_A_TIME, count), count)
         pairs = np.concatenate(found)
         return pairs[:, :2], pairs[:, 2]
+
+    def match_with_kept(
+        self, sets: Sets, several: npt.NDArray[np.bool_], progress: Callable[[int, int], None]
+    ) -> tuple[Integers, Integers]:
+        """Return ranks and overlaps as ``match`` does, of sets in keep order with those that are kept.
+
+        A set of several documents is matched with those kept after its first document, too: they may come before its
+        others.
+        """
+        room = int(sets.lengths.sum())
+        bits = min(max(room.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
+        heads = np.full(1 << bits, -1, np.int32)
+        chains = (
+            heads,
+            self.steps.memory.array(np.int32, room),
+            self.steps.memory.array(np.uint64, room),
+            bits,
+        )
+        scratch = _match_scratch(sets)
+        found = [np.zeros((0, 3), np.int64)]
+        used = 0
+
+        def go_through(ranks: Integers, settled: bool) -> None:
+            nonlocal used
+            while len(ranks):
+                pairs = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
+                part = ranks[:SETS_AT_A_TIME]
+                done, used, written = match_with_kept(
+                    part, settled, sets, chains, used, self.steps.rule, scratch, pairs
+                )
+                found.append(pairs[:written].copy())
+                ranks = ranks[done:]
+                progress(count - len(ranks), count)
+
+        count = len(sets.sizes)
+        go_through(np.arange(count), settled=False)
+        dropped = np.unique(np.concatenate([part[:, 1] for part in found]))
+        go_through(dropped[several[dropped]], settled=True)
+        pairs = np.concatenate(found)
+        return pairs[:, :2], pairs[:, 2]
+
+
+def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words]:
+    """Return what the matching kernels count, list and look up in."""
+    count = len(sets.sizes)
+    width = 1 << max(2 * int(sets.sizes.max(initial=0)), 4).bit_length()
+    return np.zeros(count, np.int32), np.empty(count, np.int64), np.empty(width, np.uint64)

@@ -131,9 +131,7 @@ def families(representative: Integers, left: Integers, right: Integers, similari
     total = _sums(of_pair, weight * similarity, len(roots)) + _sums(of_node, equal, len(roots))
     smallest = np.ones(len(roots) + 1)
     np.minimum.at(smallest, of_pair, similarity)
-    return Families(
-        of_node, members[roots], pairs.astype(np.int64), smallest[1:], total / np.maximum(pairs, 1)
-    )
+    return Families(of_node, members[roots], pairs.astype(np.int64), smallest[1:], total / np.maximum(pairs, 1))
 
 
 def _sums(family: Integers, weight: npt.NDArray[np.number], count: int) -> Floats:

@@ -50,15 +50,11 @@ def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tupl
     if keep in ("longest", "shortest"):
         return np.argsort(-text_bytes if keep == "longest" else text_bytes, kind="stable"), 0
     if values is None:
-        raise RecipeError(
-            f"keep {keep!r} needs a column to go by; name one with a time column or keep 'first'"
-        )
+        raise RecipeError(f"keep {keep!r} needs a column to go by; name one with a time column or keep 'first'")
     ranks = _ranks(values, _time if keep in ("newest", "oldest") else _number)
     missing = ranks == 0
     if len(ranks) and missing.all():
-        raise RecipeError(
-            f"keep {keep!r}: no document has a usable value in that column; keep 'first' or name another"
-        )
+        raise RecipeError(f"keep {keep!r}: no document has a usable value in that column; keep 'first' or name another")
     falling = keep != "oldest" and not keep.endswith(":lowest")
     return np.lexsort((-ranks if falling else ranks, missing)), int(missing.sum())
 

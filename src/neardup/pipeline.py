@@ -26,6 +26,10 @@ from neardup.spill import Memory
 #: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
 _PIECE = 1 << 20
 
+#: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
+PAIRS_PER_DOCUMENT = 20.0
+_ALWAYS_ALLOWED_PAIRS = 1_000_000
+
 Report = Callable[[str, int, int | None], None]
 
 
@@ -81,6 +85,7 @@ def run(
     *,
     threads: int | None = None,
     memory: int | None = None,
+    pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     progress: Report | None = None,
 ) -> Result:
     """Find the near-duplicates of a corpus.
@@ -96,6 +101,10 @@ def run(
         Threads to use, all processors by default. It changes the time, never the answer.
     memory : int, optional
         A budget in bytes: feature sets, prefixes and index beyond it go to a temporary file.
+    pairs_per_document : float or None
+        Where more pairs of distinct texts match than this times the documents (and than a million), only those of
+        dropped documents with kept ones are found. It changes no verdict, but what is known of pairs and families.
+        None finds all pairs, whatever they cost: a thousand slightly different copies have half a million.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
 
@@ -112,24 +121,24 @@ def run(
     with FeatureStore(Memory(memory)) as store:
         reading = _Reading(corpus, report)
         with clock.stage("read and features"):
-            for block in in_order(
-                partial(extract, recipe=recipe, allocate=store.allocate), reading.pieces(), threads
-            ):
+            for block in in_order(partial(extract, recipe=recipe, allocate=store.allocate), reading.pieces(), threads):
                 store.add(block)
         pa.default_memory_pool().release_unused()
         names = reading.names()
         present = _first_of_their_id(corpus, names)
+        order, missing = keep_order(recipe.keep, store.text_bytes, reading.order())
         with clock.stage("join"):
             joined = self_join(
                 store,
                 rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
                 threads=threads,
                 excluded=~present,
+                keep_order=order,
+                most_pairs=_most_pairs(pairs_per_document, len(names)),
                 progress=lambda done, total: report("join", done, total),
             )
         spilled = store.memory.spilled_bytes
     with clock.stage("keep"):
-        order, missing = keep_order(recipe.keep, store.text_bytes, reading.order())
         documents = Documents(names, order, store.text_marks, store.text_bytes, present)
         details = {
             "without_keep_value": missing,
@@ -138,6 +147,14 @@ def run(
             "version": __version__,
         } | recipe_details(recipe)
         return Result(corpus, recipe, documents, joined, details, clock)
+
+
+def _most_pairs(per_document: float | None, documents: int) -> int | None:
+    if per_document is None:
+        return None
+    if not per_document >= 0:
+        raise RecipeError(f"pairs per document {per_document} is below 0")
+    return max(int(per_document * documents), _ALWAYS_ALLOWED_PAIRS)
 
 
 def _first_of_their_id(corpus: Corpus, names: Names) -> np.ndarray[Any, np.dtype[np.bool_]]:

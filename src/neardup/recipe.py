@@ -133,9 +133,7 @@ class Recipe:
         normalizer = self.normalize or FEATURE_KINDS[parsed.kind].normalizer
         object.__setattr__(self, "normalize", normalizer)
         if normalizer not in NORMALIZER_NAMES:
-            raise RecipeError(
-                f"normalize {normalizer!r} is not known; choose one of {', '.join(NORMALIZER_NAMES)}"
-            )
+            raise RecipeError(f"normalize {normalizer!r} is not known; choose one of {', '.join(NORMALIZER_NAMES)}")
         if normalizer == "compact" and not FEATURE_KINDS[parsed.kind].by_character:
             raise RecipeError(
                 f"normalize 'compact' leaves no tokens for features {self.features!r}; "
@@ -174,9 +172,7 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the recipe as TOML; ``load`` reads it back."""
-        return "".join(
-            f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in asdict(self).items()
-        )
+        return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in asdict(self).items())
 
 
 def parse(text: str, where: str) -> Recipe:
@@ -204,9 +200,7 @@ def parse(text: str, where: str) -> Recipe:
 def names() -> list[str]:
     """Return the names of the recipes that come with the package."""
     folder = resources.files("neardup") / "recipes"
-    return sorted(
-        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
-    )
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 def load(name_or_file: str) -> Recipe:

@@ -61,7 +61,8 @@ class Result:
     summary : dict
         Counts, stages, recipe and versions, ready for JSON.
     pairs : Pairs
-        All pairs at or above the threshold.
+        All pairs at or above the threshold; where ``summary["all_pairs"]`` is False, those of dropped documents with
+        kept ones before them.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Result:
             "families": len(self._families.documents),
             "largest_family": int(self._families.documents.max(initial=0)),
             "pairs": len(self.pairs),
+            "all_pairs": self._joined.complete,
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
             "set_aside": dict(self._corpus.set_aside.counts),
@@ -139,9 +141,7 @@ class Result:
             }
         )
 
-    def write(
-        self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None
-    ) -> None:
+    def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
         """Write the documents that stay, with all columns, to a file whose name says the format."""
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
         mask[self._documents.names.rows[self._stays]] = True
@@ -165,6 +165,11 @@ class Result:
                 f"threshold {threshold} is below this run's {self.recipe.threshold}: such pairs are unknown; "
                 f"run again with threshold={threshold}"
             )
+        if not self._joined.complete:
+            raise RecipeError(
+                f"the pairs of this run are too many to be all known, so its result at {threshold} is not; run again "
+                f"with threshold={threshold}, or with pairs_per_document=None"
+            )
         recipe = self.recipe.changed(threshold=threshold)
         joined = self._joined
         enough = np.empty(len(joined.left), np.bool_)
@@ -175,9 +180,7 @@ class Result:
             joined.sizes[joined.right],
             enough,
         )
-        narrowed = joined._replace(
-            left=joined.left[enough], right=joined.right[enough], overlap=joined.overlap[enough]
-        )
+        narrowed = joined._replace(left=joined.left[enough], right=joined.right[enough], overlap=joined.overlap[enough])
         return Result(
             self._corpus,
             recipe,
@@ -192,9 +195,7 @@ class Result:
         order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
         names = self._documents.names
         return [
-            Pair(
-                names.one(self.pairs.left[i]), names.one(self.pairs.right[i]), float(self.pairs.similarity[i])
-            )
+            Pair(names.one(self.pairs.left[i]), names.one(self.pairs.right[i]), float(self.pairs.similarity[i]))
             for i in order
         ]
 
@@ -228,9 +229,7 @@ class Result:
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 place = -1
         if place < 0:
-            raise UnknownDocument(
-                f"no document has the id {name!r}; ids are those of result.kept and result.dropped"
-            )
+            raise UnknownDocument(f"no document has the id {name!r}; ids are those of result.kept and result.dropped")
         return place
 
     def close(self) -> None:

@@ -68,9 +68,7 @@ class Memory:
     def give_back(self, array: npt.NDArray[Any]) -> None:
         """Take back an array that nobody reads any more."""
         before = len(self._maps)
-        self._maps = [
-            mapped for mapped in self._maps if not np.shares_memory(np.frombuffer(mapped, np.uint8), array)
-        ]
+        self._maps = [mapped for mapped in self._maps if not np.shares_memory(np.frombuffer(mapped, np.uint8), array)]
         if len(self._maps) == before:
             self._left += array.nbytes
 

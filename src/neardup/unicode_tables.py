@@ -240,9 +240,7 @@ def word_tables() -> Tables:
             room = len(folded.encode()) + len(folded)
             blob += [len(folded), room, *map(ord, folded)]
     kinds[in_ranges(IGNORABLE_RANGES, N_CODE_POINTS)] = IGNORABLE
-    pairs = np.array(
-        sorted(ord(a) << 42 | ord(b) << 21 | ord(c) for (a, b), c in composites().items()), dtype=np.int64
-    )
+    pairs = np.array(sorted(ord(a) << 42 | ord(b) << 21 | ord(c) for (a, b), c in composites().items()), dtype=np.int64)
     return Tables(kinds, orders, slots, np.array(blob, dtype=np.int32), pairs, _ascii_bytes(kinds, str.lower))
 
 

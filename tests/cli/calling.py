@@ -29,9 +29,7 @@ RULES = ("--features", "words:3", "--threshold", "0.8")
 
 def neardup(*arguments: str | Path, code: int = 0, stdin: str | bytes | None = None) -> Result:
     """Run the command in this process."""
-    result = CliRunner().invoke(
-        app, [str(argument) for argument in arguments], input=stdin, prog_name="neardup"
-    )
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, prog_name="neardup")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == code, result.output
@@ -57,7 +55,12 @@ def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
 
 def finished(started: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Wait for a process: its exit code, stdout and stderr."""
-    out, err = started.communicate(timeout=120)
+    try:
+        out, err = started.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        started.kill()
+        started.communicate()
+        raise
     return started.returncode, out or "", err or ""
 
 

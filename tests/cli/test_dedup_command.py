@@ -141,9 +141,7 @@ def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
     assert result.stdout.splitlines()[1] == "a\\tb\tc\\nd\t1.0"
 
 
-def test_the_first_run_says_that_it_compiles(
-    corpus: Path, warm: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_run_says_that_it_compiles(corpus: Path, warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
     line = "neardup: compiling kernels for this machine (once, about 15 s)\n"
     assert line not in neardup("dedup", corpus, "--dry-run").stderr
     monkeypatch.setattr("neardup._kernels.compiling.kernels_are_compiled", lambda: False)

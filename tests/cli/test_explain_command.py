@@ -58,9 +58,7 @@ def test_too_few_arguments_are_wrong_use(corpus: Path) -> None:
 
 def test_document_text_does_nothing_to_the_terminal(tmp_path: Path) -> None:
     text = "[bold red]not markup[/] [/nope] \x1b[31mnot red\x1b[0m :smile: http://example.org"
-    corpus = write_lines(
-        tmp_path / "c.jsonl", [{"id": "[b]\x1b", "text": text}, {"id": "2", "text": "plain"}]
-    )
+    corpus = write_lines(tmp_path / "c.jsonl", [{"id": "[b]\x1b", "text": text}, {"id": "2", "text": "plain"}])
     out = neardup("explain", corpus, "[b]\x1b", "2").stdout
     shown = " ".join(out.split())
     assert "\x1b" not in out

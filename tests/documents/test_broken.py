@@ -79,9 +79,7 @@ def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]
 
 @pytest.mark.parametrize("codec", CODECS)
 @MANY
-@given(
-    lines=st.lists(st.one_of(GOOD_LINES, BAD_LINES.map(lambda bad: (None, bad)))), block=st.integers(1, 300)
-)
+@given(lines=st.lists(st.one_of(GOOD_LINES, BAD_LINES.map(lambda bad: (None, bad)))), block=st.integers(1, 300))
 def test_json_lines(codec: str, lines: list[tuple[Any, Any]], block: int) -> None:
     start = ("first", b'{"id": 0, "text": "first"}')
     lines = [start, *lines]
@@ -246,9 +244,7 @@ def _found(path: Path) -> Any:
 
 
 @settings(deadline=None, max_examples=250, suppress_health_check=list(HealthCheck))
-@given(
-    lines=st.lists(st.one_of(st.sampled_from(ODD_LINES), GOOD_LINES.map(lambda good: good[1])), max_size=4)
-)
+@given(lines=st.lists(st.one_of(st.sampled_from(ODD_LINES), GOOD_LINES.map(lambda good: good[1])), max_size=4))
 def test_fast_and_slow_json_agree(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.jsonl")
@@ -261,9 +257,7 @@ def test_fast_and_slow_json_agree(lines: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("line", ODD_LINES)
-def test_fast_and_slow_json_agree_on_a_line(
-    tmp_path: Path, line: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fast_and_slow_json_agree_on_a_line(tmp_path: Path, line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(line + b"\n")
     fast = _read(path)
@@ -326,9 +320,7 @@ def test_torn_files_are_set_aside_beside_others(tmp_path: Path) -> None:
 def test_unreadable_row_group(tmp_path: Path) -> None:
     texts = ["".join(f"{n * k} " for k in range(40)) for n in range(300)]
     path = tmp_path / "a.parquet"
-    pq.write_table(
-        pa.table({"text": texts}), path, row_group_size=100, compression="zstd", use_dictionary=False
-    )
+    pq.write_table(pa.table({"text": texts}), path, row_group_size=100, compression="zstd", use_dictionary=False)
     chunk = pq.ParquetFile(path).metadata.row_group(1).column(0)
     data = bytearray(path.read_bytes())
     middle = chunk.data_page_offset + chunk.total_compressed_size // 2

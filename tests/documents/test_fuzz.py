@@ -62,9 +62,7 @@ def _run(folder: Path, name: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
-@given(
-    data=st.binary(max_size=200), head=st.sampled_from([b"", b"PAR1", b"ARROW1\0\0", b"\x1f\x8b\x08", b"{"])
-)
+@given(data=st.binary(max_size=200), head=st.sampled_from([b"", b"PAR1", b"ARROW1\0\0", b"\x1f\x8b\x08", b"{"]))
 def test_random_bytes(name: str, data: bytes, head: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         _run(Path(folder), name, head + data)

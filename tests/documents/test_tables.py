@@ -77,9 +77,7 @@ def test_broken_texts_in_memory(tmp_path: Path) -> None:
         list(corpus_of(["a", None], strict=True).scan())
 
 
-@pytest.mark.parametrize(
-    "data", [[], {"text": []}, [None], pa.array([], pa.string()), pl.Series([], dtype=pl.Utf8)]
-)
+@pytest.mark.parametrize("data", [[], {"text": []}, [None], pa.array([], pa.string()), pl.Series([], dtype=pl.Utf8)])
 def test_nothing_in_memory(data: Any) -> None:
     with corpus_of(data) as corpus:
         assert texts_of(corpus) == []

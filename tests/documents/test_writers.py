@@ -101,9 +101,7 @@ def test_parquet_keeps_schema_metadata_and_codec(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", NO_REST)
 @pytest.mark.parametrize("target", [".jsonl", ".csv", ".parquet", ".arrow", ".jsonl.gz", ".csv.zst"])
-def test_same_rows_same_bytes(
-    tmp_path: Path, source: str, target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_rows_same_bytes(tmp_path: Path, source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers_module, "GROUP_ROWS", 64)
     rows = [{"id": n, "n": n / 4, "text": f"text {n} " * (n % 50)} for n in range(500)]
     one = made(tmp_path, f"one{source}", rows)
@@ -253,9 +251,7 @@ def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         check_output("new.jsonl", [], False)
 
 
-@pytest.mark.parametrize(
-    "suffix", [".jsonl", ".parquet", ".csv", ".arrow", ".jsonl.gz", ".jsonl.zst", ".tsv"]
-)
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv", ".arrow", ".jsonl.gz", ".jsonl.zst", ".tsv"])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str) -> None:
     rows = [{"id": n, "text": np.random.default_rng(n).bytes(300).hex()} for n in range(6000)]
     path = made(tmp_path, "a.jsonl", rows)

@@ -48,13 +48,39 @@ class Index(NamedTuple):
 
 
 @njit(inline="always")
-def _bucket(key, bits):
+def bucket_of(key, bits):
+    """Return the bucket of a key, by the top bits of its feature."""
     return int64((key << uint64(8)) >> uint64(64 - bits))
 
 
 @njit(inline="always")
-def _tag(key, bits):
+def tag_of(key, bits):
+    """Return 16 bits of a key below those that choose its bucket."""
     return (key >> uint64(40 - bits)) & _LOW
+
+
+@njit(inline="always")
+def entry_of(rank, tag, place):
+    """Return the entry of a rank's key; a place too high for it is lowered, which loosens the bound."""
+    return (uint64(rank) << _RANK_SHIFT) | (tag << _TAG_SHIFT) | uint64(min(place, _LAST_PLACE))
+
+
+@njit(inline="always")
+def rank_of(entry):
+    """Return the rank of an entry."""
+    return int64(entry >> _RANK_SHIFT)
+
+
+@njit(inline="always")
+def tag_of_entry(entry):
+    """Return the tag of an entry."""
+    return (entry >> _TAG_SHIFT) & _LOW
+
+
+@njit(inline="always")
+def place_of(entry):
+    """Return the place of an entry's key among the shared ones of its set."""
+    return int64(entry & _LOW)
 
 
 @kernel
@@ -70,7 +96,7 @@ def _fetch_counts(rank, sets, held, bits, heads):
     start = sets.starts[rank]
     base = uint64(heads.ctypes.data)
     for i in range(held[rank]):
-        prefetch(base + uint64(4 * _bucket(sets.keys[start + i], bits)))
+        prefetch(base + uint64(4 * bucket_of(sets.keys[start + i], bits)))
 
 
 @kernel
@@ -82,7 +108,7 @@ def fill_index(sets, held, bits, heads, entries):
         if rank + _RANKS_AHEAD < count:
             _fetch_counts(rank + _RANKS_AHEAD, sets, held, bits, heads)
         for i in range(held[rank]):
-            heads[_bucket(sets.keys[start + i], bits) + 1] += uint32(1)
+            heads[bucket_of(sets.keys[start + i], bits) + 1] += uint32(1)
     for b in range(heads.shape[0] - 1):
         heads[b + 1] += heads[b]
     for rank in range(count):
@@ -91,9 +117,8 @@ def fill_index(sets, held, bits, heads, entries):
             _fetch_counts(rank + _RANKS_AHEAD, sets, held, bits, heads)
         for i in range(held[rank]):
             key = sets.keys[start + i]
-            bucket = _bucket(key, bits)
-            place = uint64(min(i, _LAST_PLACE))
-            entries[heads[bucket]] = (uint64(rank) << _RANK_SHIFT) | (_tag(key, bits) << _TAG_SHIFT) | place
+            bucket = bucket_of(key, bits)
+            entries[heads[bucket]] = entry_of(rank, tag_of(key, bits), i)
             heads[bucket] += uint32(1)
     for b in range(heads.shape[0] - 1, 0, -1):
         heads[b] = heads[b - 1]
@@ -105,7 +130,7 @@ def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
         middle = (low + high) // 2
-        if int64(entries[middle] >> _RANK_SHIFT) < rank:
+        if rank_of(entries[middle]) < rank:
             low = middle + 1
         else:
             high = middle
@@ -117,7 +142,7 @@ def _fetch_heads(rank, sets, index, heads):
     """Ask for the list heads that rank will look at."""
     start = sets.starts[rank]
     for i in range(sets.lengths[rank]):
-        prefetch(heads + uint64(4 * _bucket(sets.keys[start + i], index.bits)))
+        prefetch(heads + uint64(4 * bucket_of(sets.keys[start + i], index.bits)))
 
 
 @kernel
@@ -125,7 +150,7 @@ def _fetch_lists(rank, sets, index, entries):
     """Ask for the beginnings of the lists that rank will read."""
     start = sets.starts[rank]
     for i in range(sets.lengths[rank]):
-        prefetch(entries + uint64(8) * uint64(index.heads[_bucket(sets.keys[start + i], index.bits)]))
+        prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[start + i], index.bits)]))
 
 
 @kernel
@@ -144,8 +169,8 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     count = 0
     for i in range(sets.lengths[rank]):
         key = sets.keys[start + i]
-        bucket = _bucket(key, index.bits)
-        tag = _tag(key, index.bits)
+        bucket = bucket_of(key, index.bits)
+        tag = tag_of(key, index.bits)
         high = int64(index.heads[bucket + 1])
         place = int64(index.heads[bucket])
         if high - place > 8:
@@ -153,10 +178,10 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
         while place < high:
             entry = index.entries[place]
             place += 1
-            other = int64(entry >> _RANK_SHIFT)
+            other = rank_of(entry)
             if other >= last:
                 break
-            if other < first or ((entry >> _TAG_SHIFT) & _LOW) != tag:
+            if other < first or tag_of_entry(entry) != tag:
                 continue
             already = met[other]
             if already < 0:
@@ -164,7 +189,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
             if already == 0:
                 found[count] = other
                 count += 1
-            left = min(shared - i, sets.shared[other] - int64(entry & _LOW))
+            left = min(shared - i, sets.shared[other] - place_of(entry))
             if already + left >= need(rule, sets.sizes[other], size):
                 met[other] = already + int32(1)
             else:
@@ -173,7 +198,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
 
 
 @kernel
-def _enter(address, size, table, bits):
+def enter(address, size, table, bits):
     """Make table a hash set of the features at address: 2**bits >= 2 size slots."""
     table[: 1 << bits] = uint64(0)
     mask = (1 << bits) - 1
@@ -187,7 +212,7 @@ def _enter(address, size, table, bits):
 
 
 @kernel
-def _overlap(address, size, table, bits, least):
+def overlap_with(address, size, table, bits, least):
     """Count the features at address that the table holds; stop short once least cannot be reached."""
     mask = (1 << bits) - 1
     shift = uint64(64 - bits)
@@ -254,10 +279,10 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch, pairs):
             if not entered:
                 while (1 << bits) < 2 * size:
                     bits += 1
-                _enter(sets.addresses[rank], size, table, bits)
+                enter(sets.addresses[rank], size, table, bits)
                 entered = True
             verified += 1
-            overlap = _overlap(sets.addresses[other], other_size, table, bits, least)
+            overlap = overlap_with(sets.addresses[other], other_size, table, bits, least)
             if overlap >= least:
                 pairs[written, 0] = other
                 pairs[written, 1] = rank

@@ -82,9 +82,7 @@ def dedup(
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
     recipe = recipe_options.chosen(keep=keep)
     if time_column is not None and recipe.keep not in ("newest", "oldest"):
-        raise RecipeError(
-            f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one"
-        )
+        raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
     limits = running.limits
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
     if not dry_run:
@@ -165,21 +163,15 @@ def _show(found: dict[str, Any], places: dict[str, str | None]) -> None:
         "families": families if found["families"] else "none",
         "pairs": f"{found['pairs']:,}",
         "saved": f"{size_text(found['bytes_saved'])} of {size_text(found['text_bytes'])} of text",
-        "set aside": ", ".join(
-            f"{reason}: {number:,}" for reason, number in sorted(found["set_aside"].items())
-        ),
+        "set aside": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(found["set_aside"].items())),
         "recipe": f"{recipe['name']}: {recipe['features']} ({recipe['normalize']}), {recipe['measure']} >= "
         f"{recipe['threshold']:g}{least}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times}); peak memory {size_text(peak)}",
     }
     if found.get("without_keep_value"):
-        rows["keep"] = (
-            f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"
-        )
+        rows["keep"] = f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"
     rows |= {name: "stdout" if place == "-" else place for name, place in places.items() if place}
-    head = (
-        f"{count_text(found['documents'], 'document')}: {found['kept']:,} kept, {found['dropped']:,} dropped"
-    )
+    head = f"{count_text(found['documents'], 'document')}: {found['kept']:,} kept, {found['dropped']:,} dropped"
     typer.echo(typer.style(head, bold=True), err=True)
     for name, value in rows.items():
         if value:

@@ -101,9 +101,7 @@ def _unknown(wanted: str, alike: list[str], documents: int, *, by_row: bool) -> 
             "from 0, or name a column with --id-column"
         )
     likeness = {name: difflib.SequenceMatcher(None, wanted, name).ratio() for name in alike}
-    close = sorted(
-        (name for name in alike if likeness[name] >= 0.5), key=lambda name: (-likeness[name], name)
-    )[:3]
+    close = sorted((name for name in alike if likeness[name] >= 0.5), key=lambda name: (-likeness[name], name))[:3]
     if close:
         return f"no document has the id {wanted!r}; close ones are {', '.join(map(repr, close))}"
     return f"no document has the id {wanted!r}; ids look like {', '.join(map(repr, alike[:3]))}"

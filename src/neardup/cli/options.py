@@ -51,9 +51,7 @@ class RecipeOptions:
     ] = None
     measure: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=_MATCH, help="jaccard, overlap, dice, cosine or containment."
-        ),
+        typer.Option(metavar="NAME", rich_help_panel=_MATCH, help="jaccard, overlap, dice, cosine or containment."),
     ] = None
     features: Annotated[
         str | None,
@@ -100,9 +98,7 @@ class ReadOptions:
 
     text_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=_READ, help="Column of the texts; found by itself when obvious."
-        ),
+        typer.Option(metavar="NAME", rich_help_panel=_READ, help="Column of the texts; found by itself when obvious."),
     ] = None
     id_column: Annotated[
         str | None,
@@ -121,9 +117,7 @@ class ReadOptions:
     ] = False
     quarantine: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=_READ, help="Write broken records there, as JSON lines."
-        ),
+        typer.Option(metavar="FILE", rich_help_panel=_READ, help="Write broken records there, as JSON lines."),
     ] = None
 
     def open(self, inputs: list[str], *, order_column: str | None = None, write: bool = True) -> Corpus:
@@ -204,9 +198,7 @@ def parse_size(text: str | None, option: str) -> int | None:
     return size
 
 
-def check_outputs(
-    tables: dict[str, str | None], summary: str | None, inputs: list[str], *, force: bool
-) -> None:
+def check_outputs(tables: dict[str, str | None], summary: str | None, inputs: list[str], *, force: bool) -> None:
     """Refuse, before the work starts, outputs that cannot or must not be written, or two of one name.
 
     Parameters
@@ -260,9 +252,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             )
 
     def call(**values: Any) -> None:
-        made = {
-            name: kind(**{f.name: values.pop(f.name) for f in fields(kind)}) for name, kind in records.items()
-        }
+        made = {name: kind(**{f.name: values.pop(f.name) for f in fields(kind)}) for name, kind in records.items()}
         command(**values, **made)
 
     call.__doc__, call.__name__ = command.__doc__, command.__name__

@@ -49,9 +49,7 @@ def pairs(
             help="A table of left, right and similarity, in the format of the name; - prints.",
         ),
     ] = None,
-    printing: Annotated[
-        bool, typer.Option("--print", help="Print the pairs on stdout, parted by tabs.")
-    ] = False,
+    printing: Annotated[bool, typer.Option("--print", help="Print the pairs on stdout, parted by tabs.")] = False,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the pairs on stdout as JSON lines.")] = False,
 ) -> None:

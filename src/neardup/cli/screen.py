@@ -105,9 +105,7 @@ def interruptible(written: list[str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"written: {', '.join(written)}" if written else "nothing was written"
-        ) from None
+        raise KeyboardInterrupt(f"written: {', '.join(written)}" if written else "nothing was written") from None
 
 
 @contextmanager

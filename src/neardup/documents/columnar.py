@@ -90,17 +90,13 @@ class ColumnarSource:
                 yield from self._parts(tables, group, wanted)
             first += group.rows
         if self._damage:
-            yield Part(
-                0, pa.array([], pa.large_binary()), broken=[Broken(0, CUT_SHORT, 0, detail=self._damage)]
-            )
+            yield Part(0, pa.array([], pa.large_binary()), broken=[Broken(0, CUT_SHORT, 0, detail=self._damage)])
 
     def _unreadable(self, number: int, group: Group, first: int, error: BaseException) -> Part:
         detail = f"{self._noun} {number}, rows {first}-{first + group.rows - 1}: {one_line(error, 120)}"
         broken = [Broken(0, UNREADABLE_GROUP, group.rows, detail=detail)]
         empty = np.zeros(0, np.int64)
-        return Part(
-            group.rows, pa.array([], pa.large_binary()), positions=empty, broken=broken, consumed=group.size
-        )
+        return Part(group.rows, pa.array([], pa.large_binary()), positions=empty, broken=broken, consumed=group.size)
 
     @staticmethod
     def _parts(tables: list[pa.Table], group: Group, wanted: Wanted) -> Iterator[Part]:
@@ -231,9 +227,7 @@ class TableColumns:
         self.schema = table.schema
         self._table = table
         self._bounds = _slices(table, text)
-        self.groups = [
-            Group(stop - start, 0) for start, stop in zip(self._bounds, self._bounds[1:], strict=False)
-        ]
+        self.groups = [Group(stop - start, 0) for start, stop in zip(self._bounds, self._bounds[1:], strict=False)]
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Return the slice."""

@@ -82,9 +82,7 @@ def choose_columns(
     if order == FIND_TIME:
         order = _obvious_time(told)
     elif order:
-        _require(
-            told, order, "the keep order", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
-        )
+        _require(told, order, "the keep order", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted")
     return Wanted(text, key or None, order or None, max_document)
 
 
@@ -95,9 +93,7 @@ def _listed(source: Source) -> str:
     return ", ".join(shown + more)
 
 
-def _require(
-    sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str
-) -> None:
+def _require(sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
     for source in sources:
         columns = source.columns()
         if name not in columns:
@@ -127,8 +123,7 @@ def _obvious_text(sources: Sequence[Source]) -> str:
     if len(others) == 1:
         return others[0]
     raise InputError(
-        f"{sources[0].found.name}: no column is obviously the text; name it with --text-column: "
-        f"{_listed(sources[0])}"
+        f"{sources[0].found.name}: no column is obviously the text; name it with --text-column: {_listed(sources[0])}"
     )
 
 

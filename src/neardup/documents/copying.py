@@ -45,9 +45,7 @@ class CopyReport:
     bytes: int
 
 
-def copy_kept(
-    masked: Sequence[Masked], output: str, text: str, progress: Callable[[int], None] | None
-) -> CopyReport:
+def copy_kept(masked: Sequence[Masked], output: str, text: str, progress: Callable[[int], None] | None) -> CopyReport:
     """Write the kept rows of all sources.
 
     Parameters

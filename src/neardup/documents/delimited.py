@@ -196,12 +196,8 @@ class Delimited:
             try:
                 rows = [self._fields(data[a:b].decode()) for a, b in zip(starts, ends.tolist(), strict=False)]
             except (RecordError, UnicodeDecodeError) as error:
-                raise InputError(
-                    f"{name}: a row that was set aside fits no table ({one_line(error)})"
-                ) from None
-            columns = {
-                column: pa.array([row[column] for row in rows], pa.large_string()) for column in self.names
-            }
+                raise InputError(f"{name}: a row that was set aside fits no table ({one_line(error)})") from None
+            columns = {column: pa.array([row[column] for row in rows], pa.large_string()) for column in self.names}
         table = pa.table(columns)
         for missing in [field for field in schema if field.name not in columns]:
             table = table.append_column(missing, pa.nulls(table.num_rows, missing.type))

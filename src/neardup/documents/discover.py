@@ -174,7 +174,5 @@ def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[
         )
     if len(chosen) < len(files):
         kind = "data" if data else "text"
-        notes.append(
-            f"{name}: read {len(chosen)} {kind} files and left out {len(files) - len(chosen)} others"
-        )
+        notes.append(f"{name}: read {len(chosen)} {kind} files and left out {len(files) - len(chosen)} others")
     return [replace(file, folder=path) for file in chosen]

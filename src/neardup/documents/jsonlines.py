@@ -63,19 +63,15 @@ def json_source(found: Found, codec: Codec | None) -> LineSource:
     if head is not None:
         if head.data.lstrip()[:1] == b"[":
             raise InputError(
-                f"{found.name} is a JSON array, not JSON lines: write one object a line, for instance with "
-                "jq -c '.[]'"
+                f"{found.name} is a JSON array, not JSON lines: write one object a line, for instance with jq -c '.[]'"
             )
         for row in range(min(head.starts.size, _HEAD_LINES)):
             _count_types(head.record(row), types)
     # One string makes a column of strings: the numbers in it are then set aside, or are ids.
     text = pa.large_string()
-    columns = {
-        name: text if text in counts else counts.most_common(1)[0][0] for name, counts in types.items()
-    }
+    columns = {name: text if text in counts else counts.most_common(1)[0][0] for name, counts in types.items()}
     dialect.kinds = {
-        name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string()
-        for name, kind in columns.items()
+        name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string() for name, kind in columns.items()
     }
     return LineSource(found, codec, dialect, 0, columns)
 
@@ -233,10 +229,7 @@ def _by_arrow(record: str, wanted: Wanted, fault: BaseException) -> dict[str, An
             continue
         if table.num_rows == 1 and line.strip()[:1] == b"{" and line.strip()[-1:] == b"}":
             row: dict[str, Any] = table.to_pylist()[0]
-            return {
-                name: _Number(value) if isinstance(value, int | float) else value
-                for name, value in row.items()
-            }
+            return {name: _Number(value) if isinstance(value, int | float) else value for name, value in row.items()}
     raise RecordError(NOT_JSON, one_line(fault, 100)) from None
 
 

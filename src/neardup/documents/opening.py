@@ -62,9 +62,7 @@ def _format_of(found: Found) -> Format:
     if kind is None:
         if found.name == STDIN and not found.size:
             return Format("jsonl", None)
-        raise InputError(
-            f"{found.name} is of no known format: give {KNOWN_SUFFIXES}, the tables also as .gz or .zst"
-        )
+        raise InputError(f"{found.name} is of no known format: give {KNOWN_SUFFIXES}, the tables also as .gz or .zst")
     return Format(kind, codec)
 
 
@@ -77,9 +75,7 @@ def _open(found: Found, form: Format, spool: str, *, alone: bool) -> Source:
         return columnar_source(found, form.kind, form.codec, spool)
     except UnreadableFile as error:
         if alone:
-            raise InputError(
-                f"{found.name} is damaged and shows no row ({error}); get or write it again"
-            ) from None
+            raise InputError(f"{found.name} is damaged and shows no row ({error}); get or write it again") from None
         return _Damaged(found, str(error))
 
 

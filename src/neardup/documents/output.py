@@ -18,9 +18,7 @@ from neardup.documents.formats import KIND_OF_SUFFIX, TEXT_SUFFIXES, suffixes
 from neardup.errors import OutputError
 
 _PIECE = 1 << 20
-_OUTPUTS = (
-    ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, the last two letters of .gz or .zst allowed"
-)
+_OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, the last two letters of .gz or .zst allowed"
 
 
 @contextmanager
@@ -39,9 +37,7 @@ def writable(name: str) -> Iterator[None]:
             message = f"{name} cannot be written: {one_line(error)}"
         raise OutputError(message) from None
     except (pa.ArrowException, UnicodeError) as error:
-        raise OutputError(
-            f"{name} cannot hold these columns: {one_line(error)}; choose another format"
-        ) from None
+        raise OutputError(f"{name} cannot hold these columns: {one_line(error)}; choose another format") from None
 
 
 class OutputFile:
@@ -204,9 +200,7 @@ def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> Non
     """Refuse a quarantine file that cannot be written or is not named as JSON lines."""
     check_output(path, inputs, force=True)
     if path != "-" and KIND_OF_SUFFIX.get(suffixes(path)[0]) != "jsonl":
-        raise OutputError(
-            f"{path} is to hold broken records, which are written as JSON lines: name it .jsonl"
-        )
+        raise OutputError(f"{path} is to hold broken records, which are written as JSON lines: name it .jsonl")
 
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
@@ -227,9 +221,7 @@ def _refuse_overlap(output: str, target: str, name: str) -> None:
 def _refuse_place(output: str, target: str, force: bool) -> None:
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise OutputError(
-            f"{output}: the folder {os.path.dirname(output) or folder} does not exist; make it first"
-        )
+        raise OutputError(f"{output}: the folder {os.path.dirname(output) or folder} does not exist; make it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{output}: the folder may not be written by this user; choose another")
     if os.path.isdir(target):

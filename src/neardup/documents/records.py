@@ -109,9 +109,7 @@ class LineSource:
             if block.damage:
                 # Not a row: what follows the break is unknown, so there is nothing to count.
                 line = block.line + block.data.count(b"\n")
-                part.broken.append(
-                    Broken(part.rows, CUT_SHORT, 0, line, detail=block.damage, record=block.tail)
-                )
+                part.broken.append(Broken(part.rows, CUT_SHORT, 0, line, detail=block.damage, record=block.tail))
             yield part
 
     def _part(self, block: Block, wanted: Wanted) -> Part:
@@ -174,9 +172,7 @@ class LineSource:
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Give the schema that holds all kept rows."""
-        schemas = [
-            self.dialect.schema(block.select(mask), self.found.name) for _, block, mask in self._kept(keep)
-        ]
+        schemas = [self.dialect.schema(block.select(mask), self.found.name) for _, block, mask in self._kept(keep)]
         return unified(schemas, self.found.name)
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -54,9 +54,7 @@ def _table_of(data: Any) -> pa.Table:
         return _from_stream(data)
     if hasattr(data, "__arrow_c_array__"):
         array = pa.array(data)
-        return (
-            pa.Table.from_struct_array(array) if pa.types.is_struct(array.type) else pa.table({TEXT: array})
-        )
+        return pa.Table.from_struct_array(array) if pa.types.is_struct(array.type) else pa.table({TEXT: array})
     if hasattr(data, "with_format") and hasattr(data, "features"):
         return data.with_format("arrow")[:]
     if isinstance(data, Mapping):

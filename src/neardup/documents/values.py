@@ -54,9 +54,7 @@ def as_strings(binary: Any) -> Any:
     _, offsets, data = binary.buffers()
     if offsets is None:
         offsets = pa.py_buffer(np.zeros(1, dtype=np.int64))
-    return pa.LargeStringArray.from_buffers(
-        len(binary), offsets, data if data is not None else pa.py_buffer(b"")
-    )
+    return pa.LargeStringArray.from_buffers(len(binary), offsets, data if data is not None else pa.py_buffer(b""))
 
 
 def _from_zero(binary: Any) -> Any:

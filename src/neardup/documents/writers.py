@@ -130,9 +130,7 @@ class _Grouped:
         while start < table.num_rows:
             before = int(weights[start - 1]) if start else 0
             room = before + GROUP_BYTES - self._bytes
-            stop = min(
-                int(np.searchsorted(weights, room)) + 1, start + GROUP_ROWS - self._rows, table.num_rows
-            )
+            stop = min(int(np.searchsorted(weights, room)) + 1, start + GROUP_ROWS - self._rows, table.num_rows)
             self._pending.append(table.slice(start, stop - start))
             self._rows += stop - start
             self._bytes += int(weights[stop - 1]) - before
@@ -155,9 +153,7 @@ def _row_bytes(table: pa.Table) -> np.ndarray:
     total = np.zeros(table.num_rows, dtype=np.int64)
     for column in table.columns:
         if is_text_type(column.type) and not pa.types.is_dictionary(column.type):
-            total += np.concatenate(
-                [lengths_of(as_bytes(chunk)) for chunk in column.chunks] or [np.zeros(0, np.int64)]
-            )
+            total += np.concatenate([lengths_of(as_bytes(chunk)) for chunk in column.chunks] or [np.zeros(0, np.int64)])
     return total
 
 

@@ -1,0 +1,50 @@
+"""Run the benchmarks: small ones that take a minute or two, or with ``--full`` the ones whose numbers are published.
+
+    run.py           on made corpora of some ten thousand documents; with the peers on R20k where they are prepared
+    run.py --full    on N100k, N500k and the others at full size, into results/; on a quiet machine
+
+Small results go to results/quick and are not kept under version control.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+from measuring import BENCH_HOME, HERE, RESULTS, SHARED, note
+
+QUICK = {
+    "first_run": ["--runs", "1"],
+    "growth": ["--corpora", "G20k", "G60k", "--runs", "1"],
+    "memory": ["--corpora", "G60k", "--budgets", "200MB"],
+    "hard": ["--scale", "0.1"],
+    "blog_job": ["--documents", "20000"],
+}
+QUICK_PEERS = {"peers": ["--corpora", "R20k", "--runs", "1"]}
+FULL: dict[str, list[str]] = {name: [] for name in [*QUICK, "peers", "default_recipe"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    options = parser.parse_args()
+    with_peers = (SHARED / "bench" / "bench.py").exists() and (BENCH_HOME / "venvs").is_dir()
+    if options.full:
+        if not with_peers:
+            raise SystemExit("the published numbers need ../shared/bench and what its prepare makes")
+        chosen, folder = FULL, RESULTS
+    else:
+        chosen, folder = QUICK | (QUICK_PEERS if with_peers else {}), RESULTS / "quick"
+    failed = []
+    for name, arguments in chosen.items():
+        note(f"\n== {name}")
+        command = [sys.executable, HERE / f"{name}.py", *arguments, "--out", folder / f"{name}.json"]
+        if subprocess.run(command, check=False).returncode:
+            failed.append(name)
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Make Markdown tables from the results, and put them where a page asks for them.
+
+    tables.py                     print the table of every file in results/
+    tables.py PAGE.md ...         renew the blocks between <!-- table NAME --> and <!-- end --> in pages
+
+NAME is a file of results without its ending, or one of the tables of the study of the default recipe.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import blog_job
+import default_recipe
+import first_run
+import growth
+import hard
+import memory
+import peers
+from measuring import RESULTS
+
+Table = Callable[[dict[str, Any]], str]
+
+TABLES: dict[str, tuple[str, Table]] = {
+    "peers": ("peers", peers.as_table),
+    "growth": ("growth", growth.as_table),
+    "memory": ("memory", memory.as_table),
+    "hard": ("hard", hard.as_table),
+    "first_run": ("first_run", first_run.as_table),
+    "blog_job": ("blog_job", blog_job.as_table),
+    "strata": ("default_recipe", default_recipe.strata_table),
+    "thresholds": ("default_recipe", default_recipe.threshold_table),
+    "candidates": ("default_recipe", default_recipe.candidate_table),
+    "adverts": ("default_recipe", default_recipe.advert_table),
+    "revisions": ("default_recipe", default_recipe.revision_table),
+}
+_BLOCK = re.compile(r"(<!-- table (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def made_by(results: dict[str, Any]) -> str:
+    """Return the line below a table: command, machine, versions, date."""
+    where = results["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+    return f"`{results['command']}`: {where['cpu']}, {where['cores']} cores, Python {where['python']}, {versions}, {where['date']}."
+
+
+def render(name: str, folder: Path = RESULTS) -> str:
+    """Return a table and the line that says where it comes from.
+
+    Raises
+    ------
+    SystemExit
+        If there is no table of that name or its results are not there.
+    """
+    if name not in TABLES:
+        raise SystemExit(f"no table {name!r}; there are {', '.join(TABLES)}")
+    file, as_table = TABLES[name]
+    path = folder / f"{file}.json"
+    if not path.exists():
+        raise SystemExit(f"{path.name} is not in {folder.name}; run benchmarks/{file}.py")
+    results = json.loads(path.read_text("utf-8"))
+    return f"{as_table(results)}\n\n{made_by(results)}"
+
+
+def renew(page: Path) -> None:
+    """Write the tables of a page anew."""
+    text = page.read_text("utf-8")
+    page.write_text(_BLOCK.sub(lambda found: f"{found[1]}\n{render(found['name'])}\n\n{found[3]}", text), "utf-8")
+
+
+def main() -> None:
+    if sys.argv[1:]:
+        for page in sys.argv[1:]:
+            renew(Path(page))
+        return
+    for name, (file, _) in TABLES.items():
+        if (RESULTS / f"{file}.json").exists():
+            print(f"## {name}\n\n{render(name)}\n")
+
+
+if __name__ == "__main__":
+    main()
