@@ -3,7 +3,7 @@
 blog_job.py [--documents 400000] [--runs 1]
 
 The blog's corpus is not public whole: the texts mix the sentences of its 2,499 public adverts to about 1.5 KB
-each, one in ten an edited copy of another. Unrelated texts share whole sentences: that is harder than adverts are.
+each, one in ten an edited copy of another. Unrelated texts share whole sentences, more than real adverts do.
 """
 
 from __future__ import annotations

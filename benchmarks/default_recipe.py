@@ -3,8 +3,8 @@
     default_recipe.py [--out results/default_recipe.json]
 
 The judged pairs (judgements/*.csv, drawn and shown by judging.py) were drawn by strata of word-5-gram Jaccard
-and of length; here they stand for all pairs of their stratum. A candidate recipe finds a known number of pairs of
-each stratum; the share of good ones among those it finds, and among those it leaves, comes from the judgements.
+and of length; here they stand for all pairs of their stratum. A candidate recipe finds a known number of pairs
+of each stratum; the share of good ones among those it finds and those it leaves comes from the judgements.
 """
 
 from __future__ import annotations

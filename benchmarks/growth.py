@@ -55,7 +55,8 @@ def as_table(results: dict[str, Any]) -> str:
         for r in results["rows"]
     ]
     found = table(["corpus", "documents", "text MB", "CPU s", "wall s", "CPU µs a document"], rows)
-    return f"{found}\n\nLast to first: {results['ratio']} times the time a document; allowed {results['allowed']}"
+    ratio, allowed = results["ratio"], results["allowed"]
+    return f"{found}\n\nFrom first to last the time a document grows by {ratio}; allowed is {allowed}."
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""Run the benchmarks: small ones that take a minute or two, or with ``--full`` the ones whose numbers are published.
+"""Run the benchmarks: small ones of a minute or two, or with ``--full`` those whose numbers are published.
 
-    run.py           on made corpora of some ten thousand documents; with the peers on R20k where they are prepared
+    run.py           on small made corpora; with the peers on R20k where they are prepared
     run.py --full    on N100k, N500k and the others at full size, into results/; on a quiet machine
 
 Small results go to results/quick and are not kept under version control.
@@ -39,7 +39,7 @@ def main() -> None:
     failed = []
     for name, arguments in chosen.items():
         note(f"\n== {name}")
-        command = [sys.executable, HERE / f"{name}.py", *arguments, "--out", folder / f"{name}.json"]
+        command = [sys.executable, str(HERE / f"{name}.py"), *arguments, "--out", str(folder / f"{name}.json")]
         if subprocess.run(command, check=False).returncode:
             failed.append(name)
     if failed:

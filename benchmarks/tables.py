@@ -46,7 +46,8 @@ def made_by(results: dict[str, Any]) -> str:
     """Return the line below a table: command, machine, versions, date."""
     where = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
-    return f"`{results['command']}`: {where['cpu']}, {where['cores']} cores, Python {where['python']}, {versions}, {where['date']}."
+    computer = f"{where['cpu']}, {where['cores']} cores, Python {where['python']}"
+    return f"`{results['command']}`: {computer}, {versions}, {where['date']}."
 
 
 def render(name: str, folder: Path = RESULTS) -> str:

@@ -15,6 +15,7 @@ from neardup.cli.options import (
     RecipeOptions,
     RunOptions,
     check_outputs,
+    parse_number,
     with_options,
 )
 from neardup.cli.screen import (
@@ -33,6 +34,10 @@ from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
     from neardup.result import Result
+
+_ONLY_WITH_KEPT = (
+    ", only those of dropped documents with kept ones: there are more than --pairs-per-document allows to find all"
+)
 
 
 @with_options
@@ -68,6 +73,14 @@ def dedup(
     time_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="Column of times for newest and oldest.")
     ] = None,
+    pairs_per_document: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER|all",
+            help="Find all pairs up to so many a document (and a million); beyond, only those of dropped documents "
+            "with kept ones, which suffice to know who stays.",
+        ),
+    ] = "20",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count: write no file.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -84,6 +97,7 @@ def dedup(
     if time_column is not None and recipe.keep not in ("newest", "oldest"):
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
     limits = running.limits
+    most = None if pairs_per_document == "all" else parse_number(pairs_per_document, "--pairs-per-document")
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
     if not dry_run:
         check_outputs(tables, summary, inputs, force=force)
@@ -95,7 +109,7 @@ def dedup(
         say_notes(corpus)
         say_if_compiling()
         with progress_bar() as report:
-            result = run(corpus, recipe, progress=report, **limits)
+            result = run(corpus, recipe, progress=report, pairs_per_document=most, **limits)
             if not dry_run:
                 _write(result, output or "", duplicates, summary, force=force, report=report)
         say_set_aside(corpus)
@@ -161,7 +175,7 @@ def _show(found: dict[str, Any], places: dict[str, str | None]) -> None:
     rows = {
         "exact copies": f"{found['exact_copies']:,}, texts that are equal byte for byte",
         "families": families if found["families"] else "none",
-        "pairs": f"{found['pairs']:,}",
+        "pairs": f"{found['pairs']:,}" + ("" if found["all_pairs"] else _ONLY_WITH_KEPT),
         "saved": f"{size_text(found['bytes_saved'])} of {size_text(found['text_bytes'])} of text",
         "set aside": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(found["set_aside"].items())),
         "recipe": f"{recipe['name']}: {recipe['features']} ({recipe['normalize']}), {recipe['measure']} >= "

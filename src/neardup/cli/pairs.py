@@ -58,7 +58,7 @@ def pairs(
     to_screen = output == "-" or printing or as_json
     if to_file is None and not to_screen:
         raise OutputError("no output is named: give one with -o FILE, or print the pairs with --print")
-    recipe = recipe_options.chosen()
+    recipe = recipe_options.chosen().changed(keep="first")
     limits = running.limits
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
 
@@ -68,7 +68,7 @@ def pairs(
         say_notes(corpus)
         say_if_compiling()
         with progress_bar() as report:
-            result = run(corpus, recipe, progress=report, **limits)
+            result = run(corpus, recipe, progress=report, pairs_per_document=None, **limits)
             if to_file is not None:
                 _write(result, to_file, force=force)
         if to_screen:
