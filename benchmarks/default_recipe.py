@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from judging import DRAWN, SHORT, STRATA, Pair, documents, is_short, read_judgements, strata
+from judging import CENSUS, DRAWN, SHORT, STRATA, Pair, documents, is_short, read_judgements, strata
 from measuring import RESULTS, machine, note, save, table
 
 import neardup as nd
@@ -172,6 +172,21 @@ def strata_counts(corpus: str) -> list[dict[str, Any]]:
     ]
 
 
+def read_whole(corpus: str) -> list[dict[str, Any]]:
+    """Return what the pairs are, range by range, where all of them were read."""
+    census = CENSUS[corpus]
+    if census is None:
+        return []
+    why = {(row["id1"], row["id2"]): (row["label"], row["why"]) for row in read_judgements(corpus)}
+    edges = [edge for edge in EDGES[corpus] if census[0] <= edge <= census[1]]
+    pairs = strata(corpus, edges)
+    return [
+        {"from": low, "to": high, "label": label, "why": reason, "pairs": count}
+        for low, high in pairwise(edges)
+        for (label, reason), count in Counter(why[pair] for pair in pairs[str(low)]).most_common()
+    ]
+
+
 def study() -> dict[str, Any]:
     """Return the counts of the strata and the figures of all candidates."""
     candidates = []
@@ -203,6 +218,7 @@ def study() -> dict[str, Any]:
             figures = neighbours(features, "jaccard", threshold)
             revisions.append({"features": features, "measure": "jaccard", "threshold": threshold} | figures)
     return {
+        "read_whole": read_whole("reuters"),
         "strata": {corpus: strata_counts(corpus) for corpus in DRAWN},
         "candidates": candidates,
         "peps": revisions,
@@ -239,6 +255,18 @@ def strata_table(results: dict[str, Any]) -> str:
         for r in found
     ]
     return table(["corpus", "Jaccard from", "pairs", "read", "same item", "unsure"], rows)
+
+
+def read_whole_table(results: dict[str, Any]) -> str:
+    """Return what lies in each range that was read whole, as Markdown."""
+    ranges: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in results["read_whole"]:
+        name = f"{row['from']:.2f}-{row['to']:.2f}"
+        ranges[name][row["label"]].append(f"{row['pairs']} {row['why']}")
+        counts[name, row["label"]] += row["pairs"]
+    rows = [[name, counts[name, "1"], counts[name, "0"], "; ".join(found["0"])] for name, found in ranges.items()]
+    return table(["Jaccard", "same item", "other facts", "which"], rows)
 
 
 def threshold_table(results: dict[str, Any]) -> str:

@@ -34,6 +34,7 @@ TABLES: dict[str, tuple[str, Table]] = {
     "first_run": ("first_run", first_run.as_table),
     "blog_job": ("blog_job", blog_job.as_table),
     "strata": ("default_recipe", default_recipe.strata_table),
+    "read_whole": ("default_recipe", default_recipe.read_whole_table),
     "thresholds": ("default_recipe", default_recipe.threshold_table),
     "candidates": ("default_recipe", default_recipe.candidate_table),
     "adverts": ("default_recipe", default_recipe.advert_table),

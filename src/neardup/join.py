@@ -30,7 +30,7 @@ Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 _MOST_INDEX_BITS = 26
 _MOST_ENTRIES = (1 << 32) - 1
-#: Room for pairs in one call of the kernel.
+#: Room for pairs in one call of the kernel, at least.
 _ROOM_FOR_PAIRS = 1 << 16
 
 
@@ -179,11 +179,10 @@ class _Join:
             end = min(begin + SETS_AT_A_TIME, count)
             results, written = [], 0
             while begin < end and (most_pairs is None or written <= most_pairs):
-                pairs = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
                 begin, fresh, candidates, verified = match(
-                    begin, end, sets, index, self.steps.rule, ranks_of_size, local.scratch, pairs
+                    begin, end, sets, index, self.steps.rule, ranks_of_size, local.scratch
                 )
-                results.append((pairs[:fresh].copy(), candidates, verified))
+                results.append((local.scratch[3][:fresh].copy(), candidates, verified))
                 written += fresh
             return results
 
@@ -226,12 +225,9 @@ class _Join:
         def go_through(ranks: Integers, settled: bool) -> None:
             nonlocal used
             while len(ranks):
-                pairs = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
                 part = ranks[:SETS_AT_A_TIME]
-                done, used, written = match_with_kept(
-                    part, settled, sets, chains, used, self.steps.rule, scratch, pairs
-                )
-                found.append(pairs[:written].copy())
+                done, used, written = match_with_kept(part, settled, sets, chains, used, self.steps.rule, scratch)
+                found.append(scratch[3][:written].copy())
                 ranks = ranks[done:]
                 progress(count - len(ranks), count)
 
@@ -243,8 +239,9 @@ class _Join:
         return pairs[:, :2], pairs[:, 2]
 
 
-def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words]:
-    """Return what the matching kernels count, list and look up in."""
+def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:
+    """Return what the matching kernels count, list, look up and write in, with room for all partners of a set."""
     count = len(sets.sizes)
     width = 1 << max(2 * int(sets.sizes.max(initial=0)), 4).bit_length()
-    return np.zeros(count, np.int32), np.empty(count, np.int64), np.empty(width, np.uint64)
+    pairs = np.empty((max(count, _ROOM_FOR_PAIRS), 3), np.int64)
+    return np.zeros(count, np.int32), np.empty(count, np.int64), np.empty(width, np.uint64), pairs

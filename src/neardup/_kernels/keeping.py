@@ -4,21 +4,11 @@ Where very many sets match each other, the pairs among them are most of the work
 who stays: each set is compared with kept ones only. The bounds are those of ``_kernels.matching``.
 """
 
-from numba import int32, int64, uint64
+from numba import int32
 
-from neardup._kernels.bits import popcount
 from neardup._kernels.bounds import need
 from neardup._kernels.compiling import kernel
-from neardup._kernels.matching import (
-    bucket_of,
-    enter,
-    entry_of,
-    overlap_with,
-    place_of,
-    rank_of,
-    tag_of,
-    tag_of_entry,
-)
+from neardup._kernels.matching import bucket_of, entry_of, forget, place_of, rank_of, tag_of, tag_of_entry, verify
 
 
 @kernel
@@ -53,55 +43,26 @@ def _kept_candidates(rank, sets, chains, rule, met, found):
 
 
 @kernel
-def match_with_kept(ranks, settled, sets, chains, used, rule, scratch, pairs):
+def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
     """Match ranks, which are in keep order, with those kept before them, and keep those that match none.
 
-    chains: (heads, following, entries, bits), an index of linked lists: int32[2**bits] of -1 at first,
-    int32[k], uint64[k]; used: how many entries are taken. scratch: of ``matching.match``. pairs: int64[p, 3] gets
-    (kept, dropped, overlap). Stops early when pairs may be too short for one more rank.
-    settled: all verdicts are given, and dropped ranks are matched with those kept after them.
+    settled: all verdicts are given, and dropped ranks are matched with those kept after them. chains: (heads,
+    following, entries, bits), an index of linked lists: int32[2**bits] of -1 at first, int32[k], uint64[k]; used: how
+    many entries are taken. scratch: as for ``matching.match``, whose pairs get (kept, dropped, overlap).
     Returns (how many ranks are done, entries used, pairs written).
     """
     heads, following, entries, bits = chains
-    met, found, table = scratch
     written = 0
     done = 0
     while done < ranks.shape[0]:
         rank = ranks[done]
-        count = _kept_candidates(rank, sets, chains, rule, met, found)
-        if written + count > pairs.shape[0] and written > 0:
-            for c in range(count):
-                met[found[c]] = 0
+        count = _kept_candidates(rank, sets, chains, rule, scratch[0], scratch[1])
+        if written + count > scratch[3].shape[0]:
+            forget(count, scratch)
             break
-        size = sets.sizes[rank]
-        table_bits = 0
-        stays = True
-        for c in range(count):
-            other = found[c]
-            passed = met[other] > 0
-            met[other] = 0
-            if not passed or (settled and other < rank):
-                continue
-            other_size = sets.sizes[other]
-            least = need(rule, other_size, size)
-            apart = uint64(0)
-            for w in range(8):
-                apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
-            if (size + other_size - int64(apart)) // 2 < least:
-                continue
-            if table_bits == 0:
-                table_bits = 2
-                while (1 << table_bits) < 2 * size:
-                    table_bits += 1
-                enter(sets.addresses[rank], size, table, table_bits)
-            overlap = overlap_with(sets.addresses[other], other_size, table, table_bits, least)
-            if overlap >= least:
-                pairs[written, 0] = other
-                pairs[written, 1] = rank
-                pairs[written, 2] = overlap
-                written += 1
-                stays = False
-        if stays and not settled:
+        before = written
+        written, _, _ = verify(rank, count, rank + 1 if settled else 0, sets, rule, scratch, written)
+        if written == before and not settled:
             for i in range(sets.lengths[rank]):
                 key = sets.keys[sets.starts[rank] + i]
                 bucket = bucket_of(key, bits)

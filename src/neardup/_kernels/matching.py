@@ -198,7 +198,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
 
 
 @kernel
-def enter(address, size, table, bits):
+def _enter(address, size, table, bits):
     """Make table a hash set of the features at address: 2**bits >= 2 size slots."""
     table[: 1 << bits] = uint64(0)
     mask = (1 << bits) - 1
@@ -212,7 +212,7 @@ def enter(address, size, table, bits):
 
 
 @kernel
-def overlap_with(address, size, table, bits, least):
+def _overlap(address, size, table, bits, least):
     """Count the features at address that the table holds; stop short once least cannot be reached."""
     mask = (1 << bits) - 1
     shift = uint64(64 - bits)
@@ -233,60 +233,82 @@ def overlap_with(address, size, table, bits, least):
 
 
 @kernel
-def match(begin, end, sets, index, rule, ranks_of_size, scratch, pairs):
-    """Find all partners before them of the ranks in [begin, end); write (earlier, later, overlap) to pairs.
+def forget(count, scratch):
+    """Take back what was noted of the first count ranks found."""
+    met, found = scratch[0], scratch[1]
+    for c in range(count):
+        met[found[c]] = 0
 
-    ranks_of_size[m]: the first rank of size m or more. scratch: (met, found, table) of (int32[r] zeros,
-    int64[r], uint64[power of two >= 2 largest size]). Stops early when pairs may be too short for one more
-    rank. Returns (rank to go on with, pairs written, candidates, verified).
+
+@kernel
+def verify(rank, count, floor, sets, rule, scratch, written):
+    """Append (other, rank, overlap) to the pairs for those of the first count ranks found that match and are >= floor.
+
+    scratch: (met, found, table, pairs), int32[r] as the search for candidates leaves it, zeros afterwards; int64[r];
+    uint64[power of two >= 2 largest size]; int64[p, 3] with room for count more pairs.
+    Returns (pairs written in all, candidates, verified).
     """
-    met, found, table = scratch
+    met, found, table, pairs = scratch
+    bitmaps = uint64(sets.bitmaps.ctypes.data)
+    size = sets.sizes[rank]
+    bits = 0
+    candidates = 0
+    verified = 0
+    for c in range(count):
+        other = found[c]
+        passed = met[other] > 0
+        met[other] = 0
+        if not passed or other < floor:
+            continue
+        if c + 2 < count:
+            prefetch(bitmaps + uint64(64 * found[c + 2]))
+        candidates += 1
+        other_size = sets.sizes[other]
+        least = need(rule, other_size, size)
+        apart = uint64(0)
+        for w in range(8):
+            apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
+        if (size + other_size - int64(apart)) // 2 < least:
+            continue
+        if bits == 0:
+            bits = 2
+            while (1 << bits) < 2 * size:
+                bits += 1
+            _enter(sets.addresses[rank], size, table, bits)
+        verified += 1
+        overlap = _overlap(sets.addresses[other], other_size, table, bits, least)
+        if overlap >= least:
+            pairs[written, 0] = other
+            pairs[written, 1] = rank
+            pairs[written, 2] = overlap
+            written += 1
+    return written, candidates, verified
+
+
+@kernel
+def match(begin, end, sets, index, rule, ranks_of_size, scratch):
+    """Find all partners before them of the ranks in [begin, end); write (earlier, later, overlap) to the pairs.
+
+    ranks_of_size[m]: the first rank of size m or more. scratch: as for ``verify``, with room for r pairs at least;
+    stops early when they may not suffice for one more rank.
+    Returns (rank to go on with, pairs written, candidates, verified).
+    """
     written = 0
     candidates = 0
     verified = 0
     rank = begin
     heads = uint64(index.heads.ctypes.data)
     entries = uint64(index.entries.ctypes.data)
-    bitmaps = uint64(sets.bitmaps.ctypes.data)
     last = sets.sizes.shape[0] - 1
     while rank < end:
         _fetch_heads(min(rank + 2, last), sets, index, heads)
         _fetch_lists(min(rank + 1, last), sets, index, entries)
-        count = _candidates(rank, sets, index, rule, ranks_of_size, met, found)
-        if written + count > pairs.shape[0] and written > 0:
-            for c in range(count):
-                met[found[c]] = 0
+        count = _candidates(rank, sets, index, rule, ranks_of_size, scratch[0], scratch[1])
+        if written + count > scratch[3].shape[0]:
+            forget(count, scratch)
             break
-        size = sets.sizes[rank]
-        entered = False
-        bits = 2
-        for c in range(count):
-            other = found[c]
-            passed = met[other] > 0
-            met[other] = 0
-            if not passed:
-                continue
-            if c + 2 < count:
-                prefetch(bitmaps + uint64(64 * found[c + 2]))
-            candidates += 1
-            other_size = sets.sizes[other]
-            least = need(rule, other_size, size)
-            apart = uint64(0)
-            for w in range(8):
-                apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
-            if (size + other_size - int64(apart)) // 2 < least:
-                continue
-            if not entered:
-                while (1 << bits) < 2 * size:
-                    bits += 1
-                enter(sets.addresses[rank], size, table, bits)
-                entered = True
-            verified += 1
-            overlap = overlap_with(sets.addresses[other], other_size, table, bits, least)
-            if overlap >= least:
-                pairs[written, 0] = other
-                pairs[written, 1] = rank
-                pairs[written, 2] = overlap
-                written += 1
+        written, more, done = verify(rank, count, 0, sets, rule, scratch, written)
+        candidates += more
+        verified += done
         rank += 1
     return rank, written, candidates, verified

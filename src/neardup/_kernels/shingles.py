@@ -90,6 +90,15 @@ def _grams(tokens, count, n, grams):
 
 
 @kernel
+def _slot_of(gram, table, shift, mask):
+    """Return where a gram is in an open table, or the free slot where it would be; 0 stands for a free slot."""
+    slot = int64(gram >> shift)
+    while table[slot] != uint64(0) and table[slot] != gram:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
 def _as_set(grams, count, table, out, at):
     """Write the distinct grams, by first occurrence, to out[at:]; return how many."""
     bits = 0
@@ -100,12 +109,8 @@ def _as_set(grams, count, table, out, at):
     table[: mask + 1] = uint64(0)
     size = 0
     for i in range(count):
-        gram = grams[i]
-        if gram == uint64(0):
-            gram = uint64(1)
-        slot = int64(gram >> shift)
-        while table[slot] != uint64(0) and table[slot] != gram:
-            slot = (slot + 1) & mask
+        gram = max(grams[i], uint64(1))
+        slot = _slot_of(gram, table, shift, mask)
         if table[slot] == uint64(0):
             table[slot] = gram
             out[at + size] = gram
@@ -123,12 +128,8 @@ def _as_multiset(grams, count, table, seen, out, at):
     mask = (1 << max(bits, 1)) - 1
     table[: mask + 1] = uint64(0)
     for i in range(count):
-        gram = grams[i]
-        if gram == uint64(0):
-            gram = uint64(1)
-        slot = int64(gram >> shift)
-        while table[slot] != uint64(0) and table[slot] != gram:
-            slot = (slot + 1) & mask
+        gram = max(grams[i], uint64(1))
+        slot = _slot_of(gram, table, shift, mask)
         if table[slot] == uint64(0):
             table[slot] = gram
             seen[slot] = 0

@@ -18,7 +18,7 @@ from neardup.documents.formats import KIND_OF_SUFFIX, TEXT_SUFFIXES, suffixes
 from neardup.errors import OutputError
 
 _PIECE = 1 << 20
-_OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, the last two letters of .gz or .zst allowed"
+_OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, with .gz or .zst behind it to compress"
 
 
 @contextmanager
