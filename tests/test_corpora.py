@@ -162,16 +162,22 @@ def dedup(corpus: str, **options: Any) -> nd.Result:
     [(*run, *asked) for *run, measures in RUNS for asked in measures],
 )
 def test_pairs_and_keepers_are_the_plain_ones(
-    corpus: str, features: str, normalizer: str, measure: str, threshold: float, floor: float
+    corpus: str,
+    features: str,
+    normalizer: str,
+    measure: str,
+    threshold: float,
+    floor: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    result = dedup(
-        corpus,
-        features=features,
-        normalize=normalizer,
-        measure=measure,
-        threshold=threshold,
-        jaccard_floor=floor,
-    )
+    options: dict[str, Any] = {
+        "features": features,
+        "normalize": normalizer,
+        "measure": measure,
+        "threshold": threshold,
+        "jaccard_floor": floor,
+    }
+    result = dedup(corpus, **options, pairs_per_document=None)
     names = list(texts(corpus))
     expected = all_pairs(shared(corpus, features, normalizer), measure, threshold, floor)
     assert expected

@@ -251,7 +251,7 @@ def test_short_texts_are_one_gram_of_all_their_words() -> None:
     ("recipe", "numbers", "sentences"),
     [
         (
-            Recipe(),
+            Recipe(threshold=0.8),
             (188, 193, 193),
             [
                 "They no longer match at a threshold of 0.9495 or higher.",
@@ -261,7 +261,7 @@ def test_short_texts_are_one_gram_of_all_their_words() -> None:
             ],
         ),
         (
-            Recipe(),
+            Recipe(threshold=0.8),
             (70, 100, 100),
             [
                 "They match at a threshold of 0.5384 or lower.",
@@ -269,7 +269,7 @@ def test_short_texts_are_one_gram_of_all_their_words() -> None:
             ],
         ),
         (
-            Recipe(),
+            Recipe(threshold=0.8),
             (10, 10, 100),
             [
                 "They match at a threshold of 0.1 or lower.",
@@ -278,7 +278,7 @@ def test_short_texts_are_one_gram_of_all_their_words() -> None:
             ],
         ),
         (
-            Recipe(measure="containment", jaccard_floor=0.5),
+            Recipe(measure="containment", jaccard_floor=0.5, threshold=0.8),
             (10, 10, 100),
             [
                 "No threshold would make them match: their Jaccard is below its floor of 0.5.",

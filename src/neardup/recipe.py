@@ -116,7 +116,7 @@ class Recipe:
     normalize: str = ""
     features: str = "words:5"
     measure: str = "jaccard"
-    threshold: float = 0.8
+    threshold: float = 0.85
     jaccard_floor: float = 0.0
     search: str = "exact"
     keep: str = "first"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections import Counter
 from contextlib import closing
 from typing import Any, NoReturn
@@ -19,6 +18,7 @@ import pyarrow.json as arrow_json
 
 from neardup.documents.discover import Found, one_line
 from neardup.documents.formats import Codec
+from neardup.documents.jsontypes import INTEGER, Number, column_type, count_types, decode
 from neardup.documents.parts import (
     BAD_ID,
     NO_ID,
@@ -35,17 +35,7 @@ from neardup.documents.values import single, unified
 from neardup.errors import InputError
 
 _HEAD_LINES = 100
-_INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
 _THREAD_BLOCK = BLOCK // 4
-
-
-class _Number(str):
-    """A JSON number as it is written: 1e999 and numbers of a million digits stay what they are."""
-
-    __slots__ = ()
-
-
-_decode = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number).decode
 
 
 def json_source(found: Found, codec: Codec | None) -> LineSource:
@@ -66,33 +56,12 @@ def json_source(found: Found, codec: Codec | None) -> LineSource:
                 f"{found.name} is a JSON array, not JSON lines: write one object a line, for instance with jq -c '.[]'"
             )
         for row in range(min(head.starts.size, _HEAD_LINES)):
-            _count_types(head.record(row), types)
-    # One string makes a column of strings: the numbers in it are then set aside, or are ids.
-    text = pa.large_string()
-    columns = {name: text if text in counts else counts.most_common(1)[0][0] for name, counts in types.items()}
+            count_types(head.record(row), types)
+    columns = {name: column_type(counts) for name, counts in types.items()}
     dialect.kinds = {
         name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string() for name, kind in columns.items()
     }
     return LineSource(found, codec, dialect, 0, columns)
-
-
-def _count_types(record: bytes, types: dict[str, Counter[pa.DataType]]) -> None:
-    try:
-        decoded = _decode(record.decode().strip(" \t\r\n"))
-    except (ValueError, RecursionError):
-        return
-    if isinstance(decoded, dict):
-        for name, value in decoded.items():
-            counts = types.setdefault(name, Counter())
-            # A null tells nothing, unless there is nothing else.
-            counts[_type_of(value)] += 0 if value is None else 1
-
-
-def _type_of(value: Any) -> pa.DataType:
-    if isinstance(value, _Number):
-        return pa.int64() if _INTEGER.match(value) else pa.float64()
-    kinds = {str: pa.large_string(), bool: pa.bool_(), dict: pa.struct([]), list: pa.list_(pa.null())}
-    return kinds.get(type(value), pa.null())
 
 
 class JsonLines:
@@ -139,7 +108,7 @@ class JsonLines:
         text = decoded.get(wanted.text)
         if text is None:
             raise RecordError(NO_TEXT)
-        if isinstance(text, _Number) or not isinstance(text, str):
+        if isinstance(text, Number) or not isinstance(text, str):
             raise RecordError(NOT_A_STRING)
         _refuse_surrogates(text)
         key = _id_of(decoded.get(wanted.id)) if wanted.id else None
@@ -210,7 +179,7 @@ def _object_of(record: str, wanted: Wanted) -> dict[str, Any]:
     deeper than Python's stack.
     """
     try:
-        decoded = _decode(record.strip(" \t\r\n"))
+        decoded = decode(record.strip(" \t\r\n"))
     except (ValueError, RecursionError) as error:
         decoded = _by_arrow(record, wanted, error)
     if not isinstance(decoded, dict):
@@ -229,7 +198,7 @@ def _by_arrow(record: str, wanted: Wanted, fault: BaseException) -> dict[str, An
             continue
         if table.num_rows == 1 and line.strip()[:1] == b"{" and line.strip()[-1:] == b"}":
             row: dict[str, Any] = table.to_pylist()[0]
-            return {name: _Number(value) if isinstance(value, int | float) else value for name, value in row.items()}
+            return {name: Number(value) if isinstance(value, int | float) else value for name, value in row.items()}
     raise RecordError(NOT_JSON, one_line(fault, 100)) from None
 
 
@@ -246,7 +215,7 @@ def _id_of(value: Any) -> int | str:
         raise RecordError(NO_ID)
     if not isinstance(value, str):
         raise RecordError(BAD_ID)
-    if isinstance(value, _Number) and _INTEGER.match(value):
+    if isinstance(value, Number) and INTEGER.match(value):
         return int(value)
     _refuse_surrogates(value)
     return str(value)
@@ -255,8 +224,8 @@ def _id_of(value: Any) -> int | str:
 def _order_of(value: Any) -> int | float | str | None:
     if not isinstance(value, str):
         return None
-    if isinstance(value, _Number):
-        return int(value) if _INTEGER.match(value) else float(value)
+    if isinstance(value, Number):
+        return int(value) if INTEGER.match(value) else float(value)
     return value.encode(errors="replace").decode()
 
 
