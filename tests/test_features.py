@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neardup import comparable as comparable_module
 from neardup._kernels.shingles import feature_sets
 from neardup.comparable import comparable, text_buffers
 from neardup.features import FeatureStore, extract
@@ -60,11 +61,13 @@ def test_features_stand_for_the_grams_of_naive(texts: list[str], chain: tuple[st
             assert len(set(found[i]) & set(found[j])) == len(expected[i] & expected[j])
 
 
-@settings(max_examples=100, deadline=None)
-@given(TEXTS, st.sampled_from(["words", "whitespace", "compact"]))
-def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str) -> None:
+@settings(max_examples=200, deadline=None)
+@given(TEXTS, st.sampled_from(["words", "whitespace", "compact"]), st.booleans())
+def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str, few: bool) -> None:
     data, offsets = text_buffers(pa.array(texts, pa.large_string()))
-    found = comparable(data, offsets, normalizer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparable_module._few, "_left", 10**9 if few else 0)
+        found = comparable(data, offsets, normalizer)
     for text, (begin, end) in zip(texts, found.spans.tolist(), strict=True):
         assert " ".join(found.text[begin:end].tobytes().decode().split(" ")).split() == (
             normalize(text, normalizer).split()

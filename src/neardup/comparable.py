@@ -7,6 +7,7 @@ or Python for the few texts whose characters must be reordered or composed. All 
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ Bytes = npt.NDArray[np.uint8]
 Spans = npt.NDArray[np.int64]
 #: The kernels read whole blocks of 64 bytes, past the end of the last text.
 _MARGIN = 64
+#: Bytes of text that Python normalizes in less time than it takes to build the tables.
+_NOT_WORTH_TABLES = 100_000
 
 
 class Comparable(NamedTuple):
@@ -79,16 +82,34 @@ def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
     return Comparable(out, spans)
 
 
+class _Few:
+    """Says which texts are not worth building the kernel's tables, which takes longer than Python takes for them."""
+
+    def __init__(self) -> None:
+        self._left = _NOT_WORTH_TABLES
+        self._lock = threading.Lock()
+
+    def takes(self, size: int) -> bool:
+        """Return whether these bytes are among the first few of the process."""
+        with self._lock:
+            self._left -= size
+            return self._left >= 0
+
+
+_few = _Few()
+
+
 def _not_ascii(
     data: Bytes, offsets: Spans, normalizer: str, others: Spans, done: Bytes, spans: Spans
 ) -> tuple[Bytes, int]:
     """Append the texts of others to done, set their spans; return the bytes and how many are used."""
-    tables: Any = kernel_tables(normalizer)
     lengths = offsets[others + 1] - offsets[others]
     used = len(done)
     out = _grown(done, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max()))
+    by_kernel = not _few.takes(int(lengths.sum()))
+    tables: Any = kernel_tables(normalizer) if by_kernel else None
     at = 0
-    while at < len(others):
+    while at < len(others) and by_kernel:
         at, used = unicode_texts(data, offsets, others, at, tables, out, used, spans)
         if at < len(others):
             out = _grown(out, used, 2 * len(out) + MAX_EXPANSION * int(lengths[at]))
