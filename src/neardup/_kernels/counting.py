@@ -3,15 +3,26 @@
 Sets are addressed: ``addresses[d]`` is where the uint64 features of set d begin, ``sizes[d]`` says how many.
 The table of counts is approximate in one direction: two features may share a slot, so a count is never too
 low. Any fixed order of features makes a right prefix, so this costs speed alone, never a pair.
+
+A count is one byte: as it is up to 127, from there on in steps of an eighth of an octave, each taken with the chance
+that makes it right on average (R. Morris, Comm. ACM 21 (1978) 840). The dice are the feature and the set.
 """
+
+from math import log2
 
 import numpy as np
 from numba import int64, njit, uint8, uint64
 
-from neardup._kernels.bits import at_most_mask, load_u64, popcount, prefetch, trailing_zeros
+from neardup._kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup._kernels.bounds import need, smallest_partner
 from neardup._kernels.compiling import kernel
 
+#: The last count that stands for itself, the steps of an octave beyond, and what each byte stands for.
+_LAST_EXACT, _STEPS = 127, 8
+_SIZES = np.concatenate([np.arange(128.0), 127 * 2.0 ** (np.arange(1, 129) / _STEPS)])
+#: Of 2**53 dice those that count a set: one in as many as a step is wide.
+_CHANCES = (2.0**53 / np.maximum(np.append(np.diff(_SIZES), np.inf), 1)).astype(np.uint64)
+_DICE = uint64(0x9E6C63D0876A9A47)
 #: A feature's place in the order: its count above, its own bits below.
 _COUNT_SHIFT = uint64(56)
 #: How many features ahead the slots are asked for.
@@ -26,8 +37,17 @@ def _fetch(address, size, shift, base):
 
 
 @kernel
+def _one_more(seen, feature, d):
+    """Return a count after one more set, d, with the feature."""
+    if seen < uint8(_LAST_EXACT):
+        return seen + uint8(1)
+    dice = mix(feature ^ (uint64(d) * _DICE)) >> uint64(11)
+    return seen + uint8(seen < uint8(255) and dice < _CHANCES[seen])
+
+
+@kernel
 def count_features(addresses, sizes, members, shift, counts):
-    """Add one to counts[feature >> shift] for each feature of each member set, stopping at 255."""
+    """Count one more in counts[feature >> shift] for each feature of each member set."""
     base = uint64(counts.ctypes.data)
     for m in range(members.shape[0]):
         d = members[m]
@@ -38,16 +58,20 @@ def count_features(addresses, sizes, members, shift, counts):
         for i in range(size):
             if i + _AHEAD < size:
                 prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
-            slot = int64(load_u64(address + uint64(8 * i)) >> shift)
-            seen = counts[slot]
-            counts[slot] = seen + uint8(seen < uint8(255))
+            feature = load_u64(address + uint64(8 * i))
+            slot = int64(feature >> shift)
+            counts[slot] = _one_more(counts[slot], feature, d)
 
 
 @kernel
 def add_counts(total, other):
-    """Add other to total, stopping at 255."""
+    """Add other counts to total."""
     for i in range(total.shape[0]):
-        total[i] = uint8(min(int64(total[i]) + int64(other[i]), 255))
+        both = int64(total[i]) + int64(other[i])
+        if both > _LAST_EXACT:
+            size = _SIZES[total[i]] + _SIZES[other[i]]
+            both = min(_LAST_EXACT + int64(round(_STEPS * log2(size / _LAST_EXACT))), 255)
+        total[i] = uint8(both)
 
 
 @kernel
