@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neardup import __version__
 from neardup.clock import Clock
-from neardup.documents import Batch, Corpus, join_ids, join_order, repeated_ids
+from neardup.documents import REPEATED_ID, Batch, Corpus, join_ids, join_order, repeated_ids
 from neardup.errors import RecipeError
 from neardup.features import FeatureStore, extract
 from neardup.join import self_join
@@ -164,5 +164,5 @@ def _first_of_their_id(corpus: Corpus, names: Names) -> np.ndarray[Any, np.dtype
         repeated = repeated_ids(names.ids)
         present[repeated] = False
         if len(repeated):
-            corpus.set_aside_rows(names.rows[repeated], "repeated id")
+            corpus.set_aside_rows(names.rows[repeated], REPEATED_ID)
     return present

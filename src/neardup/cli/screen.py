@@ -71,11 +71,19 @@ def say_notes(corpus: Corpus) -> None:
 
 def say_set_aside(corpus: Corpus) -> None:
     """Print the first of the records that were set aside."""
+    from neardup.documents import REPEATED_ID
+
     found = corpus.set_aside
     for example in found.examples:
         say(f"set aside: {example}")
     if found.total > len(found.examples):
         say(f"set aside: {found.total - len(found.examples):,} more; --quarantine FILE writes them all down")
+    repeated = found.counts[REPEATED_ID]
+    if repeated:
+        say(
+            f"{count_text(repeated, 'document')} set aside for an id that an earlier one has in column "
+            f"{corpus.id_column!r}; --id-column '' numbers the rows instead, and takes them all"
+        )
 
 
 def say_if_compiling() -> None:

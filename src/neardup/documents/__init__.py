@@ -9,6 +9,7 @@ from neardup.documents.columns import FIND_TIME
 from neardup.documents.copying import CopyReport
 from neardup.documents.corpus import Corpus, corpus_of, open_corpus
 from neardup.documents.output import check_output
+from neardup.documents.parts import REPEATED_ID
 from neardup.documents.quarantine import SetAside
 from neardup.documents.sift import Batch
 from neardup.documents.values import join_ids, join_order, repeated_ids
@@ -16,6 +17,7 @@ from neardup.documents.writers import Writer, open_writer, write_table
 
 __all__ = [
     "FIND_TIME",
+    "REPEATED_ID",
     "Batch",
     "CopyReport",
     "Corpus",

@@ -39,7 +39,7 @@ TIME_NAMES = (
 )
 #: As the order column: the column of times, found by its name.
 FIND_TIME = "<the column of times>"
-ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid", "url")
+ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
 
 
 def choose_columns(

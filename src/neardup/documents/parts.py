@@ -17,6 +17,8 @@ NO_TEXT = "no text"
 NOT_A_STRING = "text is not a string"
 NOT_UTF8 = "not valid UTF-8"
 NO_ID = "no id"
+#: Given by the caller, who alone sees all ids.
+REPEATED_ID = "repeated id"
 BAD_ID = "id is neither a string nor a number"
 WRONG_FIELDS = "wrong number of fields"
 OPEN_QUOTE = "quote never closed"
