@@ -6,7 +6,7 @@ import math
 import mmap
 import os
 import tempfile
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,17 @@ from neardup.errors import OutputError
 
 #: What the interpreter, its libraries and the compiled kernels take before the first document is read.
 _BASE = 250_000_000
+_PIECE = 1 << 20
+
+
+def _reserve(file: IO[bytes], size: int) -> None:
+    """Take the space of a file on the disk, where the system cannot simply promise it by writing zeros."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for begin in range(0, size, _PIECE):
+        file.write(bytes(min(_PIECE, size - begin)))
+    file.flush()
 
 
 class Memory:
@@ -55,7 +66,7 @@ class Memory:
         with tempfile.TemporaryFile(prefix="neardup-") as file:
             try:
                 # Space is taken now: a page without a place on the disk would end the process when written.
-                os.posix_fallocate(file.fileno(), 0, size)
+                _reserve(file, size)
             except OSError as error:
                 raise OutputError(
                     f"{size:,} bytes beyond --memory do not fit into {tempfile.gettempdir()} "
