@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from naive_text import naive_tokens
 
@@ -31,7 +32,7 @@ def grams(text: str, normalizer: str, kind: str, n: int, multiset: bool) -> froz
 
 
 def reaches(measure: str, o: int, a: int, b: int, t: Fraction) -> bool:
-    """Whether an overlap o of sets of sizes a and b reaches t, in whole numbers."""
+    """Whether o, a and b reach t, in whole numbers; of sets, o is their overlap, a and b are their sizes."""
     if o == 0:
         return False
     if measure == "jaccard":
@@ -44,6 +45,12 @@ def reaches(measure: str, o: int, a: int, b: int, t: Fraction) -> bool:
         return Fraction(o * o, a * b) >= t * t
     if measure == "containment":
         return Fraction(o, min(a, b)) >= t
+    if measure == "euclidean":
+        return a + b - 2 * o <= t * t
+    if measure in ("extended_jaccard", "weighted_jaccard"):
+        return Fraction(o, a + b - o) >= t
+    if measure == "hamming":
+        return 64 - o <= t
     raise ValueError(measure)
 
 
@@ -55,7 +62,50 @@ def similarity(measure: str, o: int, a: int, b: int) -> float:
         "dice": lambda: 2 * o / (a + b),
         "cosine": lambda: o / math.sqrt(a * b),
         "containment": lambda: o / min(a, b),
+        "euclidean": lambda: 1 / (1 + math.sqrt(a + b - 2 * o)),
+        "extended_jaccard": lambda: o / (a + b - o),
+        "weighted_jaccard": lambda: o / (a + b - o),
+        "hamming": lambda: o / 64,
     }[measure]()
+
+
+def of_vectors(measure: str, f: Mapping[Any, float], g: Mapping[Any, float]) -> float:
+    """A measure of weighted vectors by its formula; euclidean as a distance."""
+    keys = f.keys() | g.keys()
+    if measure == "weighted_jaccard":
+        smaller, larger = (sum(pick(f.get(x, 0), g.get(x, 0)) for x in keys) for pick in (min, max))
+        return smaller / larger
+    if measure == "euclidean":
+        return math.sqrt(sum((f.get(x, 0) - g.get(x, 0)) ** 2 for x in keys))
+    inner, ff, gg = (sum(u.get(x, 0) * v.get(x, 0) for x in keys) for u, v in ((f, g), (f, f), (g, g)))
+    return {
+        "cosine": lambda: inner / math.sqrt(ff * gg),
+        "dice": lambda: 2 * inner / (ff + gg),
+        "extended_jaccard": lambda: inner / (ff + gg - inner),
+    }[measure]()
+
+
+def counts_of_vectors(measure: str, f: Mapping[Any, int], g: Mapping[Any, int]) -> tuple[int, int, int]:
+    """o, a and b of weighted vectors of whole numbers."""
+    if measure == "weighted_jaccard":
+        return sum(min(f[x], g[x]) for x in f.keys() & g.keys()), sum(f.values()), sum(g.values())
+    return sum(f[x] * g[x] for x in f.keys() & g.keys()), sum(w * w for w in f.values()), sum(w * w for w in g.values())
+
+
+def hamming(left: int, right: int) -> int:
+    """In how many of 64 bits two words differ."""
+    return sum(x != y for x, y in zip(f"{left:064b}", f"{right:064b}", strict=True))
+
+
+def levenshtein(left: str, right: str) -> int:
+    """The fewest characters to insert, delete or replace, by the table of all prefixes."""
+    before = list(range(len(right) + 1))
+    for i, x in enumerate(left, 1):
+        row = [i]
+        for j, y in enumerate(right, 1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (x != y)))
+        before = row
+    return before[-1]
 
 
 def need(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> int:

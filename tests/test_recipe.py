@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
 from neardup.measures import MEASURES, exact_fraction, measure, rule, similarities
-from neardup.recipe import Features, Recipe, load, names, parse
+from neardup.kinds import Features
+from neardup.recipe import Recipe, load, names, parse
 
 
 @pytest.mark.parametrize("name", names())

@@ -5,41 +5,32 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import tomllib
 import unicodedata
 from dataclasses import asdict, dataclass, fields, replace
+from fractions import Fraction
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 from neardup.errors import RecipeError
-from neardup.measures import exact_fraction, measure
+from neardup.fitting import check_fit
+from neardup.kinds import NORMALIZER_NAMES, Clip, Features, Signature
+from neardup.measures import exact_fraction, measure, threshold_of
+from neardup.second import SecondStep
 
 #: Raised whenever the same recipe would give other features or pairs than before.
-CHAIN_VERSION = 1
-#: The longest n-gram and q-gram; beyond it nothing but whole texts would match.
-LONGEST_GRAM = 100
+CHAIN_VERSION = 2
 
-
-class FeatureKind(NamedTuple):
-    """A kind of feature: what it is, the normalizer that it takes by default, the n it takes by default."""
-
-    meaning: str
-    normalizer: str
-    by_character: bool
-    default_n: int
-
-
-FEATURE_KINDS = {
-    "words": FeatureKind("contiguous n-grams of tokens", "words", False, 4),
-    "qgrams": FeatureKind("contiguous character q-grams of the normal form", "compact", True, 4),
+SEARCHES = {
+    "exact": "every pair that matches",
+    "lsh": "pairs that share a band of their sketches, verified; a stated share of those at the threshold",
 }
-NORMALIZER_NAMES = {
-    "words": "NFKC, case folded, Unicode words; ideographs and scripts without spaces one token a character",
-    "whitespace": "split on white space; case and punctuation kept",
-    "compact": "white space and punctuation removed, case kept",
+WEIGHTS = {
+    "": "none: sets",
+    "tf": "how often a document holds the feature",
+    "idf": "ln(1 + N / df), for N documents of which df hold the feature",
+    "tfidf": "tf times idf",
 }
-SEARCHES = {"exact": "every pair at or above the threshold"}
 KEEP_ORDERS = {
     "first": "in the order of the input",
     "longest": "longest text first",
@@ -47,36 +38,6 @@ KEEP_ORDERS = {
     "newest": "latest time first",
     "oldest": "earliest time first",
 }
-_FEATURES = re.compile(r"(?P<kind>[a-z_]+)(?::(?P<n>-?\d+))?(?P<multiset>:multiset)?")
-
-
-class Features(NamedTuple):
-    """What ``"words:5"`` or ``"qgrams:4:multiset"`` says."""
-
-    kind: str
-    n: int
-    multiset: bool
-
-    @classmethod
-    def parse(cls, text: str) -> Features:
-        """Return the features that a text like ``words:5`` names.
-
-        Raises
-        ------
-        RecipeError
-            If the kind is unknown or n is not in 1..100.
-        """
-        match = _FEATURES.fullmatch(text.strip())
-        known = ", ".join(f"{name}:{kind.default_n}" for name, kind in FEATURE_KINDS.items())
-        if match is None or match["kind"] not in FEATURE_KINDS:
-            raise RecipeError(f"features {text!r} are not known; write them like {known} or words:4:multiset")
-        n = int(match["n"]) if match["n"] else FEATURE_KINDS[match["kind"]].default_n
-        if not 1 <= n <= LONGEST_GRAM:
-            raise RecipeError(f"features {text!r}: n is {n}, outside 1..{LONGEST_GRAM}")
-        return cls(match["kind"], n, match["multiset"] is not None)
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.n}" + (":multiset" if self.multiset else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,19 +49,41 @@ class Recipe:
     name, description : str
         For people; they do not change the answer.
     normalize : str
-        How texts become comparable: ``words``, ``whitespace`` or ``compact``; empty takes what the features
-        usually take.
+        How texts become comparable: ``words``, ``whitespace``, ``compact``, ``strip`` or ``raw``; empty takes what the
+        features usually take.
     features : str
-        ``words:N`` or ``qgrams:Q``, with ``:multiset`` to count repeats. Raising N makes a match mean more
-        shared wording in a row, and one changed word cost more.
+        ``words:N``, ``qgrams:Q`` and the other kinds of ``neardup.kinds.FEATURE_KINDS``, with ``:multiset`` to count
+        repeats. Raising N makes a match mean more shared wording in a row, and one changed word cost more.
+    stop_words : str
+        Languages (``en`` or ``en,de``) whose stop words are left out (``words``, ``skips``, ``sentence_words``,
+        ``terms``) or begin signatures (``spots``).
+    antecedents : str
+        For ``spots``: the words at which signatures begin, parted by spaces; empty for those of the languages
+        (``neardup.stop_words.antecedents``).
+    clip : str
+        ``df:2:0.5`` or ``idf:0.2:0.8``: drop features outside these bounds. Raising the lower bound drops rare ones.
+    weights : str
+        ``tf``, ``idf`` or ``tfidf``; empty for sets.
+    signature : str
+        What takes the place of the features: ``minhash:K``, ``sketch:K``, ``supershingle:S:G``, ``simhash`` or
+        ``imatch:T``; empty for nothing.
     measure : str
-        ``jaccard``, ``overlap``, ``dice``, ``cosine`` or ``containment``.
+        A name of ``neardup.measures.MEASURES``.
     threshold : float
-        Pairs at or above it are near-duplicates; in (0, 1].
+        Pairs at or above it are near-duplicates, in (0, 1]; for a distance those at or below it.
     jaccard_floor : float
         The Jaccard that a pair must reach besides; 0 for none. Meant for ``containment``.
     search : str
-        How pairs are found: ``exact``.
+        How pairs are found: ``exact`` or ``lsh``.
+    recall : float
+        For ``lsh``: the share of the pairs at the threshold to be found, in (0, 1). Raising it takes more candidates.
+    num_perm : int
+        For ``lsh``: at most so many minima a document. Raising it allows longer rows, so fewer candidates.
+    seed : int
+        Of all that is random: sketches and bands.
+    then : str
+        A second, more accurate measure for the pairs that passed, such as ``edit >= 0.9``,
+        ``jaccard(words:2) >= 0.6`` or ``semantic >= 0.8``; empty for none.
     keep : str
         Who stays of two that match: ``first``, ``longest``, ``shortest``, ``newest``, ``oldest``, or a column
         whose highest value stays (``COLUMN:lowest`` for the lowest).
@@ -108,65 +91,151 @@ class Recipe:
     Raises
     ------
     RecipeError
-        If a value is unknown or out of range.
+        If a value is unknown or out of range, or two values do not fit each other.
     """
 
     name: str = "default"
     description: str = ""
     normalize: str = ""
     features: str = "words:5"
+    stop_words: str = ""
+    antecedents: str = ""
+    clip: str = ""
+    weights: str = ""
+    signature: str = ""
     measure: str = "jaccard"
     threshold: float = 0.85
     jaccard_floor: float = 0.0
     search: str = "exact"
+    recall: float = 0.99
+    num_perm: int = 256
+    seed: int = 1
+    then: str = ""
     keep: str = "first"
 
     def __post_init__(self) -> None:
+        self._check_types()
+        parsed = Features.parse(self.features)
+        object.__setattr__(self, "features", str(parsed))
+        object.__setattr__(self, "normalize", self.normalize or parsed.traits.normalizer)
+        object.__setattr__(self, "stop_words", self.stop_words or parsed.traits.stop_words)
+        if self.signature:
+            object.__setattr__(self, "signature", str(Signature.parse(self.signature)))
+        if self.clip:
+            Clip.parse(self.clip)
+        if self.then:
+            object.__setattr__(self, "then", str(SecondStep.parse(self.then)))
+        for field, known in (("normalize", NORMALIZER_NAMES), ("weights", WEIGHTS), ("search", SEARCHES)):
+            if getattr(self, field) not in known:
+                choices = ", ".join(name for name in known if name)
+                raise RecipeError(f"{field} {getattr(self, field)!r} is not known; choose one of {choices}")
+        threshold_of(measure(self.measure).name, self.threshold)
+        exact_fraction(self.jaccard_floor, "jaccard_floor", zero=True)
+        if not 0 < self.recall < 1:
+            raise RecipeError(f"recall {self.recall} is outside (0, 1); for every pair choose search 'exact'")
+        if not 1 <= self.num_perm <= 4096:
+            raise RecipeError(f"num_perm {self.num_perm} is outside 1..4096")
+        if not 0 <= self.seed < 1 << 32:
+            raise RecipeError(f"seed {self.seed} is outside 0..4294967295")
+        if not self.keep:
+            raise RecipeError(f"keep is empty; choose one of {', '.join(KEEP_ORDERS)} or name a column")
+        check_fit(self)
+
+    def _check_types(self) -> None:
         for field in fields(self):
             value, expected = getattr(self, field.name), field.type
             if expected == "str" and not isinstance(value, str):
                 raise RecipeError(f"{field.name} {value!r} is not a text")
             if expected == "float" and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise RecipeError(f"{field.name} {value!r} is not a number")
-        parsed = Features.parse(self.features)
-        object.__setattr__(self, "features", str(parsed))
-        normalizer = self.normalize or FEATURE_KINDS[parsed.kind].normalizer
-        object.__setattr__(self, "normalize", normalizer)
-        if normalizer not in NORMALIZER_NAMES:
-            raise RecipeError(f"normalize {normalizer!r} is not known; choose one of {', '.join(NORMALIZER_NAMES)}")
-        if normalizer == "compact" and not FEATURE_KINDS[parsed.kind].by_character:
-            raise RecipeError(
-                f"normalize 'compact' leaves no tokens for features {self.features!r}; "
-                "choose qgrams or normalize 'words'"
-            )
-        measure(self.measure)
-        exact_fraction(self.threshold, "threshold")
-        exact_fraction(self.jaccard_floor, "jaccard_floor", zero=True)
-        if self.search not in SEARCHES:
-            raise RecipeError(f"search {self.search!r} is not known; choose one of {', '.join(SEARCHES)}")
-        if not self.keep:
-            raise RecipeError(f"keep is empty; choose one of {', '.join(KEEP_ORDERS)} or name a column")
+            if expected == "int" and (isinstance(value, bool) or not isinstance(value, int)):
+                raise RecipeError(f"{field.name} {value!r} is not a whole number")
 
     @property
     def parsed_features(self) -> Features:
         """The features, taken apart."""
         return Features.parse(self.features)
 
+    @property
+    def parsed_signature(self) -> Signature | None:
+        """The signature, taken apart; None where there is none."""
+        return Signature.parse(self.signature) if self.signature else None
+
+    @property
+    def parsed_clip(self) -> Clip | None:
+        """The bounds on df, taken apart; None where there are none."""
+        return Clip.parse(self.clip) if self.clip else None
+
+    @property
+    def second_step(self) -> SecondStep | None:
+        """The second measure, taken apart; None where there is none."""
+        return SecondStep.parse(self.then) if self.then else None
+
+    @property
+    def exact_threshold(self) -> Fraction:
+        """The threshold as a fraction."""
+        return threshold_of(self.measure, self.threshold)
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether a document's features depend on the collection."""
+        return bool(
+            self.clip
+            or self.weights in ("idf", "tfidf")
+            or self.parsed_features.kind == "terms"
+            or self.signature.startswith("sketch")
+        )
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether documents are compared as weighted vectors."""
+        return bool(self.weights) and not self.signature
+
+    def in_words(self) -> str:
+        """Return what matches, on one line: the choices that differ from none."""
+        parts = [f"{self.features} ({self.normalize})"]
+        what = "stop words" if self.parsed_features.kind == "spots" else "without stop words"
+        parts += [f"{what} of {self.stop_words}"] if self.stop_words not in ("", "none") else []
+        parts += [f"clip {self.clip}"] if self.clip else []
+        parts += [f"weights {self.weights}"] if self.weights else []
+        parts += [self.signature] if self.signature else []
+        sign = "<=" if measure(self.measure).distance else ">="
+        parts.append(f"{self.measure} {sign} {self.threshold:g}")
+        parts += [f"Jaccard floor {self.jaccard_floor:g}"] if self.jaccard_floor else []
+        parts += [f"then {self.then}"] if self.then else []
+        parts += (
+            [f"search lsh (recall {self.recall:g}, at most {self.num_perm} minima)"] if self.search == "lsh" else []
+        )
+        return ", ".join(parts)
+
     def changed(self, **changes: Any) -> Recipe:
-        """Return a recipe with other values; features of another kind bring their normalizer."""
-        if "features" in changes and "normalize" not in changes:
-            before = FEATURE_KINDS[self.parsed_features.kind]
-            if Features.parse(changes["features"]).kind != self.parsed_features.kind and (
-                self.normalize == before.normalizer
-            ):
-                changes["normalize"] = ""
+        """Return a recipe with other values; features of another kind bring their normalizer and stop words."""
+        if "features" in changes:
+            before, after = self.parsed_features, Features.parse(changes["features"])
+            for field, usual in (("normalize", before.traits.normalizer), ("stop_words", before.traits.stop_words)):
+                if field not in changes and after.kind != before.kind and getattr(self, field) == usual:
+                    changes[field] = ""
         return replace(self, **changes)
+
+    def without_statistics(self) -> Recipe:
+        """Return a recipe for the same features as sets, before the collection has a say in them."""
+        return self.changed(
+            clip="",
+            weights="",
+            signature="",
+            measure="jaccard",
+            threshold=1.0,
+            jaccard_floor=0.0,
+            search="exact",
+            then="",
+        )
 
     @property
     def fingerprint(self) -> str:
         """Sixteen hex digits of the choices and of the chain's and Unicode's versions."""
         choices = {k: v for k, v in asdict(self).items() if k not in ("name", "description")}
-        choices |= {"threshold": float(self.threshold), "jaccard_floor": float(self.jaccard_floor)}
+        for name in ("threshold", "jaccard_floor", "recall"):
+            choices[name] = float(choices[name])
         choices |= {"chain": CHAIN_VERSION, "unicode": unicodedata.unidata_version}
         return hashlib.sha256(json.dumps(choices, sort_keys=True).encode()).hexdigest()[:16]
 

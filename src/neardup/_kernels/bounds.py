@@ -1,7 +1,7 @@
 """How much overlap a pair needs: the set measures' bounds in whole numbers.
 
-A threshold is a fraction p/q and a rule is (code, p, q, floor_p, floor_q): the measure, its threshold, and a
-floor on Jaccard that must hold too (0/1: none). ``neardup.measures`` makes rules and states the formulas.
+A threshold is a fraction p/q (of the squared distance, for euclidean) and a rule is (code, p, q, floor_p, floor_q): the
+measure, its threshold, and a floor on Jaccard that must hold too (0/1: none). ``neardup.measures`` makes rules and states the formulas.
 """
 
 from math import sqrt
@@ -11,7 +11,7 @@ from numba import int64, njit, uint64
 from neardup._kernels.bits import squares_reach
 from neardup._kernels.compiling import kernel
 
-JACCARD, OVERLAP, DICE, COSINE, CONTAINMENT = 0, 1, 2, 3, 4
+JACCARD, OVERLAP, DICE, COSINE, CONTAINMENT, EUCLIDEAN = 0, 1, 2, 3, 4, 5
 
 
 @njit(inline="always")
@@ -31,6 +31,8 @@ def need(rule, a, b):
         least = _ceil_div(p * (a + b), 2 * q)
     elif code == CONTAINMENT:
         least = _ceil_div(p * min(a, b), q)
+    elif code == EUCLIDEAN:
+        least = _ceil_div(max(q * (a + b) - p, 0), 2 * q)
     else:
         area = uint64(a) * uint64(b)
         least = int64(p * sqrt(float(area)) / q)
@@ -72,10 +74,3 @@ def largest_partner(rule, size, shared, low):
         else:
             high = middle
     return low
-
-
-@kernel
-def reaching(rule, overlap, a, b, out):
-    """Set out[i] to whether overlap[i] suffices for sizes a[i] and b[i]."""
-    for i in range(overlap.shape[0]):
-        out[i] = overlap[i] >= need(rule, a[i], b[i])

@@ -1,0 +1,244 @@
+"""The short texts of recipes: what they say, that they are written as they are read, and what is refused."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.errors import RecipeError
+from neardup.kinds import FEATURE_KINDS, SIGNATURE_KINDS, Clip, Features, Number, Signature
+from neardup.second import SecondStep
+
+#: What each kind says when only its name is given.
+PLAIN = {
+    "words": "words:4",
+    "qgrams": "qgrams:4",
+    "skips": "skips:3:1",
+    "clauses": "clauses",
+    "sentence_words": "sentence_words:3",
+    "spots": "spots:1:2",
+    "terms": "terms:4",
+    "windows": "windows:50:8",
+    "checksum": "checksum:sha1",
+}
+
+
+def numbers_of(kinds: tuple[Number, ...]) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.tuples(*(st.integers(number.low, number.high) for number in kinds))
+
+
+@st.composite
+def written(draw: st.DrawFn) -> tuple[str, tuple[int, ...], set[str], str]:
+    """Features: the kind, its numbers, its flags, and the text of them with the flags in any order."""
+    kind = draw(st.sampled_from(sorted(FEATURE_KINDS)))
+    numbers = draw(numbers_of(FEATURE_KINDS[kind].numbers))
+    flags = draw(st.lists(st.sampled_from(FEATURE_KINDS[kind].flags), unique=True))
+    if kind == "checksum":
+        flags = flags[:1] or ["sha1"]
+    return kind, numbers, set(flags), ":".join([kind, *map(str, numbers), *flags])
+
+
+@given(written())
+def test_features_are_written_as_they_are_read(drawn: tuple[str, tuple[int, ...], set[str], str]) -> None:
+    kind, numbers, flags, text = drawn
+    features = Features.parse(f" {text} ")
+    assert (features.kind, features.numbers, set(features.flags)) == (kind, numbers, flags)
+    assert Features.parse(str(features)) == features
+    assert sorted(str(features).split(":")) == sorted(text.split(":"))
+    assert features.multiset == ("multiset" in flags)
+    assert features.positional == ("positional" in flags)
+
+
+def test_what_is_left_out_has_the_usual_value() -> None:
+    assert {kind: str(Features.parse(kind)) for kind in FEATURE_KINDS} == PLAIN
+    assert str(Features.parse("skips:5")) == "skips:5:1"
+    assert str(Features.parse("words:multiset")) == "words:4:multiset"
+    assert str(Features.parse("qgrams:3:positional:multiset")) == "qgrams:3:multiset:positional"
+
+
+def test_a_text_is_cut_into_what_the_kind_or_its_flag_says() -> None:
+    units = {text: Features.parse(text).unit for text in (*PLAIN.values(), "terms:4:sentence")}
+    assert {text: unit for text, unit in units.items() if unit} == {
+        "clauses": "clause",
+        "sentence_words:3": "sentence",
+        "terms:4:sentence": "sentence",
+    }
+
+
+def test_the_length_of_a_gram_is_the_first_number_where_it_is_one() -> None:
+    assert {kind: Features.parse(kind).n for kind in FEATURE_KINDS} == {
+        "words": 4,
+        "qgrams": 4,
+        "skips": 3,
+        "clauses": 1,
+        "sentence_words": 3,
+        "spots": 1,
+        "terms": 1,
+        "windows": 50,
+        "checksum": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("letters:3", "features 'letters:3' are not known; write them like words:4, qgrams:4, skips:3:1"),
+        ("", "features '' are not known"),
+        ("Words:3", "features 'Words:3' are not known"),
+        ("words:3.5", "features 'words:3.5' are not known"),
+        ("words 3", "features 'words 3' are not known"),
+        ("words:multiset:3", "features 'words:multiset:3' are not known"),
+        ("words:0", "features 'words:0': n is 0, outside 1..100"),
+        ("words:-1", "features 'words:-1': n is -1, outside 1..100"),
+        ("words:101", "n is 101, outside 1..100"),
+        ("qgrams:101", "q is 101, outside 1..100"),
+        ("skips:3:101", "gap is 101, outside 1..100"),
+        ("spots:0", "d is 0, outside 1..100"),
+        ("terms:100001", "k is 100001, outside 1..100000"),
+        ("windows:1001", "w is 1001, outside 1..1000"),
+        ("windows:50:0", "m is 0, outside 1..1048576"),
+        ("words:3:4", "features 'words:3:4': 2 numbers are too many; give at most 1"),
+        ("clauses:3", "features 'clauses:3': 1 numbers are too many; give at most 0"),
+        ("words:5:bag", "'bag' is nothing that words take; they take multiset"),
+        ("words:5:positional", "'positional' is nothing that words take; they take multiset"),
+        ("qgrams:5:sentence", "'sentence' is nothing that qgrams take; they take multiset, positional"),
+        ("checksum:crc32", "'crc32' is nothing that checksum take; they take md5, sha1, sha256"),
+        ("checksum:md5:sha1", "features 'checksum:md5:sha1' name 2 algorithms; name one"),
+    ],
+)
+def test_features_that_are_none_are_refused(text: str, words: str) -> None:
+    refused(Features.parse, text, words)
+
+
+@pytest.mark.parametrize("kind", SIGNATURE_KINDS)
+@given(data=st.data())
+def test_signatures_are_written_as_they_are_read(kind: str, data: st.DataObject) -> None:
+    numbers = data.draw(numbers_of(SIGNATURE_KINDS[kind].numbers))
+    text = ":".join([kind, *map(str, numbers)])
+    signature = Signature.parse(text)
+    assert signature == (kind, numbers)
+    assert str(signature) == text
+
+
+def test_signatures_take_as_many_minima_as_they_say() -> None:
+    minima = {text: Signature.parse(text).minima for text in ("minhash", "sketch", "supershingle:4:7", "simhash")}
+    assert minima == {"minhash": 128, "sketch": 25, "supershingle:4:7": 28, "simhash": 0}
+    assert Signature.parse("imatch:9").minima == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("bloom", "signature 'bloom' is not known; write it like minhash:128, sketch:25, supershingle:6:14, simhash"),
+        ("minhash:8:multiset", "signature 'minhash:8:multiset' is not known"),
+        ("minhash:0", "signature 'minhash:0': K is 0, outside 1..4096"),
+        ("sketch:4097", "K is 4097, outside 1..4096"),
+        ("supershingle:257", "S is 257, outside 1..256"),
+        ("supershingle:6:257", "G is 257, outside 1..256"),
+        ("imatch:0", "T is 0, outside 1..100000"),
+        ("simhash:64", "signature 'simhash:64': 1 numbers are too many; give at most 0"),
+    ],
+)
+def test_signatures_that_are_none_are_refused(text: str, words: str) -> None:
+    refused(Signature.parse, text, words)
+
+
+def test_clips_say_bounds_in_documents_or_shares() -> None:
+    assert Clip.parse("df:2:0.5") == ("df", Fraction(2), Fraction(1, 2), (False, True))
+    assert Clip.parse("df:0.01:1000") == ("df", Fraction(1, 100), Fraction(1000), (True, False))
+    assert Clip.parse("df:1:1") == ("df", Fraction(1), Fraction(1), (False, False))
+    assert Clip.parse("df:1.0:1.0") == ("df", Fraction(1), Fraction(1), (True, True))
+    assert Clip.parse("idf:0.2:0.8") == ("idf", Fraction(1, 5), Fraction(4, 5), (True, True))
+    assert Clip.parse("idf:0:1") == ("idf", Fraction(0), Fraction(1), (True, True))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("df", "clip 'df' is not known; write it like df:2:0.5 or idf:0.2:0.8, or leave it out"),
+        ("df:2", "clip 'df:2' is not known"),
+        ("df:-1:5", "clip 'df:-1:5' is not known"),
+        ("tf:1:2", "clip 'tf:1:2' is not known"),
+        ("df:.5:1.0", "clip 'df:.5:1.0' is not known"),
+        ("df:1:1.5", "a bound with a decimal point is a share, at most 1.0"),
+        ("idf:0.2:2", "a share, at most 1.0"),
+        ("df:5:2", "clip 'df:5:2' leaves nothing; give a lower bound and a higher one"),
+        ("df:0.8:0.2", "clip 'df:0.8:0.2' leaves nothing"),
+        ("idf:0.8:0.2", "clip 'idf:0.8:0.2' leaves nothing"),
+        ("df:0:0", "clip 'df:0:0' leaves nothing"),
+    ],
+)
+def test_clips_that_are_none_are_refused(text: str, words: str) -> None:
+    refused(Clip.parse, text, words)
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "again"),
+    [
+        ("edit >= 0.9", ("edit", "", 0.9), "edit >= 0.9"),
+        (" edit>=.95 ", ("edit", "", 0.95), "edit >= 0.95"),
+        ("edit >= 1", ("edit", "", 1.0), "edit >= 1"),
+        ("semantic >= 0.8", ("semantic", "", 0.8), "semantic >= 0.8"),
+        ("jaccard(words:2) >= 0.6", ("jaccard", "words:2", 0.6), "jaccard(words:2) >= 0.6"),
+        ("overlap (qgrams) >= 0.7", ("overlap", "qgrams:4", 0.7), "overlap(qgrams:4) >= 0.7"),
+        ("dice(words) >= 0.123456789", ("dice", "words:4", 0.123456789), "dice(words:4) >= 0.123456789"),
+        ("edit >= 0.3333333333333333", ("edit", "", 1 / 3), "edit >= 0.3333333333333333"),
+        ("edit >= 0.00001", ("edit", "", 0.00001), "edit >= 0.00001"),
+    ],
+)
+def test_second_steps_are_written_as_they_are_read(
+    text: str, step: tuple[str, str, float], again: str
+) -> None:
+    parsed = SecondStep.parse(text)
+    assert parsed == step
+    assert str(parsed) == again
+    assert SecondStep.parse(again) == parsed
+
+
+def test_the_threshold_of_a_second_step_is_the_fraction_that_is_written() -> None:
+    assert SecondStep.parse("edit >= 0.7").exact_threshold == Fraction(7, 10)
+    assert SecondStep.parse("edit >= 0.987654321").exact_threshold == Fraction(987654321, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("edit", "then 'edit' is not known; write it like edit >= 0.9 or jaccard(words:2) >= 0.6"),
+        ("edit > 0.9", "then 'edit > 0.9' is not known"),
+        ("edit >= -1", "then 'edit >= -1' is not known"),
+        ("edit >= 0", "then: threshold 0 is outside (0, 1]"),
+        ("edit >= 1.1", "then: threshold 1.1 is outside (0, 1]"),
+        ("edit >= 0.9.1", "then: threshold '0.9.1' is not a number"),
+        ("jacard(words:2) >= 0.5", "measure 'jacard' is not known"),
+        ("hamming >= 0.5", "hamming is no second step"),
+        ("euclidean(words:1) >= 0.5", "euclidean is no second step"),
+        ("weighted_jaccard(words:1) >= 0.5", "weighted_jaccard is no second step"),
+        ("jaccard >= 0.5", "jaccard takes features in brackets, as in jaccard(words:2)"),
+        ("edit(words:2) >= 0.5", "edit takes no features: it compares texts"),
+        ("jaccard(letters:2) >= 0.5", "features 'letters:2' are not known"),
+        ("jaccard(terms:5) >= 0.5", "terms:5 are no features for a second step; take words or qgrams"),
+        ("jaccard(checksum) >= 0.5", "checksum:sha1 are no features for a second step"),
+    ],
+)
+def test_second_steps_that_are_none_are_refused(text: str, words: str) -> None:
+    refused(SecondStep.parse, text, words)
+
+
+def refused(parse: object, text: str, words: str) -> None:
+    assert callable(parse)
+    with pytest.raises(RecipeError) as error:
+        parse(text)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@given(st.text("words:12skip.>=()edf ", max_size=20))
+def test_no_text_makes_more_than_a_refusal(text: str) -> None:
+    for parse in (Features.parse, Signature.parse, Clip.parse, SecondStep.parse):
+        try:
+            parse(text)
+        except RecipeError as error:
+            assert "\n" not in str(error)
