@@ -6,6 +6,7 @@ lists ranges.
 
 from __future__ import annotations
 
+import string
 import unicodedata
 
 # Default_Ignorable_Code_Point is Cf, variation selectors and these, less _VISIBLE_FORMATS [UAX #44].
@@ -93,6 +94,10 @@ def naive_tokens(text: str, normalizer: str = "words") -> list[str]:
         return text.split()
     if normalizer == "compact":
         return [c for c in text if _is_kept(c)]
+    if normalizer == "strip":
+        return _between_spaces(text)
+    if normalizer == "raw":
+        return [text] if text else []
     tokens: list[str] = []
     before = "separator"
     for character in naive_fold(text):
@@ -114,6 +119,20 @@ def naive_tokens(text: str, normalizer: str = "words") -> list[str]:
 
 def naive_normalize(text: str, normalizer: str = "words") -> str:
     return ("" if normalizer == "compact" else " ").join(naive_tokens(text, normalizer))
+
+
+def _between_spaces(text: str) -> list[str]:
+    while text and (text[0].isspace() or text[0] in string.punctuation):
+        text = text[1:]
+    while text and (text[-1].isspace() or text[-1] in string.punctuation):
+        text = text[:-1]
+    tokens = [""] if text else []
+    for character in text:
+        if character == " ":
+            tokens.append("")
+        else:
+            tokens[-1] += character
+    return [token or "\N{SYMBOL FOR SPACE}" for token in tokens]
 
 
 def _is_kept(character: str) -> bool:

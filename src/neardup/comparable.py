@@ -2,7 +2,7 @@
 
 Each text takes the first way that it fits: the ASCII kernel (nearly the speed of memory), the Unicode kernel,
 or Python for the few texts whose characters must be reordered or composed. All three give the bytes of
-``normalize.normalize``.
+``normalize.normalize``. A normalizer without tables takes Python for every text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from neardup._kernels.ascii import ascii_texts
 from neardup._kernels.comparable import unicode_texts
-from neardup.normalize import MAX_EXPANSION, kernel_tables, normalize
+from neardup.normalize import MAX_EXPANSION, has_kernel, kernel_tables, normalize
 from neardup.scratch import SCRATCH
 
 Bytes = npt.NDArray[np.uint8]
@@ -74,7 +74,10 @@ def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
     count = len(offsets) - 1
     spans = np.empty((count, 2), np.int64)
     out = SCRATCH.take("comparable", np.uint8, int(offsets[-1] - offsets[0]) + _MARGIN)
-    used = ascii_texts(data, offsets, normalizer == "words", _ascii_table(normalizer), out, spans)
+    if has_kernel(normalizer):
+        used = ascii_texts(data, offsets, normalizer == "words", _ascii_table(normalizer), out, spans)
+    else:
+        used, spans[:] = 0, -1
     others = np.flatnonzero(spans[:, 0] < 0)
     if len(others):
         out, used = _not_ascii(data, offsets, normalizer, others, out[:used], spans)
@@ -106,7 +109,7 @@ def _not_ascii(
     lengths = offsets[others + 1] - offsets[others]
     used = len(done)
     out = _grown(done, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max()))
-    by_kernel = not _few.takes(int(lengths.sum()))
+    by_kernel = has_kernel(normalizer) and not _few.takes(int(lengths.sum()))
     tables: Any = kernel_tables(normalizer) if by_kernel else None
     at = 0
     while at < len(others) and by_kernel:

@@ -1,6 +1,6 @@
 r"""Text -> comparable text: tokens with one space between.
 
-Three normalizers, by name:
+Five normalizers, by name:
 
 ``words``
     The text is folded: default-ignorable code points (soft hyphen, zero-width characters, variation
@@ -16,12 +16,19 @@ Three normalizers, by name:
 ``compact``
     Letters, numbers, combining marks and pictographs (So from U+1F000), unchanged and unseparated; ignorable
     code points, punctuation, symbols and spaces are dropped.
+``strip``
+    White space and ASCII punctuation go from the two ends of the text; what is left is split at each single
+    space and not changed. So a token may hold punctuation and line feeds, and between two spaces lies an empty
+    token, which stands as ``␠``. This is how the Cornell program (INFO 4300, 2012) splits.
+``raw``
+    The text as it is, one token; for features that look at the whole text.
 """
 
 from __future__ import annotations
 
 import functools
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -66,13 +73,13 @@ class Normalizer(NamedTuple):
         Text to tokens with their places.
     normalize : callable
         Text to comparable text.
-    tables : callable
-        The tables with which the kernel does the same.
+    tables : callable or None
+        The tables with which the kernel does the same; None where only Python does it.
     """
 
     tokens: Callable[[str], list[Token]]
     normalize: Callable[[str], str]
-    tables: Callable[[], ut.Tables]
+    tables: Callable[[], ut.Tables] | None
 
 
 def tokens(text: str, normalizer: str = "words") -> list[Token]:
@@ -111,7 +118,8 @@ def normalize(text: str, normalizer: str = "words") -> str:
     Returns
     -------
     str
-        The texts of `tokens` with one space between; for ``compact`` with nothing between.
+        The texts of `tokens` with one space between; for ``compact`` with nothing between. Only ``raw`` has spaces
+        inside its token.
 
     Examples
     --------
@@ -129,14 +137,22 @@ def kernel_tables(normalizer: str) -> ut.Tables:
     Parameters
     ----------
     normalizer : str
-        A name in `NORMALIZERS`.
+        A name in `NORMALIZERS` that `has_kernel`.
 
     Returns
     -------
     Tables
         Six arrays. Text that is all ASCII does not need them.
     """
-    return _named(normalizer).tables()
+    tables = _named(normalizer).tables
+    if tables is None:
+        raise RecipeError(f"normalizer {normalizer!r} has no tables; normalize its texts in Python")
+    return tables()
+
+
+def has_kernel(normalizer: str) -> bool:
+    """Return whether kernels can do what the normalizer does; if not, only `normalize` can."""
+    return _named(normalizer).tables is not None
 
 
 def _named(normalizer: str) -> Normalizer:
@@ -173,10 +189,33 @@ def _compact(text: str) -> str:
     return "".join(_kept().findall(text))
 
 
+def _strip_tokens(text: str) -> list[Token]:
+    bare = text.strip(_OUTER)
+    if not bare:
+        return []
+    at = len(text) - len(text.lstrip(_OUTER))
+    found = []
+    for piece in bare.split(" "):
+        # An empty token takes the place of the space after it.
+        found.append(Token(piece or EMPTY, at, at + max(len(piece), 1)))
+        at += len(piece) + 1
+    return found
+
+
+def _strip(text: str) -> str:
+    bare = text.strip(_OUTER)
+    return " ".join([piece or EMPTY for piece in bare.split(" ")]) if bare else ""
+
+
 def _found(pattern: re.Pattern[str], text: str) -> list[Token]:
     return [Token(token[0], token.start(), token.end()) for token in pattern.finditer(text)]
 
 
+#: What stands for an empty token of ``strip``: the symbol for a space.
+EMPTY = "␠"
+
+_SPACES = "".join(c for c in map(chr, range(0x4000)) if c.isspace())
+_OUTER = string.punctuation + _SPACES
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _NOT_SPACE = re.compile(r"\S+")
 _fold_piece = functools.lru_cache(maxsize=1 << 16)(ut.fold)
@@ -219,7 +258,7 @@ def _kept() -> re.Pattern[str]:
 @functools.cache
 def _whitespace_tables() -> ut.Tables:
     kinds = np.full(ut.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
-    kinds[[c for c in range(0x4000) if chr(c).isspace()]] = ut.SEPARATOR
+    kinds[[ord(space) for space in _SPACES]] = ut.SEPARATOR
     return ut.unmapped_tables(kinds)
 
 
@@ -242,5 +281,7 @@ NORMALIZERS: Mapping[str, Normalizer] = MappingProxyType(
             lambda text: _found(_NOT_SPACE, text), lambda text: " ".join(text.split()), _whitespace_tables
         ),
         "compact": Normalizer(lambda text: _found(_kept(), text), _compact, _compact_tables),
+        "strip": Normalizer(_strip_tokens, _strip, None),
+        "raw": Normalizer(lambda text: [Token(text, 0, len(text))] if text else [], str, None),
     }
 )

@@ -1,0 +1,72 @@
+"""Stop words: lists of tokens by language, and refusals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from naive_text import naive_tokens
+
+from neardup.errors import RecipeError
+from neardup.stop_words import ANTECEDENTS, antecedents, languages, stop_words
+
+
+def test_many_languages_are_known_by_code_and_name() -> None:
+    known = languages()
+    assert len(known) >= 30
+    assert list(known) == sorted(known)
+    assert all(len(code) == 2 and name.istitle() for code, name in known.items())
+    names = {code: known[code] for code in ("en", "de", "ar", "zh", "nb", "no")}
+    assert list(names.values()) == ["English", "German", "Arabic", "Chinese", "Norwegian", "Norwegian"]
+
+
+@pytest.mark.parametrize("code", languages())
+def test_every_language_has_words_that_are_tokens(code: str) -> None:
+    words = stop_words(code)
+    assert len(words) > 30
+    assert all(naive_tokens(word) == [word] for word in words)
+
+
+@pytest.mark.parametrize(
+    ("code", "some"),
+    [
+        ("en", {"the", "of", "don", "t"}),
+        ("de", {"und", "für"}),
+        ("fr", {"le", "à"}),
+        ("es", {"el", "qué"}),
+        ("ru", {"и", "не"}),
+        ("ar", {"في", "من"}),
+        ("hi", {"है", "का"}),
+        ("zh", {"的", "和"}),
+        ("tr", {"ve", "bir"}),
+    ],
+)
+def test_words_that_all_lists_have_are_there(code: str, some: set[str]) -> None:
+    assert some <= stop_words(code)
+
+
+def test_languages_add_up_in_any_order() -> None:
+    assert stop_words("en,de") == stop_words(" de , en ") == stop_words("en") | stop_words("de")
+    assert stop_words("no") == stop_words("nb")
+    assert stop_words("") == stop_words(" ") == antecedents("") == frozenset()
+
+
+def test_antecedents_are_few_words_of_english_and_all_stop_words_of_others() -> None:
+    assert antecedents("en") == frozenset(ANTECEDENTS) < stop_words("en")
+    assert antecedents("fr,en") == frozenset(ANTECEDENTS) | stop_words("fr")
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"), [("xx", "'xx'"), ("en,,de", "''"), ("EN", "'EN'"), ("english", "'english'")]
+)
+def test_an_unknown_language_names_the_known_ones(given: str, wrong: str) -> None:
+    for function in (stop_words, antecedents):
+        with pytest.raises(RecipeError, match=f"no stop words for language {wrong}; known are ar, bg, .*zh$"):
+            function(given)
+
+
+def test_the_lists_are_read_when_used() -> None:
+    code = "import neardup.stop_words, sys; print('stop_words' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
