@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents import open_corpus
-from neardup.explain import Explanation, decimals, explain
-from neardup.flip import flip_of, needed, reaches
-from neardup.measures import MEASURES
+from neardup.explain import Explanation, explain
+from neardup.flip import bar_of, flip_of
+from neardup.gathering import gather
+from neardup.measures import SET_MEASURES
 from neardup.passages import Places
 from neardup.pipeline import run
+from neardup.reasons import decimals
 from neardup.recipe import Recipe
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "newswire.jsonl"
@@ -28,9 +31,14 @@ MIXED = st.text(st.sampled_from("aB \n.,-éß中文の한ไทยกลับم
 RECIPES = st.builds(
     Recipe,
     features=st.sampled_from(["words:1", "words:2", "words:3", "words:5", "words:2:multiset", "qgrams:3"]),
-    measure=st.sampled_from(list(MEASURES)),
+    measure=st.sampled_from([name for name in SET_MEASURES if name != "euclidean"]),
     threshold=st.sampled_from([0.01, 0.3, 1 / 3, 0.5, 0.7, 0.8, 1.0]),
     jaccard_floor=st.sampled_from([0.0, 0.0, 0.2, 0.5]),
+) | st.builds(
+    Recipe,
+    features=st.sampled_from(["words:1", "words:2:multiset"]),
+    measure=st.just("euclidean"),
+    threshold=st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0]),
 )
 
 
@@ -51,15 +59,17 @@ def plain_features(text: str, n: int, multiset: bool) -> set[Any]:
 
 def plain_measures(left: set[Any], right: set[Any]) -> dict[str, float]:
     a, b, o = len(left), len(right), len(left & right)
+    distance = {"euclidean": math.sqrt(len(left ^ right))}
     if not a or not b:
-        return dict.fromkeys(MEASURES, 0.0)
+        return dict.fromkeys(SET_MEASURES, 0.0) | distance
     return {
         "jaccard": o / len(left | right),
         "overlap": o / max(a, b),
         "dice": 2 * o / (a + b),
         "cosine": o / math.sqrt(a * b),
         "containment": o / min(a, b),
-    }
+        "extended_jaccard": o / len(left | right),
+    } | distance
 
 
 @pytest.mark.parametrize("multiset", [False, True])
@@ -78,7 +88,7 @@ def test_numbers_are_those_of_a_plain_computation(n: int, multiset: bool, left: 
 @given(left=WORDS, right=WORDS, recipe=RECIPES)
 def test_verdict_flips_where_it_says(left: str, right: str, recipe: Recipe) -> None:
     why = explain(left, right, recipe)
-    (a, b), o, flip = why.sizes, why.shared, why.flip
+    (a, b), o, flip, bar = why.sizes, why.shared, why.flip, bar_of(recipe)
     assert flip == flip_of(recipe, o, a, b)
     assert flip.sentences
     if not a or not b:
@@ -89,22 +99,23 @@ def test_verdict_flips_where_it_says(left: str, right: str, recipe: Recipe) -> N
         return
     assert why.needed is not None
     assert why.match == (o >= why.needed)
-    assert reaches(recipe, why.needed, a, b)
-    assert not reaches(recipe, why.needed - 1, a, b)
+    assert bar.reached(why.needed, a, b)
+    assert not bar.reached(why.needed - 1, a, b)
+    lower_matches = recipe.measure != "euclidean"
     if flip.threshold is not None:
         assert explain(left, right, recipe.changed(threshold=flip.threshold)).match != why.match
-        step = Fraction(-1 if why.match else 1, 10_000)
+        step = Fraction(-1 if why.match == lower_matches else 1, 10_000)
         nearer = Fraction(str(flip.threshold)) + step
-        if 0 < nearer <= 1:
-            assert reaches(recipe, o, a, b, nearer) == why.match
+        if 0 < nearer <= (1 if lower_matches else 10):
+            assert bar.reached(o, a, b, nearer) == why.match
     elif not why.match:
-        assert not reaches(recipe, o, a, b, Fraction(1, 10**9))
+        assert not bar.reached(o, a, b, Fraction(1, 10**9) if lower_matches else Fraction(10))
     if flip.shared is None:
         assert not why.match
-        assert not reaches(recipe, min(a, b), a, b)
+        assert not bar.reached(min(a, b), a, b)
     else:
-        assert reaches(recipe, o + flip.shared, a, b) != why.match
-        assert reaches(recipe, o + flip.shared + (1 if why.match else -1), a, b) == why.match
+        assert bar.reached(o + flip.shared, a, b) != why.match
+        assert bar.reached(o + flip.shared + (1 if why.match else -1), a, b) == why.match
     assert (flip.changed_words is None) == (not why.match)
 
 
@@ -216,7 +227,7 @@ def test_features_by_character() -> None:
     recipe = Recipe(features="qgrams:3", measure="overlap", threshold=0.7)
     left = "A rose is a flower"
     why = explain(left, "A rose, a flower", recipe)
-    assert sorted("".join(gram) for gram in why.left_grams)[:3] == ["Aro", "afl", "eis"]
+    assert sorted("".join(map(str, gram)) for gram in why.left_grams)[:3] == ["Aro", "afl", "eis"]
     assert why.sizes == (12, 10)
     assert [left[c.start : c.end] for c in why.left_changes] == ["is"]
     assert "character" in why.flip.sentences[-1] or not why.match
@@ -310,10 +321,16 @@ def test_sentences(recipe: Recipe, numbers: tuple[int, int, int], sentences: lis
 
 
 def test_thresholds_are_taken_as_written() -> None:
-    assert needed(Recipe(threshold=0.7), 85, 85) == 70
-    assert reaches(Recipe(threshold=0.7), 70, 85, 85)
-    assert decimals(0.99999) == "0.9999"
-    assert decimals(1.0) == "1.0000"
+    bar = bar_of(Recipe(threshold=0.7))
+    assert bar.needed(85, 85) == 70
+    assert bar.reached(70, 85, 85)
+
+
+def test_only_the_highest_shows_1_and_only_the_lowest_0() -> None:
+    assert [decimals(value) for value in (0.0, 0.00001, 0.5, 0.99999, 1.0)] == (
+        ["0.0000", "0.0000", "0.5000", "0.9999", "1.0000"]
+    )
+    assert [decimals(value, up=True) for value in (0.0, 0.00001, 1.5)] == ["0.0000", "0.0001", "1.5000"]
 
 
 def test_the_floor_is_named_in_the_reason() -> None:
@@ -331,17 +348,43 @@ def test_the_floor_is_named_in_the_reason() -> None:
         Recipe(features="words:2:multiset", normalize="whitespace", measure="dice", threshold=0.6),
         Recipe(features="qgrams:4", measure="overlap", threshold=0.7),
         Recipe(features="qgrams:6:multiset", normalize="words", measure="cosine", threshold=0.7),
+        Recipe(features="qgrams:4:positional", threshold=0.05),
         Recipe(measure="containment", threshold=0.9, jaccard_floor=0.2),
+        Recipe(features="words:1", stop_words="en", measure="euclidean", threshold=8),
+        Recipe(features="skips:3:1", threshold=0.4),
+        Recipe(features="clauses", threshold=0.3),
+        Recipe(features="sentence_words:3", threshold=0.4),
+        Recipe(features="spots:1:2:multiset", threshold=0.4),
+        Recipe(features="terms:20", measure="overlap", threshold=0.7),
+        Recipe(features="terms:3:sentence:positional", threshold=0.3),
+        Recipe(features="windows:20:4", threshold=0.4),
+        Recipe(features="checksum:md5", normalize="words"),
+        Recipe(features="words:2", clip="df:2:0.5", threshold=0.7),
+        Recipe(features="words:2", weights="tfidf", measure="cosine", threshold=0.5),
+        Recipe(features="words:3", weights="idf", measure="weighted_jaccard", threshold=0.4),
+        Recipe(features="words:3", signature="minhash:64", measure="overlap", threshold=0.5),
+        Recipe(features="words:3", signature="sketch:25", measure="overlap", threshold=0.5),
+        Recipe(features="words:3", signature="supershingle:6:4", measure="overlap", threshold=0.3),
+        Recipe(features="words:2", signature="simhash", measure="hamming", threshold=10),
+        Recipe(features="words:1", signature="imatch:5", clip="idf:0.2:0.8"),
+        Recipe(threshold=0.3, then="edit >= 0.8"),
+        Recipe(threshold=0.3, then="dice(qgrams:3) >= 0.8"),
     ],
-    ids=lambda recipe: f"{recipe.features} {recipe.normalize} {recipe.measure}",
+    ids=lambda r: " ".join(filter(None, [r.features, r.normalize, r.clip, r.weights, r.signature, r.measure, r.then])),
 )
-def test_the_kernels_come_to_the_same_numbers(recipe: Recipe) -> None:
+def test_a_run_comes_to_the_same_numbers(recipe: Recipe) -> None:
     with SAMPLE.open(encoding="utf-8") as file:
         texts = {item["id"]: item["text"] for item in map(json.loads, file)}
     with open_corpus([SAMPLE]) as corpus:
         pairs = list(run(corpus, recipe).pairs)
+        statistics = gather(corpus, recipe) if recipe.needs_statistics else None
     assert len(pairs) > 10
-    for left, right, similarity in pairs:
-        why = explain(texts[left], texts[right], recipe)
+    found = {(left, right) for left, right, _ in pairs}
+    for left, right, similarity in pairs[:: max(len(pairs) // 60, 1)]:
+        why = explain(texts[left], texts[right], recipe, statistics)
         assert why.match
         assert why.similarity == pytest.approx(similarity, abs=1e-12)
+    others = [(left, right) for (left, _, _), (_, right, _) in pairwise(pairs) if left != right]
+    for left, right in others[:60]:
+        if (left, right) not in found and (right, left) not in found:
+            assert not explain(texts[left], texts[right], recipe, statistics).match

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 
-import naive
+import naive_features as plain
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,21 +13,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup import comparable as comparable_module
-from neardup._kernels.shingles import feature_sets
 from neardup.comparable import comparable, text_buffers
-from neardup.features import FeatureStore, extract
+from neardup.errors import RecipeError
+from neardup.extraction import extract, gram_hashes
+from neardup.features import FeatureStore
+from neardup.gathering import gather_texts
 from neardup.normalize import normalize
 from neardup.recipe import Recipe
 from neardup.spill import Memory
+from neardup.stop_words import antecedents, stop_words
 
 CHAINS = [
-    (f"{kind}:{n}{multiset}", normalizer)
-    for kind in ("words", "qgrams")
-    for n in (1, 2, 5)
-    for multiset in ("", ":multiset")
-    for normalizer in ("words", "whitespace", "compact")
-    if (kind, normalizer) != ("words", "compact")
+    (features, normalizer)
+    for features, normalizers in {
+        **{f"words:{n}{m}": ("words", "whitespace", "strip") for n in (1, 2, 5) for m in ("", ":multiset")},
+        **{f"qgrams:{n}{m}": ("words", "whitespace", "compact") for n in (1, 2, 5) for m in ("", ":multiset")},
+        "qgrams:3:positional": ("compact", "words"),
+        "qgrams:2:multiset:positional": ("compact",),
+        "skips:2:1": ("words", "whitespace"),
+        "skips:3:2:multiset": ("words",),
+        "clauses": ("words", "whitespace"),
+        "clauses:multiset": ("words",),
+        "sentence_words:1": ("words",),
+        "sentence_words:3": ("words", "whitespace"),
+        "sentence_words:2:multiset": ("words",),
+        "spots:1:2": ("words",),
+        "spots:2:1:multiset": ("words",),
+        "spots:1:1": ("words",),
+        "windows:4:1": ("compact",),
+        "windows:3:3": ("compact",),
+        "windows:2:2:multiset": ("compact", "words"),
+    }.items()
+    for normalizer in normalizers
 ]
+#: Kinds whose stop words are left out, and texts full of those.
+STOPPED = ["words:2", "skips:2:1", "sentence_words:2", "terms:3", "terms:2:sentence", "terms:2:positional"]
 TEXTS = st.lists(
     st.one_of(
         st.text(max_size=80),
@@ -35,6 +56,11 @@ TEXTS = st.lists(
         st.lists(st.sampled_from(["longer-than-eight", "exactly8", "a", "nine-char", "x" * 70]), max_size=30).map(
             " ".join
         ),
+        st.lists(
+            st.sampled_from(
+                ["the", "is", "of", "a", "it", "said", "Cat", "dog", "3.5", "runs", ". ", ", ", "\n\n", "! "]
+            )
+        ).map(" ".join),
     ),
     max_size=8,
 )
@@ -46,19 +72,88 @@ def sets_of(texts: list[str], recipe: Recipe) -> list[list[int]]:
     return [block.features[e - s : e].tolist() for s, e in zip(block.sizes.tolist(), ends.tolist(), strict=True)]
 
 
-@settings(max_examples=200, deadline=None)
+def words_of(recipe: Recipe) -> tuple[frozenset[str], frozenset[str]]:
+    """The stop words and antecedents of a recipe."""
+    languages = "" if recipe.stop_words == "none" else recipe.stop_words
+    return stop_words(languages), antecedents(languages) if recipe.features.startswith("spots") else frozenset()
+
+
+def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
+    """The kernels' hash of every plain gram; there is one, and no two grams share one."""
+    known: dict[plain.Gram, int] = {}
+    bare = ":".join(part for part in recipe.features.split(":") if part != "positional")
+    for text in texts:
+        found = plain.grams(text, bare, recipe.normalize, *words_of(recipe))
+        grams = [gram for segment in found for gram in segment]
+        hashes = gram_hashes(text, recipe).tolist()
+        assert len(grams) == len(hashes)
+        for gram, value in zip(grams, hashes, strict=True):
+            assert known.setdefault(gram, value) == value
+    assert len(set(known.values())) == len(known)
+    return known
+
+
+@settings(max_examples=300, deadline=None)
 @given(TEXTS, st.sampled_from(CHAINS))
-def test_features_stand_for_the_grams_of_naive(texts: list[str], chain: tuple[str, str]) -> None:
-    spec, normalizer = chain
-    recipe = Recipe(features=spec, normalize=normalizer)
-    wanted = recipe.parsed_features
-    expected = [naive.grams(t, normalizer, wanted.kind, wanted.n, wanted.multiset) for t in texts]
+def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]) -> None:
+    features, normalizer = chain
+    recipe = Recipe(features=features, normalize=normalizer)
+    known = hashes_of(texts, recipe)
+    expected = [
+        set(plain.features(t, recipe.features, normalizer, *words_of(recipe), hashed=known.__getitem__)) for t in texts
+    ]
     found = sets_of(texts, recipe)
     assert [len(s) for s in found] == [len(s) for s in expected]
     assert all(len(set(s)) == len(s) for s in found)
     for i in range(len(texts)):
         for j in range(i):
             assert len(set(found[i]) & set(found[j])) == len(expected[i] & expected[j])
+    if not (recipe.parsed_features.multiset or recipe.parsed_features.positional):
+        assert [set(s) for s in found] == [{known[gram] for gram in document} for document in expected]
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS, st.sampled_from(STOPPED), st.sampled_from(["", "tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.9"]))
+def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: str, kind: str, clip: str) -> None:
+    texts = [*texts, "the cat sat on the mat", "a dog sat. A dog ran!"]
+    positional = spec.endswith("positional")
+    recipe = Recipe(
+        features=spec,
+        stop_words="en",
+        clip=clip,
+        weights="" if positional else kind,
+        measure="cosine",
+    )
+    known = hashes_of(texts, recipe)
+    statistics = gather_texts([pa.array(texts, pa.large_string())], recipe) if recipe.needs_statistics else None
+    stops = words_of(recipe)[0]
+    bare = "words:1" if spec.startswith("terms") else spec
+    every = [plain.features(t, bare, "words", stops) for t in texts]
+    df = plain.frequencies(every)
+    stays = {gram: not clip or plain.stays(clip, df[gram], len(texts)) for gram in df}
+    if statistics is not None and not any(stays.values()) and any(every):
+        with pytest.raises(RecipeError, match="leaves none"):
+            extract(pa.array(texts, pa.large_string()), recipe, statistics)
+        return
+    bits = statistics.bits(recipe) if statistics else 0
+    block = extract(pa.array(texts, pa.large_string()), recipe, statistics)
+    ends = np.cumsum(block.sizes)
+
+    def idf(gram: plain.Gram) -> float:
+        return max(round(plain.idf(df[gram], len(texts)) * 2**bits), 1) if stays[gram] else 0
+
+    for number, text in enumerate(texts):
+        chosen = plain.features(text, spec, "words", stops, hashed=known.__getitem__, idf=idf)
+        part = slice(ends[number] - block.sizes[number], ends[number])
+        if positional:
+            assert block.sizes[number] == len(set(chosen))
+            continue
+        kept = [gram for gram in every[number] if gram in set(chosen) and stays[gram]]
+        assert set(block.features[part].tolist()) == {known[gram] for gram in kept}
+        if recipe.weights:
+            expected = plain.fixed(kept, kind, df, len(texts), bits)
+            found = dict(zip(block.features[part].tolist(), block.weights[part].tolist(), strict=True))
+            assert found == {known[gram]: weight for gram, weight in expected.items()}
 
 
 @settings(max_examples=200, deadline=None)
@@ -114,7 +209,7 @@ def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> No
         expected = []
         for i in range(20):
             texts = pa.array([f"a{i} b{i} c{j}" for j in range(i % 4)], pa.large_string())
-            block = extract(texts, recipe, store.allocate)
+            block = extract(texts, recipe, allocate=store.allocate)
             expected.append(block.features.copy())
             store.add(block)
         addresses, sizes = store.addresses(), store.sizes
@@ -129,8 +224,18 @@ def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> No
         assert store.sizes.tolist() == sizes.tolist()
 
 
-def test_kernel_takes_no_features_from_no_text() -> None:
-    spans, sizes, marks = np.zeros((1, 2), np.int64), np.ones(1, np.int64), np.ones((1, 2), np.uint64)
-    assert feature_sets(np.full(64, 32, np.uint8), spans, False, 5, False, np.empty(1, np.uint64), sizes, marks) == 0
-    assert sizes[0] == 0
-    assert marks.tolist() == [[0, 0]]
+def test_a_text_of_spaces_has_no_features() -> None:
+    for features in ("words:3", "qgrams:3", "clauses", "sentence_words:2", "windows:5:2", "spots", "skips", "checksum"):
+        block = extract(pa.array(["", " ", "...", "\n\n"], pa.large_string()), Recipe(features=features))
+        assert block.sizes.tolist() == [0, 0, 0, 0], features
+        assert block.marks.tolist() == [[0, 0]] * 4
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256"])
+def test_checksums_are_those_of_hashlib(algorithm: str) -> None:
+    texts = ["Hello, world!", "hello world", "日本", ""]
+    raw = extract(pa.array(texts, pa.large_string()), Recipe(features=f"checksum:{algorithm}", normalize="raw"))
+    expected = [hashlib.new(algorithm, text.encode()).digest()[:8] for text in texts[:3]]
+    assert raw.features.tolist() == [int.from_bytes(digest, "little") for digest in expected]
+    normal = extract(pa.array(texts, pa.large_string()), Recipe(features=f"checksum:{algorithm}"))
+    assert normal.features[0] == normal.features[1]

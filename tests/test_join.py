@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from neardup import join as join_module
 from neardup import pruning
 from neardup._kernels.bounds import largest_partner, need, smallest_partner
-from neardup.features import FeatureStore, extract
-from neardup.join import Joined, self_join
+from neardup.extraction import extract
+from neardup.features import FeatureStore
+from neardup.join import self_join
 from neardup.keep import families, graph, keepers
-from neardup.measures import MEASURES, exact_fraction, rule, similarities
+from neardup.matches import Matches
+from neardup.measures import SET_MEASURES, exact_fraction, measure, rule, similarities, threshold_of
 from neardup.pairs import Names, Pairs
 from neardup.recipe import Recipe
 from neardup.spill import Memory
@@ -27,17 +29,16 @@ ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
 THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 
 
-def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None) -> Joined:
+def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None) -> Matches:
     with FeatureStore(Memory(budget)) as store:
         for begin in range(0, len(texts), split):
-            store.add(extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, store.allocate))
+            store.add(extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, allocate=store.allocate))
         return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads)
 
 
-def pairs_of(result: Joined, recipe: Recipe) -> dict[tuple[int, int], float]:
-    count = len(result.sizes)
-    sizes = result.sizes
-    similarity = similarities(recipe.measure, result.overlap, sizes[result.left], sizes[result.right])
+def pairs_of(result: Matches, recipe: Recipe) -> dict[tuple[int, int], float]:
+    count = len(result.representative)
+    similarity = similarities(recipe.measure, result.counts)
     pairs = Pairs(Names(np.arange(count), None), result.representative, result.left, result.right, similarity)
     listed = [(p.left, p.right, p.similarity) for p in pairs]
     assert listed == sorted(listed)
@@ -54,7 +55,7 @@ def naive_pairs(texts: list[str], recipe: Recipe) -> dict[tuple[int, int], float
     return naive.all_pairs(
         naive_sets(texts, recipe),
         recipe.measure,
-        exact_fraction(recipe.threshold, "threshold"),
+        recipe.exact_threshold,
         exact_fraction(recipe.jaccard_floor, "floor", zero=True),
     )
 
@@ -77,17 +78,23 @@ def edited_corpus(rng: random.Random, count: int, words: int, alphabet: str) -> 
     return texts
 
 
-RECIPES = st.builds(
-    lambda kind, n, multiset, measure, threshold, floor: Recipe(
+def recipe_of(kind: str, n: int, multiset: bool, name: str, threshold: float, floor: float) -> Recipe:
+    """A recipe of any set measure; a distance takes another threshold and no floor."""
+    distance = measure(name).distance
+    return Recipe(
         features=f"{kind}:{n}" + (":multiset" if multiset else ""),
-        measure=measure,
-        threshold=threshold,
-        jaccard_floor=floor,
-    ),
+        measure=name,
+        threshold=round(6 * threshold, 4) if distance else threshold,
+        jaccard_floor=0.0 if distance else floor,
+    )
+
+
+RECIPES = st.builds(
+    recipe_of,
     st.sampled_from(["words", "qgrams"]),
     st.integers(1, 6),
     st.booleans(),
-    st.sampled_from(list(MEASURES)),
+    st.sampled_from(SET_MEASURES),
     st.sampled_from(THRESHOLDS),
     st.sampled_from([0.0, 0.0, 0.25, 0.6]),
 )
@@ -108,16 +115,14 @@ def test_pairs_of_any_text_are_those_of_naive(recipe: Recipe, texts: list[str]) 
     assert pairs_of(joined(texts, recipe), recipe) == naive_pairs(texts, recipe)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("name", SET_MEASURES)
 @pytest.mark.parametrize("threshold", [0.05, 1 / 3, 0.5, 0.7, 0.8, 0.999, 1.0])
 @pytest.mark.parametrize("floor", [0.0, 0.4])
-def test_bounds_are_those_of_naive(measure: str, threshold: float, floor: float) -> None:
-    bound = rule(measure, threshold, floor)
-    t, f = exact_fraction(threshold, "t"), exact_fraction(floor, "floor", zero=True)
+def test_bounds_are_those_of_naive(name: str, threshold: float, floor: float) -> None:
+    bound = rule(name, threshold, floor)
+    t, f = threshold_of(name, threshold), exact_fraction(floor, "floor", zero=True)
     sizes = range(1, 33)
-    needed = {
-        (a, b): naive.need(measure, a, b, t, f) if _possible(measure, a, b, t, f) else 99 for a in sizes for b in sizes
-    }
+    needed = {(a, b): naive.need(name, a, b, t, f) if _possible(name, a, b, t, f) else 99 for a in sizes for b in sizes}
     for a in sizes:
         for b in sizes:
             assert min(need(bound, a, b), min(a, b) + 1) == min(needed[a, b], min(a, b) + 1)
@@ -128,33 +133,32 @@ def test_bounds_are_those_of_naive(measure: str, threshold: float, floor: float)
             assert largest_partner(bound, a, shared, partners[0]) == (fitting[-1] if fitting else partners[0] - 1)
 
 
-def _possible(measure: str, a: int, b: int, t: Fraction, floor: Fraction) -> bool:
+def _possible(name: str, a: int, b: int, t: Fraction, floor: Fraction) -> bool:
     o = min(a, b)
-    return naive.reaches(measure, o, a, b, t) and (floor == 0 or naive.reaches("jaccard", o, a, b, floor))
+    return naive.reaches(name, o, a, b, t) and (floor == 0 or naive.reaches("jaccard", o, a, b, floor))
 
 
 def test_bounds_are_exact_for_huge_sets() -> None:
-    for measure in MEASURES:
-        for text in ("0.7", "0.333333333", "0.999999999"):
-            t = Fraction(text)
-            bound = rule(measure, float(text))
+    for name in SET_MEASURES:
+        for text in ("9999.5", "0.3333", "4000") if measure(name).distance else ("0.7", "0.333333333", "0.999999999"):
+            bound = rule(name, float(text))
             for a, b in [(10**7, 10**7 + 1), (99_999_989, 100_000_007), (7, 10**8)]:
                 o = need(bound, a, b)
-                assert naive.reaches(measure, o, a, b, t)
-                assert o == 1 or not naive.reaches(measure, o - 1, a, b, t)
+                assert naive.reaches(name, o, a, b, Fraction(text))
+                assert o == 1 or not naive.reaches(name, o - 1, a, b, Fraction(text))
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 40), st.sampled_from([0.3, 0.5, 0.8, 1.0]))
 def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshold: float) -> None:
     rng = random.Random(seed)
-    recipe = Recipe(features="words:2", threshold=threshold, measure=rng.choice(list(MEASURES)))
+    recipe = recipe_of("words", 2, False, rng.choice(SET_MEASURES), threshold, 0.0)
     texts = edited_corpus(rng, count, 6, "abc")
     order = list(range(count))
     rng.shuffle(order)
     expected = naive_pairs(texts, recipe)
     found = joined(texts, recipe)
-    similarity = similarities(recipe.measure, found.overlap, found.sizes[found.left], found.sizes[found.right])
+    similarity = similarities(recipe.measure, found.counts)
     kept = keepers(found.representative, graph(count, found.left, found.right, similarity), np.array(order, np.int64))
     dropped = {d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in range(count) if kept.keeper[d] != d}
     assert dropped == naive.keepers(count, expected, order)
@@ -177,12 +181,11 @@ def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int,
     texts = edited_corpus(rng, count, rng.choice([3, 10, 100]), alphabet)
     order = np.array(rng.sample(range(count), count), np.int64)
     with FeatureStore() as store:
-        store.add(extract(pa.array(texts, pa.large_string()), recipe, store.allocate))
+        store.add(extract(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
         bound = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
         found = self_join(store, bound, keep_order=order, most_pairs=-1)
     assert not found.complete or found.statistics["sets_with_enough_shared_features"] == 0
-    sizes = found.sizes
-    similarity = similarities(recipe.measure, found.overlap, sizes[found.left], sizes[found.right])
+    similarity = similarities(recipe.measure, found.counts)
     kept = keepers(found.representative, graph(count, found.left, found.right, similarity), order)
     dropped = {d: (int(kept.keeper[d]), float(kept.similarity[d])) for d in np.flatnonzero(kept.dropped)}
     assert dropped == naive.keepers(count, naive_pairs(texts, recipe), order.tolist())
@@ -197,7 +200,7 @@ def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPa
     first = joined(texts, recipe)
     for threads, split, budget in [(2, 3, None), (3, 50, 0), (1, 1, 250_000_100), (4, 400, 320_000_000)]:
         again = joined(texts, recipe, threads, split, budget)
-        for name in ("representative", "sizes", "left", "right", "overlap"):
+        for name in ("representative", "left", "right", "counts"):
             assert np.array_equal(getattr(first, name), getattr(again, name)), name
     assert pairs_of(first, recipe) == naive_pairs(texts, recipe)
 

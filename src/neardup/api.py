@@ -4,35 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from neardup.documents import corpus_of, open_corpus
+from neardup.errors import RecipeError
 from neardup.ordering import order_column
-from neardup.pipeline import PAIRS_PER_DOCUMENT, Report, run
+from neardup.pipeline import PAIRS_PER_DOCUMENT, run
+from neardup.reading import Report
 from neardup.recipe import Recipe
 from neardup.recipe import load as load_recipe
 from neardup.result import Result
+from neardup.verify import Encoder
 
 __all__ = ["dedup", "dedup_files", "load_recipe"]
+
+
+class Choices(TypedDict, total=False):
+    """Fields of ``Recipe`` that take the place of the recipe's own."""
+
+    normalize: str
+    features: str
+    stop_words: str
+    antecedents: str
+    clip: str
+    weights: str
+    signature: str
+    measure: str
+    threshold: float
+    jaccard_floor: float
+    search: str
+    recall: float
+    num_perm: int
+    seed: int
+    then: str
+    keep: str
 
 
 def dedup(
     data: Any,
     *,
     recipe: Recipe | str = "default",
-    threshold: float | None = None,
-    features: str | None = None,
-    measure: str | None = None,
-    normalize: str | None = None,
-    jaccard_floor: float | None = None,
-    keep: str | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    encoder: Encoder | None = None,
     progress: Report | None = None,
+    **choices: Unpack[Choices],
 ) -> Result:
     """Find the near-duplicates of texts and decide which documents stay.
 
@@ -43,8 +63,6 @@ def dedup(
         Face. For files see ``dedup_files``.
     recipe : Recipe or str
         A recipe, its name, or a TOML file.
-    threshold, features, measure, normalize, jaccard_floor, keep
-        Fields of ``Recipe`` that take the place of the recipe's own.
     text_column, id_column, time_column : str, optional
         Columns; found by themselves where that is obvious.
     threads : int, optional
@@ -53,8 +71,13 @@ def dedup(
         A budget in bytes; feature sets, prefixes and index beyond it go to a temporary file.
     pairs_per_document : float or None
         More pairs than this times the documents (and than a million) are not all looked for: see ``pipeline.run``.
+    encoder : object with ``encode(texts)``, optional
+        What makes embeddings for the measure ``semantic``; neardup brings none and downloads nothing.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
+    **choices
+        Fields of ``Recipe`` that take the place of the recipe's own, such as ``threshold=0.7`` or
+        ``features="qgrams:4"``.
 
     Returns
     -------
@@ -65,24 +88,17 @@ def dedup(
     NeardupError
         If the data cannot be read or an option does not fit.
     """
-    chosen = _chosen(
-        recipe,
-        threshold=threshold,
-        features=features,
-        measure=measure,
-        normalize=normalize,
-        jaccard_floor=jaccard_floor,
-        keep=keep,
-    )
+    wanted = chosen_recipe(recipe, choices)
     corpus = corpus_of(
-        data, text_column=text_column, id_column=id_column, order_column=order_column(chosen, time_column)
+        data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
     )
     return run(
         corpus,
-        chosen,
+        wanted,
         threads=threads,
         memory=memory,
         pairs_per_document=pairs_per_document,
+        encoder=encoder,
         progress=progress,
     )
 
@@ -91,12 +107,6 @@ def dedup_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     recipe: Recipe | str = "default",
-    threshold: float | None = None,
-    features: str | None = None,
-    measure: str | None = None,
-    normalize: str | None = None,
-    jaccard_floor: float | None = None,
-    keep: str | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
@@ -105,9 +115,14 @@ def dedup_files(
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    encoder: Encoder | None = None,
     progress: Report | None = None,
+    **choices: Unpack[Choices],
 ) -> Result:
     """Find the near-duplicates of the documents in files, folders, globs or URIs.
+
+    The other parameters, the result and the errors are those of ``dedup``. The files must stay as they are while the
+    result is used.
 
     Parameters
     ----------
@@ -117,41 +132,40 @@ def dedup_files(
         Stop at the first broken record instead of setting it aside.
     quarantine : str, optional
         A file for the records that are set aside.
-
-    Returns
-    -------
-    Result
-
-    Notes ----- The other parameters and the errors are those of ``dedup``. The files must stay as they are
-    while the result is used.
     """
-    chosen = _chosen(
-        recipe,
-        threshold=threshold,
-        features=features,
-        measure=measure,
-        normalize=normalize,
-        jaccard_floor=jaccard_floor,
-        keep=keep,
-    )
+    wanted = chosen_recipe(recipe, choices)
     corpus = open_corpus(
         [inputs] if isinstance(inputs, str | PathLike) else inputs,
         text_column=text_column,
         id_column=id_column,
-        order_column=order_column(chosen, time_column),
+        order_column=order_column(wanted, time_column),
         strict=strict,
         quarantine=quarantine,
     )
     return run(
         corpus,
-        chosen,
+        wanted,
         threads=threads,
         memory=memory,
         pairs_per_document=pairs_per_document,
+        encoder=encoder,
         progress=progress,
     )
 
 
-def _chosen(recipe: Recipe | str, **values: float | str | None) -> Recipe:
-    chosen = load_recipe(recipe) if isinstance(recipe, str) else recipe
-    return chosen.changed(**{name: value for name, value in values.items() if value is not None})
+def chosen_recipe(recipe: Recipe | str, choices: Choices) -> Recipe:
+    """Return a recipe, by name or file where it is a text, with other values for some of its fields.
+
+    Raises
+    ------
+    RecipeError
+        If there is no such recipe, a recipe has no such field, or a value is refused.
+    """
+    found = load_recipe(recipe) if isinstance(recipe, str) else recipe
+    known = Choices.__annotations__
+    for name in choices:
+        if name not in known:
+            raise RecipeError(
+                f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(known)}"
+            )
+    return found.changed(**{name: value for name, value in choices.items() if value is not None})

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.grouping import group_equal
 from neardup._kernels.keeping import match_with_kept
 from neardup._kernels.matching import Index, Sets, fill_index, index_lengths, match
 from neardup.errors import NeardupError
 from neardup.features import FeatureStore
+from neardup.matches import Matches, members_of, representatives, sorted_pairs
 from neardup.measures import Rule
 from neardup.pruning import FEWEST_BITS, SETS_AT_A_TIME, Prefixes, Steps, prune
 
@@ -34,34 +33,6 @@ _MOST_ENTRIES = (1 << 32) - 1
 _ROOM_FOR_PAIRS = 1 << 16
 
 
-class Joined(NamedTuple):
-    """What the join found.
-
-    Attributes
-    ----------
-    representative : int64[n]
-        For each document the first one with the same set, -1 where the set is empty: it matches nothing.
-    sizes : int64[n]
-        The number of features of each document.
-    left, right : int64[k]
-        Pairs of representatives that match, left < right, sorted.
-    overlap : int64[k]
-        The features that they share.
-    complete : bool
-        Whether all pairs are there; if not, those of each dropped document with kept ones before it.
-    statistics : dict
-        Counts of what each step did.
-    """
-
-    representative: Integers
-    sizes: Integers
-    left: Integers
-    right: Integers
-    overlap: Integers
-    complete: bool
-    statistics: dict[str, int]
-
-
 def self_join(
     store: FeatureStore,
     rule: Rule,
@@ -71,7 +42,7 @@ def self_join(
     keep_order: Integers | None = None,
     most_pairs: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Joined:
+) -> Matches:
     """Find all pairs of a store's documents that reach the rule's threshold.
 
     Parameters
@@ -93,10 +64,9 @@ def self_join(
         Told (sets done, sets in all) from time to time.
     """
     sizes = store.sizes
-    alone = sizes == 0 if excluded is None else (sizes == 0) | excluded
-    representative = np.empty(len(sizes), np.int64)
-    group_equal(store.marks, sizes, alone, representative)
-    members = np.flatnonzero(representative == np.arange(len(sizes)))
+    none = np.zeros(len(sizes), np.bool_)
+    representative = representatives(store.marks, sizes, none if excluded is None else excluded)
+    members = members_of(representative)
     steps = Steps(store.addresses(), sizes, rule, threads, store.memory)
     steps.statistics["distinct_sets"] = len(members)
     members, prefix = prune(steps, members)
@@ -109,19 +79,11 @@ def self_join(
         several = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
         found = run.match_with_kept(run.sets(members, prefix, order), several, progress)
     ranks, overlap = found
-    members = members[order]
-    pair = np.sort(members[ranks], axis=1)
-    sequence = np.lexsort((pair[:, 1], pair[:, 0]))
-    steps.statistics["pairs"] = len(pair)
-    return Joined(
-        representative,
-        sizes,
-        pair[sequence, 0],
-        pair[sequence, 1],
-        overlap[sequence],
-        complete,
-        steps.statistics,
-    )
+    documents = members[order][ranks]
+    counts = np.column_stack([overlap, sizes[documents]])
+    left, right, counts = sorted_pairs(documents[:, 0], documents[:, 1], counts)
+    steps.statistics["pairs"] = len(left)
+    return Matches(representative, left, right, counts, complete=complete, statistics=steps.statistics)
 
 
 def _in_keep_order(members: Integers, representative: Integers, keep_order: Integers | None) -> Integers:

@@ -1,8 +1,9 @@
-"""The chain in memory, the one place where the steps meet: read, normalize, features, join, keep."""
+"""The chain in memory, the one place where the steps meet: read, count, features, pairs, second step, keep."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,72 +12,99 @@ import pyarrow as pa
 
 from neardup import __version__
 from neardup.clock import Clock
-from neardup.documents import REPEATED_ID, Batch, Corpus, join_ids, join_order, repeated_ids
+from neardup.documents import REPEATED_ID, Corpus, repeated_ids
 from neardup.errors import RecipeError
-from neardup.features import FeatureStore, extract
-from neardup.join import self_join
-from neardup.measures import rule
+from neardup.extraction import Extractor
+from neardup.features import FeatureStore
+from neardup.gathering import gather
+from neardup.matches import Matches, members_of
 from neardup.ordering import keep_order
 from neardup.pairs import Names
 from neardup.parallel import default_threads, in_order
+from neardup.reading import Remembered, Report, pieces
 from neardup.recipe import Recipe
 from neardup.result import Documents, Result, recipe_details
+from neardup.search import find_pairs
+from neardup.semantic import semantic_join
 from neardup.spill import Memory
-
-#: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
-_PIECE = 1 << 20
+from neardup.statistics import Statistics
+from neardup.verify import Encoder, embed, second_step, texts_representative
 
 #: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
 PAIRS_PER_DOCUMENT = 20.0
 _ALWAYS_ALLOWED_PAIRS = 1_000_000
-
-Report = Callable[[str, int, int | None], None]
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
     return None
 
 
-class _Reading:
-    """Collects what pass one leaves behind besides the features."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Collected:
+    """A corpus that was read: what its documents are called, and their features.
 
-    def __init__(self, corpus: Corpus, report: Report) -> None:
-        self._corpus, self._report, self._consumed = corpus, report, 0
-        self._rows: list[np.ndarray[Any, np.dtype[np.int64]]] = [np.zeros(0, np.int64)]
-        self._ids: list[pa.Array] = []
-        self._order: list[pa.Array] = []
+    Attributes
+    ----------
+    names : Names
+        Ids or row numbers.
+    store : FeatureStore
+        The features; whoever has it closes it.
+    statistics : Statistics or None
+        Of the collection, where the recipe needs them.
+    present : bool[n]
+        False for documents set aside after they were read, as with repeated ids.
+    order : int64[n]
+        The documents in keep order.
+    without_keep_value : int
+        How many have no value to go by.
+    """
 
-    def pieces(self) -> Iterator[pa.LargeStringArray]:
-        """Yield the texts of all batches in pieces for the threads."""
-        for batch in self._corpus.scan():
-            self._rows.append(batch.rows)
-            if batch.ids is not None:
-                self._ids.append(batch.ids)
-            if batch.order is not None:
-                self._order.append(batch.order)
-            self._consumed += batch.consumed
-            self._report("read", self._consumed, self._corpus.total_bytes)
-            yield from _pieces(batch)
-
-    def names(self) -> Names:
-        """Return what the documents are called."""
-        return Names(np.concatenate(self._rows), join_ids(self._ids) if self._ids else None)
-
-    def order(self) -> pa.Array | None:
-        """Return the values of the order column."""
-        column = self._corpus.order_column
-        return join_order(self._order, column) if column and self._order else None
+    names: Names
+    store: FeatureStore
+    statistics: Statistics | None
+    present: np.ndarray[Any, np.dtype[np.bool_]]
+    order: np.ndarray[Any, np.dtype[np.int64]]
+    without_keep_value: int
 
 
-def _pieces(batch: Batch) -> Iterator[pa.LargeStringArray]:
-    texts = batch.texts
-    ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    begin = 0
-    while begin < len(texts):
-        end = int(np.searchsorted(ends, ends[begin] + _PIECE))
-        end = min(max(end, begin + 1), len(texts))
-        yield texts.slice(begin, end - begin)
-        begin = end
+def collect(
+    corpus: Corpus,
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    report: Report | None = None,
+    clock: Clock | None = None,
+) -> Collected:
+    """Read a corpus and make its features.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It is read once, or twice for recipes with ``needs_statistics``.
+    recipe : Recipe
+        Its steps up to ``signature``, and ``keep``.
+    threads, memory, report
+        As in ``run``.
+    clock : Clock, optional
+        Gets the stages "count" and "read and features".
+    """
+    threads = checked_threads(threads)
+    clock = clock or Clock()
+    statistics = None
+    if recipe.needs_statistics:
+        with clock.stage("count"):
+            statistics = gather(corpus, recipe, threads=threads, report=report)
+    store, remembered = FeatureStore(Memory(memory)), Remembered()
+    with clock.stage("read and features"):
+        extractor = partial(Extractor(recipe, statistics), allocate=store.allocate)
+        for block in in_order(extractor, pieces(corpus, "read", report, remembered.see), threads):
+            store.add(block)
+    pa.default_memory_pool().release_unused()
+    names = remembered.names()
+    present = _first_of_their_id(corpus, names)
+    order, missing = keep_order(recipe.keep, store.text_bytes, remembered.order(corpus.order_column))
+    return Collected(names, store, statistics, present, order, missing)
 
 
 def run(
@@ -86,6 +114,7 @@ def run(
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    encoder: Encoder | None = None,
     progress: Report | None = None,
 ) -> Result:
     """Find the near-duplicates of a corpus.
@@ -104,7 +133,10 @@ def run(
     pairs_per_document : float or None
         Where more pairs of distinct texts match than this times the documents (and than a million), only those of
         dropped documents with kept ones are found. It changes no verdict, but what is known of pairs and families.
-        None finds all pairs, whatever they cost: a thousand slightly different copies have half a million.
+        None finds all pairs, whatever they cost: a thousand slightly different copies have half a million. It holds
+        for the exact join of feature sets; other searches find all that they find.
+    encoder : object with ``encode(texts)``, optional
+        What makes the embeddings for ``semantic``.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
 
@@ -113,40 +145,82 @@ def run(
     NeardupError
         If the input cannot be read or an option does not fit.
     """
-    threads = default_threads() if threads is None else threads
-    if threads < 1:
-        raise RecipeError(f"threads {threads} is below 1")
+    threads = checked_threads(threads)
     report = progress or _silent
     clock = Clock()
-    with FeatureStore(Memory(memory)) as store:
-        reading = _Reading(corpus, report)
-        with clock.stage("read and features"):
-            for block in in_order(partial(extract, recipe=recipe, allocate=store.allocate), reading.pieces(), threads):
-                store.add(block)
-        pa.default_memory_pool().release_unused()
-        names = reading.names()
-        present = _first_of_their_id(corpus, names)
-        order, missing = keep_order(recipe.keep, store.text_bytes, reading.order())
+    if recipe.measure == "semantic" and encoder is None:
+        raise RecipeError(
+            "measure 'semantic' needs an encoder, an object with encode(texts): hand one over in Python, "
+            "nd.dedup(..., encoder=...)"
+        )
+    read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
+    most = None if recipe.then else _most_pairs(pairs_per_document, len(read.names))
+    with read.store as store:
         with clock.stage("join"):
-            joined = self_join(
-                store,
-                rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
-                threads=threads,
-                excluded=~present,
-                keep_order=order,
-                most_pairs=_most_pairs(pairs_per_document, len(names)),
-                progress=lambda done, total: report("join", done, total),
-            )
+            if recipe.measure == "semantic" and encoder is not None:
+                joined = _by_embeddings(corpus, recipe, read, encoder, partial(report, "join"))
+            else:
+                joined = find_pairs(
+                    store,
+                    recipe,
+                    read.statistics,
+                    threads=threads,
+                    excluded=~read.present,
+                    keep_order=read.order,
+                    most_pairs=most,
+                    progress=partial(report, "join"),
+                )
         spilled = store.memory.spilled_bytes
+    if recipe.then:
+        with clock.stage("verify"):
+            joined = second_step(
+                joined,
+                recipe,
+                store.text_marks,
+                store.text_bytes,
+                partial(_texts_of, corpus, read.names),
+                threads=threads,
+                encoder=encoder,
+                progress=partial(report, "verify"),
+            )
     with clock.stage("keep"):
-        documents = Documents(names, order, store.text_marks, store.text_bytes, present)
+        undecided = read.present & (joined.representative < 0)
+        documents = Documents(read.names, read.order, store.text_marks, store.text_bytes, read.present)
         details = {
-            "without_keep_value": missing,
+            "undecidable": int(undecided.sum()),
+            "without_keep_value": read.without_keep_value,
             "search": joined.statistics | {"spilled_bytes": spilled},
             "threads": threads,
             "version": __version__,
         } | recipe_details(recipe)
-        return Result(corpus, recipe, documents, joined, details, clock)
+        return Result(corpus, recipe, documents, joined, details, clock, statistics=read.statistics, encoder=encoder)
+
+
+def checked_threads(threads: int | None) -> int:
+    """Return a number of threads: all processors for None.
+
+    Raises
+    ------
+    RecipeError
+        If it is below 1.
+    """
+    threads = default_threads() if threads is None else threads
+    if threads < 1:
+        raise RecipeError(f"threads {threads} is below 1")
+    return threads
+
+
+def _by_embeddings(
+    corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder, progress: Callable[[int, int], None]
+) -> Matches:
+    representative = texts_representative(read.store.text_marks, read.store.text_bytes, ~read.present)
+    embeddings = embed(_texts_of(corpus, read.names, members_of(representative)), encoder)
+    return semantic_join(embeddings, representative, float(recipe.exact_threshold), progress)
+
+
+def _texts_of(corpus: Corpus, names: Names, documents: np.ndarray[Any, np.dtype[np.int64]]) -> Sequence[str]:
+    texts: list[str] = corpus.take(names.rows[documents])[corpus.text_column].to_pylist()
+    return texts
 
 
 def _most_pairs(per_document: float | None, documents: int) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,19 +11,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup._kernels.bounds import reaching
 from neardup.clock import Clock
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, UnknownDocument
-from neardup.join import Joined
 from neardup.keep import Integers, families, keepers
-from neardup.measures import exact_fraction, rule, similarities
+from neardup.matches import Matches
+from neardup.measures import measure, reaching, similarities, threshold_of
 from neardup.pairs import Names, Pair, Pairs
 from neardup.recipe import Recipe
 from neardup.verdicts import Dropped, Family, family_list
 
 if TYPE_CHECKING:
     from neardup.explain import Explanation
+    from neardup.statistics import Statistics
+    from neardup.verify import Encoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,15 +71,21 @@ class Result:
         corpus: Corpus,
         recipe: Recipe,
         documents: Documents,
-        joined: Joined,
+        joined: Matches,
         details: dict[str, Any],
         clock: Clock,
+        *,
+        statistics: Statistics | None = None,
+        encoder: Encoder | None = None,
     ) -> None:
         self.recipe = recipe
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
         self._clock = clock
-        size = joined.sizes
-        similarity = similarities(recipe.measure, joined.overlap, size[joined.left], size[joined.right])
+        self._statistics, self._encoder = statistics, encoder
+        if joined.second is not None and recipe.second_step is not None:
+            similarity = similarities(recipe.second_step.measure, joined.second)
+        else:
+            similarity = similarities(recipe.measure, joined.counts, joined.unit)
         self.pairs = Pairs(documents.names, joined.representative, joined.left, joined.right, similarity)
         self._kept = keepers(joined.representative, self.pairs.graph, documents.order)
         self._families = families(joined.representative, joined.left, joined.right, similarity)
@@ -95,6 +102,12 @@ class Result:
     def kept(self) -> list[Any]:
         """The ids of the documents that stay, row numbers where there are none, in the order of the input."""
         return list(self._documents.names.of(self._stays).to_pylist())
+
+    @property
+    def undecidable(self) -> list[Any]:
+        """The ids of documents without features, which match nothing: empty texts, or too few terms for I-Match."""
+        alone = (self._joined.representative < 0) & self._documents.present
+        return list(self._documents.names.of(alone).to_pylist())
 
     @property
     def dropped(self) -> Dropped:
@@ -153,16 +166,19 @@ class Result:
         return self._corpus.take(self._documents.names.rows[self._stays])
 
     def at(self, threshold: float) -> Result:
-        """Return the result of a higher threshold, without another search.
+        """Return the result of a stricter threshold, without another search: higher, or lower for a distance.
 
         Raises
         ------
         RecipeError
-            If the threshold is lower than this run's: the pairs below it were not looked for.
+            If the threshold is looser than this run's: the pairs beyond it were not looked for.
         """
-        if exact_fraction(threshold, "threshold") < exact_fraction(self.recipe.threshold, "threshold"):
+        asked, mine = threshold_of(self.recipe.measure, threshold), self.recipe.exact_threshold
+        distance = measure(self.recipe.measure).distance
+        if asked > mine if distance else asked < mine:
+            side = "above" if distance else "below"
             raise RecipeError(
-                f"threshold {threshold} is below this run's {self.recipe.threshold}: such pairs are unknown; "
+                f"threshold {threshold} is {side} this run's {self.recipe.threshold}: such pairs are unknown; "
                 f"run again with threshold={threshold}"
             )
         if not self._joined.complete:
@@ -172,15 +188,14 @@ class Result:
             )
         recipe = self.recipe.changed(threshold=threshold)
         joined = self._joined
-        enough = np.empty(len(joined.left), np.bool_)
-        reaching(
-            rule(recipe.measure, threshold, recipe.jaccard_floor),
-            joined.overlap,
-            joined.sizes[joined.left],
-            joined.sizes[joined.right],
-            enough,
+        enough = reaching(recipe.measure, joined.counts, asked, joined.unit)
+        narrowed = replace(
+            joined,
+            left=joined.left[enough],
+            right=joined.right[enough],
+            counts=joined.counts[enough],
+            second=None if joined.second is None else joined.second[enough],
         )
-        narrowed = joined._replace(left=joined.left[enough], right=joined.right[enough], overlap=joined.overlap[enough])
         return Result(
             self._corpus,
             recipe,
@@ -188,6 +203,8 @@ class Result:
             narrowed,
             self._details | recipe_details(recipe),
             self._clock,
+            statistics=self._statistics,
+            encoder=self._encoder,
         )
 
     def borderline(self, count: int = 10) -> list[Pair]:
@@ -216,7 +233,7 @@ class Result:
 
         rows = [int(self._documents.names.rows[self._position(name)]) for name in (left, right)]
         texts = self._corpus.take(rows)[self._corpus.text_column].to_pylist()
-        return explain(texts[0], texts[1], self.recipe)
+        return explain(texts[0], texts[1], self.recipe, self._statistics, self._encoder)
 
     def _position(self, name: Any) -> int:
         names = self._documents.names

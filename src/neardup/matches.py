@@ -1,0 +1,79 @@
+"""What every engine gives: the pairs that match, with the three numbers that say how alike they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup._kernels.grouping import group_equal
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """The pairs of representatives that match.
+
+    Attributes
+    ----------
+    representative : int64[n]
+        For each document the first one that is equal to it in all that is compared, -1 for a document without
+        features: it matches nothing.
+    left, right : int64[k]
+        Pairs of representatives that match, left < right, sorted.
+    counts : int64[k, 3]
+        o, a and b of each pair, as ``neardup.measures`` defines them for the recipe's measure.
+    unit : int
+        How much of o, a and b makes 1.
+    complete : bool
+        Whether all pairs are there; if not, those of each dropped document with kept ones before it.
+    statistics : dict
+        Counts of what each step did.
+    second : int64[k, 3] or None
+        o, a and b of each pair for the second measure, where the recipe has one.
+    """
+
+    representative: Integers
+    left: Integers
+    right: Integers
+    counts: Integers
+    unit: int = 1
+    complete: bool = True
+    statistics: dict[str, Any] = field(default_factory=dict)
+    second: Integers | None = None
+
+
+def representatives(marks: Words, sizes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
+    """Return for each document the first with equal marks and size, -1 for those that must match nothing.
+
+    Parameters
+    ----------
+    marks : uint64[n, 2]
+        Equal for equals.
+    sizes : int64[n]
+        The number of features of each document; one without any matches nothing.
+    alone : bool[n]
+        Documents that must match nothing.
+    """
+    found = np.empty(len(sizes), np.int64)
+    group_equal(marks, sizes, alone | (sizes == 0), found)
+    return found
+
+
+def members_of(representative: Integers) -> Integers:
+    """Return the documents that stand for others or themselves, ascending."""
+    return np.flatnonzero(representative == np.arange(len(representative)))
+
+
+def sorted_pairs(left: Integers, right: Integers, counts: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return pairs with the smaller document on the left, in order; a and b change sides with them."""
+    swapped = left > right
+    counts = counts.copy()
+    counts[swapped, 1], counts[swapped, 2] = counts[swapped, 2], counts[swapped, 1].copy()
+    left, right = np.minimum(left, right), np.maximum(left, right)
+    sequence = np.lexsort((right, left))
+    return left[sequence], right[sequence], counts[sequence]

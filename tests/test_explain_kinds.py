@@ -1,0 +1,516 @@
+"""Explanations where a collection, weights, a signature or a second step have a say, against the definitions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import naive
+import naive_features
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_features import Gram
+
+from neardup.documents import corpus_of
+from neardup.errors import RecipeError
+from neardup.explain import Explanation, explain
+from neardup.extraction import extract, gram_hashes
+from neardup.gathering import gather
+from neardup.recipe import Recipe, load, names
+from neardup.statistics import Statistics
+from neardup.stop_words import antecedents, stop_words
+
+WORDS = ["the", "a", "there", "cat", "Dog,", "fish.", "bird", "sea", "猫", "海。", "قطة", "بحر،"]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)
+COLLECTIONS = st.lists(TEXTS, min_size=2, max_size=5)
+
+CHOSEN = [
+    Recipe(features="words:1", clip="df:2:0.9"),
+    Recipe(features="words:1", clip="df:1:2"),
+    Recipe(features="words:2", clip="idf:0.2:0.9"),
+    Recipe(features="words:1:multiset", clip="df:2:9"),
+    Recipe(features="qgrams:2:positional", clip="df:2:9"),
+    Recipe(features="spots:1:1", clip="df:1:3"),
+    Recipe(features="terms:2"),
+    Recipe(features="terms:2:positional"),
+    Recipe(features="terms:1:sentence"),
+    Recipe(features="terms:2:sentence:positional", stop_words="none"),
+    Recipe(features="terms:3", clip="df:2:1.0"),
+    Recipe(features="windows:4:3"),
+    Recipe(features="windows:4:3:multiset"),
+    Recipe(features="windows:3:2", clip="df:1:2"),
+]
+WEIGHTED = [
+    Recipe(features=features, weights=weights, measure=measure, threshold=0.5, clip=clip)
+    for features, weights, measure, clip in (
+        ("words:1", "tf", "weighted_jaccard", ""),
+        ("words:1", "tf", "euclidean", ""),
+        ("words:1", "idf", "weighted_jaccard", ""),
+        ("words:1", "idf", "cosine", ""),
+        ("words:1", "tfidf", "cosine", "df:1:3"),
+        ("words:1", "tfidf", "dice", ""),
+        ("words:2", "tfidf", "extended_jaccard", ""),
+        ("qgrams:2", "tfidf", "euclidean", ""),
+        ("terms:2", "tfidf", "cosine", ""),
+        ("terms:1:sentence", "tf", "dice", ""),
+    )
+]
+SIGNED = [
+    Recipe(features="words:1", signature="minhash:16", measure="overlap", threshold=0.5),
+    Recipe(features="words:1", signature="sketch:8", measure="overlap", threshold=0.5),
+    Recipe(features="words:1", signature="supershingle:3:2", measure="overlap", threshold=0.5),
+    Recipe(features="words:1", signature="simhash", measure="hamming", threshold=10),
+    Recipe(features="words:1", signature="simhash", measure="hamming", threshold=10, weights="tfidf"),
+    Recipe(features="words:1", signature="imatch:3"),
+    Recipe(features="words:1", signature="imatch:2", clip="df:2:0.9"),
+]
+unhurried = settings(max_examples=40, deadline=None)
+
+
+def title(recipe: Recipe) -> str:
+    return " ".join(filter(None, [recipe.features, recipe.clip, recipe.weights, recipe.signature, recipe.measure]))
+
+
+def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
+    with corpus_of(list(texts)) as corpus:
+        return gather(corpus, recipe, threads=1)
+
+
+class Definitions:
+    """The features of a collection by the definitions; hashes alone are the library's."""
+
+    def __init__(self, texts: Sequence[str], recipe: Recipe, bits: int) -> None:
+        self.texts, self.recipe, self.bits = texts, recipe, bits
+        self.stops = stop_words("" if recipe.stop_words == "none" else recipe.stop_words)
+        self.begins = antecedents(recipe.stop_words) if recipe.features.startswith("spots") else frozenset()
+        self.hashes: dict[Gram, int] = {}
+        for text in texts:
+            self.hashes |= dict(zip(self.grams(text), gram_hashes(text, recipe).tolist(), strict=True))
+
+    def grams(self, text: str) -> list[Gram]:
+        recipe = self.recipe
+        segments = naive_features.grams(text, recipe.features, recipe.normalize, self.stops, self.begins)
+        return [gram for segment in segments for gram in segment]
+
+    def features(self) -> list[list[Gram]]:
+        """The features of each text, repeats repeated, after clipping and choosing."""
+        terms, clip, count = self.recipe.features.startswith("terms"), self.recipe.clip, len(self.texts)
+        df = naive_features.frequencies(map(self.grams, self.texts))
+
+        def idf(gram: Gram) -> int:
+            if clip and not naive_features.stays(clip, df[gram], count):
+                return 0
+            return max(round(naive_features.idf(df[gram], count) * (1 << self.bits)), 1)
+
+        found = [
+            naive_features.features(
+                text,
+                self.recipe.features,
+                self.recipe.normalize,
+                self.stops,
+                self.begins,
+                hashed=self.hashes.__getitem__,
+                idf=idf,
+            )
+            for text in self.texts
+        ]
+        return naive_features.clipped(found, clip) if clip and not terms else found
+
+    def vectors(self) -> list[dict[Gram, int]]:
+        """The weighted vector of each text."""
+        count, grams = len(self.texts), [self.grams(text) for text in self.texts]
+        df = naive_features.frequencies(grams)
+        kept = [
+            [gram for gram in own if gram in set(chosen)] for own, chosen in zip(grams, self.features(), strict=True)
+        ]
+        return [naive_features.fixed(own, self.recipe.weights, df, count, self.bits) for own in kept]
+
+
+def explained(texts: Sequence[str], recipe: Recipe, definitions: Definitions) -> Explanation | None:
+    """The first two texts explained; None where clipping leaves nothing of the collection, which is refused."""
+    statistics = statistics_of(texts, recipe)
+    if recipe.clip and any(map(definitions.grams, texts[:2])) and not any(definitions.features()):
+        with pytest.raises(RecipeError, match="leaves none"):
+            explain(texts[0], texts[1], recipe, statistics)
+        return None
+    return explain(texts[0], texts[1], recipe, statistics)
+
+
+def check_places(why: Explanation) -> None:
+    for text, segments in ((why.left, why.left_segments), (why.right, why.right_segments)):
+        assert "".join(text[s.start : s.end] for s in segments) == text
+    assert bool(why.passages) == (why.shared > 0)
+    assert any(s.shared for s in why.left_segments) == (why.shared > 0)
+    assert why.sentences
+    json.dumps(why.as_dict())
+
+
+@pytest.mark.parametrize("recipe", CHOSEN, ids=title)
+@unhurried
+@given(texts=COLLECTIONS)
+def test_features_that_a_collection_leaves_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
+    definitions = Definitions(texts, recipe, statistics_of(texts, recipe).bits(recipe))
+    why = explained(texts, recipe, definitions)
+    if why is None:
+        return
+    left, right = (set(features) for features in definitions.features()[:2])
+    assert why.counts == (len(left & right), len(left), len(right), 1)
+    assert (why.shared, *why.sizes) == why.counts[:3]
+    threshold = Fraction(str(recipe.threshold))
+    assert why.match == naive.reaches("jaccard", len(left & right), len(left), len(right), threshold)
+    check_places(why)
+
+
+@pytest.mark.parametrize("recipe", CHOSEN, ids=title)
+@unhurried
+@given(texts=COLLECTIONS)
+def test_features_that_a_collection_leaves_are_those_of_the_kernels(recipe: Recipe, texts: list[str]) -> None:
+    statistics = statistics_of(texts, recipe)
+    try:
+        block = extract(pa.array(texts[:2], pa.large_string()), recipe, statistics)
+    except RecipeError:
+        return
+    why = explain(texts[0], texts[1], recipe, statistics)
+    left, right = (set(part) for part in split(block.features.tolist(), int(block.sizes[0])))
+    assert why.counts == (len(left & right), len(left), len(right), 1)
+
+
+def split(items: list[int], at: int) -> tuple[list[int], list[int]]:
+    return items[:at], items[at:]
+
+
+@pytest.mark.parametrize("recipe", WEIGHTED, ids=title)
+@unhurried
+@given(texts=COLLECTIONS)
+def test_weights_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
+    bits = statistics_of(texts, recipe).bits(recipe)
+    definitions = Definitions(texts, recipe, bits)
+    why = explained(texts, recipe, definitions)
+    if why is None:
+        return
+    f, g = definitions.vectors()[:2]
+    assert why.counts[:3] == naive.counts_of_vectors(recipe.measure, f, g)
+    assert (why.shared, *why.sizes) == (len(f.keys() & g.keys()), len(f), len(g))
+    if f and g:
+        scaled = [{x: w / 2**bits for x, w in vector.items()} for vector in (f, g)]
+        assert why.value == pytest.approx(naive.of_vectors(recipe.measure, *scaled), abs=1e-9)
+    if f and g and why.shared:
+        assert why.match == (why.value <= 0.5 if recipe.measure == "euclidean" else why.value >= 0.5 - 1e-12)
+    else:
+        assert not why.match
+    assert (why.flip.shared, why.flip.changed_words) == (None, None)
+    check_flip(why, recipe, lambda changed: explain(texts[0], texts[1], changed, statistics_of(texts, recipe)))
+    check_places(why)
+
+
+def check_flip(why: Explanation, recipe: Recipe, again: Callable[[Recipe], Explanation]) -> None:
+    if why.flip.threshold is not None:
+        assert again(recipe.changed(threshold=why.flip.threshold)).match != why.match
+
+
+@pytest.mark.parametrize("recipe", SIGNED, ids=title)
+@unhurried
+@given(texts=COLLECTIONS)
+def test_signatures_are_compared_as_a_run_does(recipe: Recipe, texts: list[str]) -> None:
+    statistics = statistics_of(texts, recipe)
+    try:
+        block = extract(pa.array(texts[:2], pa.large_string()), recipe, statistics)
+    except RecipeError:
+        return
+    why = explain(texts[0], texts[1], recipe, statistics)
+    left, right = split(block.features.tolist(), int(block.sizes[0]))
+    if recipe.signature == "simhash":
+        assert why.counts[1:3] == (64 * len(left), 64 * len(right))
+        if left and right:
+            assert why.value == naive.hamming(left[0], right[0]) == 64 - why.counts.o
+            assert why.match == (why.value <= 10)
+    else:
+        assert why.counts == (len(set(left) & set(right)), len(left), len(right), 1)
+    assert why.flip.changed_words is None
+    if why.flip.shared is not None:
+        o, a, b, _ = why.counts
+        assert (o + why.flip.shared >= (why.needed or 0)) != why.match
+        assert 0 <= o + why.flip.shared <= max(a, b)
+    check_flip(why, recipe, lambda changed: explain(texts[0], texts[1], changed, statistics))
+    check_places(why)
+
+
+FOX = "The quick brown fox jumps over the lazy dog near the river bank. It sleeps."
+EDITED = FOX.replace("lazy", "sleepy")
+
+
+def test_bits_of_a_simhash() -> None:
+    recipe = Recipe(features="words:2", signature="simhash", measure="hamming", threshold=3)
+    same = explain(FOX, FOX.upper(), recipe)
+    assert str(same) == ("near-duplicates: hamming 0 <= 3; 0 of 64 bits differ; the features' jaccard is 1.0000")
+    assert same.sentences == (
+        "No threshold would part them: the measure is at its lowest.",
+        "They no longer match with 4 bits more different.",
+    )
+    why = explain(FOX, EDITED, recipe)
+    differ = int(why.value)
+    assert differ > 3
+    assert why.reason.startswith(f"hamming {differ} > 3; {differ} of 64 bits differ; the features' jaccard is 0.7500")
+    assert why.sentences == (
+        f"They match at a threshold of {differ} or higher.",
+        f"They match with {differ - 3} bits fewer different.",
+    )
+    assert why.needed == 61
+    assert why.similarity == 1 - differ / 64
+
+
+def test_minima_of_a_sketch() -> None:
+    recipe = Recipe(features="words:1", signature="minhash:25", measure="overlap", threshold=0.5)
+    why = explain(FOX, EDITED, recipe)
+    equal = why.counts.o
+    exact = why.measures["jaccard"]
+    assert exact == pytest.approx(12 / 14)
+    assert why.reason == (
+        f"overlap {equal / 25:.4f} >= 0.5; {equal} of 25 minima equal, an estimate of jaccard, which is 0.8571"
+    )
+    assert why.sentences[1] == f"They no longer match with {equal - 12} equal minima fewer than {equal}."
+
+
+def test_super_shingles() -> None:
+    recipe = Recipe(features="words:1", signature="supershingle:6:1", measure="overlap", threshold=1.0)
+    why = explain(FOX, FOX + " Indeed", recipe)
+    assert f"{why.counts.o} of 6 super shingles equal; the features' jaccard is 0.9285" in why.reason
+
+
+def test_digests_of_imatch() -> None:
+    recipe = Recipe(features="words:1", signature="imatch:5")
+    same = explain("one two three four five", "five four three two one one", recipe)
+    assert same.match
+    assert same.digests[0] == same.digests[1]
+    assert len(same.digests[0]) == 16
+    assert same.reason == f"imatch digests are equal: {same.digests[0]}; 5 lexicon terms shared, of 5 and 5"
+    assert same.sentences == ("One lexicon term more or fewer in one of them would part them.",)
+    other = explain("one two three four five", "one two three four six seven", recipe)
+    assert not other.match
+    assert other.sentences == (
+        "They match once they have the same lexicon terms: 1 stands in the left document alone, 2 in the right one.",
+    )
+    few = explain("one two three", "one two three", recipe)
+    assert not few.match
+    assert few.digests == ("", "")
+    assert few.reason == "undecidable: 3 and 3 lexicon terms, and 5 are needed"
+    assert few.sentences == ("A document with fewer than 5 lexicon terms matches nothing.",)
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256"])
+def test_digests_of_texts(algorithm: str) -> None:
+    recipe = Recipe(features=f"checksum:{algorithm}", normalize="raw")
+    left = right = "Ünïcode, 文字"
+    digest = hashlib.new(algorithm, left.encode()).hexdigest()
+    same = explain(left, right, recipe)
+    assert same.match
+    assert same.reason == f"{algorithm} digests are equal: {digest}"
+    assert same.sentences == ("Any change of the text would part them.",)
+    assert [segment.shared for segment in same.left_segments] == [True]
+    (feature,) = extract(pa.array([left], pa.large_string()), recipe).features.tolist()
+    assert feature.to_bytes(8, "little").hex() == digest[:16]
+    other = explain(left, left + "!", recipe)
+    assert not other.match
+    assert other.reason.startswith(f"{algorithm} digests differ: {digest} and ")
+    assert other.as_dict()["digests"] == list(other.digests)
+    assert [other.right[change.start : change.end] for change in other.right_changes] == ["文字!"]
+
+
+def test_a_checksum_of_the_normal_form() -> None:
+    recipe = Recipe(features="checksum:sha1", normalize="words")
+    why = explain("A rose, is", "a ROSE is!", recipe)
+    assert why.match
+    assert [passage.text for passage in why.passages] == ["A rose, is"]
+    assert why.digests[0] == hashlib.sha1(b"a rose is").hexdigest()  # noqa: S324
+    assert explain("", "", recipe).sentences == (
+        "The left and the right document have no word to compare, and an empty one matches nothing.",
+    )
+    assert explain("a b", "a c", recipe).sentences == ("Only those with an equal normal form match.",)
+
+
+def test_weights_say_what_they_compare() -> None:
+    recipe = Recipe(features="words:1", weights="tf", measure="euclidean", threshold=2)
+    why = explain("a a a b", "a b b", recipe)
+    assert why.counts == (5, 10, 5, 1)
+    assert why.value == pytest.approx(5**0.5)
+    assert why.reason == "euclidean 2.2361 > 2; 2 features shared, of 2 and 2"
+    assert why.sentences == ("They match at a threshold of 2.2361 or higher.",)
+    near = explain("a a a b", "a a b", recipe)
+    assert near.reason == "euclidean 1.0000 <= 2; 2 features shared, of 2 and 2"
+    assert near.sentences == ("They no longer match at a threshold of 0.9999 or lower.",)
+    assert near.measures["jaccard"] == 1.0
+
+
+def test_sets_have_euclidean_distances_too() -> None:
+    recipe = Recipe(features="words:1", measure="euclidean", threshold=2)
+    why = explain("a b c d e", "a b c x y z", recipe)
+    assert why.reason == "euclidean 2.2361 > 2; 3 features shared, of 5 and 6"
+    assert why.sentences == (
+        "They match at a threshold of 2.2361 or higher.",
+        "At these sizes they match with 1 shared feature more than 3.",
+    )
+    assert why.similarity == pytest.approx(1 / (1 + 5**0.5))
+
+
+TERMS = ["fox fox dog hen", "fox fox dog cow", "dog cat", "hen cat", "sea"]
+
+
+def test_terms_are_shown_at_all_their_places() -> None:
+    recipe = Recipe(features="terms:1", threshold=1.0)
+    why = explain(TERMS[0], TERMS[1], recipe, statistics_of(TERMS, recipe))
+    assert (why.counts, why.left_grams) == ((1, 1, 1, 1), {("fox",): 1})
+    assert [(s.start, s.end) for s in why.left_segments if s.shared] == [(0, 7)]
+
+
+def test_ranks_part_terms() -> None:
+    texts = ["red red blue", "blue blue red", "green", "blue sky"]
+    recipe = Recipe(features="terms:2:positional", stop_words="none")
+    statistics = statistics_of(texts, recipe)
+    why = explain(texts[0], texts[1], recipe, statistics)
+    assert list(why.left_grams) == [("red", 0), ("blue", 1)]
+    assert list(why.right_grams) == [("blue", 0), ("red", 1)]
+    assert (why.shared, why.passages) == (0, ())
+    unordered = recipe.changed(features="terms:2")
+    assert explain(texts[0], texts[1], unordered, statistics).shared == 2
+
+
+def test_clipped_features_neither_count_nor_show() -> None:
+    texts = ["the cat sat here", "the cat sat there", "the end", "the dog"]
+    recipe = Recipe(features="words:1", clip="df:1:2", threshold=0.5)
+    why = explain(texts[0], texts[1], recipe, statistics_of(texts, recipe))
+    assert set(why.left_grams) == {("cat",), ("sat",), ("here",)}
+    assert [passage.text for passage in why.passages] == ["cat sat"]
+    assert [why.right[change.start : change.end] for change in why.right_changes] == ["there"]
+
+
+def test_runs_of_grams_end_where_they_do_not_touch() -> None:
+    texts = ["red blue one two green", "red blue three green", "one two three", "one two three"]
+    recipe = Recipe(features="words:1", clip="df:2:2")
+    why = explain(texts[0], texts[1], recipe, statistics_of(texts, recipe))
+    assert [passage.text for passage in why.passages] == ["red blue", "green"]
+
+
+def test_spots_and_skips_mark_only_their_own_words() -> None:
+    left = "at a rally to kick off"
+    why = explain(left, "not at a rally for all to kick", Recipe(features="spots:1:2", threshold=0.1))
+    assert [left[s.start : s.end] for s in why.left_segments if s.shared] == ["a rally", "kick"]
+    assert [(passage.text, passage.tokens) for passage in why.passages] == [("a rally to kick", 4)]
+    left = "one two three four five"
+    why = explain(left, "one 2 three 4 5", Recipe(features="skips:2:1", threshold=0.1))
+    assert [left[s.start : s.end] for s in why.left_segments if s.shared] == ["one", "three"]
+    assert [left[change.start : change.end] for change in why.left_changes] == ["two", "four five"]
+
+
+def test_sentences_and_clauses_are_passages() -> None:
+    left = "他说：今天下雨，我在家。你呢？"
+    why = explain(left, "今天下雨！我在家，好", Recipe(features="clauses", threshold=0.1))
+    assert [passage.text for passage in why.passages] == ["今天下雨，我在家"]
+    left = "ذهب الولد إلى البيت. ثم نام."
+    why = explain(left, "ثم نام! ذهب الولد إلى المدرسة.", Recipe(features="sentence_words:2", threshold=0.1))
+    assert [passage.text for passage in why.passages] == ["ذهب الولد إلى", "ثم نام"]
+
+
+def test_stop_words_that_are_left_out_count_nowhere() -> None:
+    recipe = Recipe(features="words:2", stop_words="en", threshold=1.0)
+    why = explain("The cat of the house", "a cat in that house", recipe)
+    assert why.match
+    assert (why.left_changes, why.right_changes) == ((), ())
+    assert [passage.text for passage in why.passages] == ["cat of the house"]
+
+
+class Letters:
+    """An encoder: how often each letter stands in a text."""
+
+    def encode(self, texts: list[str]) -> Any:
+        return [[text.count(chr(97 + i)) for i in range(26)] for text in texts]
+
+
+@given(left=st.text("abc ", max_size=12), right=st.text("abc ", max_size=12))
+def test_edit_distance_in_a_second_step(left: str, right: str) -> None:
+    recipe = Recipe(features="qgrams:1", threshold=0.1, then="edit >= 0.6")
+    why = explain(left, right, recipe)
+    assert why.second is not None
+    longer = max(len(left), len(right))
+    assert why.second.counts == (longer - naive.levenshtein(left, right), longer, longer)
+    first = explain(left, right, recipe.changed(then=""))
+    assert why.passed == first.match
+    if longer:
+        similar = Fraction(longer - naive.levenshtein(left, right), longer)
+        assert why.match == (first.match and similar >= Fraction(3, 5))
+        assert why.similarity == pytest.approx(float(similar))
+        flip = why.second.flip
+        if flip is not None:
+            assert (similar >= Fraction(str(flip))) != why.second.passed
+
+
+def test_both_steps_are_told() -> None:
+    recipe = Recipe(features="words:1", threshold=0.5, then="jaccard(words:2) >= 0.9")
+    why = explain("a b c d e", "a b c e d", recipe)
+    assert why.passed
+    assert not why.match
+    assert str(why) == (
+        "no near-duplicates: jaccard 1.0000 >= 0.5; 5 features shared, of 5 and 5; then jaccard(words:2) 0.3333 < 0.9"
+    )
+    assert why.sentences == (
+        "No threshold would part them: the measure is at its highest.",
+        "At these sizes they no longer pass the first step with 2 shared features fewer than 5.",
+        "They pass the second step at a threshold of 0.3333 or lower.",
+    )
+    assert why.as_dict()["then"] == {
+        "measure": "jaccard",
+        "features": "words:2",
+        "threshold": 0.9,
+        "value": pytest.approx(1 / 3),
+        "passed": False,
+        "counts": [2, 4, 4],
+        "flip": 0.3333,
+    }
+
+
+def test_embeddings() -> None:
+    recipe = Recipe(features="words:1", measure="semantic", threshold=0.9)
+    why = explain("listen", "silent", recipe, encoder=Letters())
+    assert (why.match, why.value, why.reason) == (True, 1.0, "semantic 1.0000 >= 0.9")
+    assert why.sentences == ("No threshold would part them: the measure is at its highest.",)
+    assert explain("aa", "bb", recipe, encoder=Letters()).sentences == (
+        "No threshold would make them match: their cosine is not above 0.",
+    )
+    step = Recipe(features="words:1", threshold=0.1, then="semantic >= 0.9")
+    assert explain("a b", "a bb", step, encoder=Letters()).reason.endswith("then semantic 0.9486 >= 0.9")
+    for lacking in (recipe, step):
+        with pytest.raises(RecipeError, match="needs an encoder"):
+            explain("a b", "a bb", lacking)
+
+
+@pytest.mark.parametrize("recipe", [CHOSEN[0], CHOSEN[6], WEIGHTED[2], SIGNED[1]], ids=title)
+def test_what_depends_on_a_collection_needs_its_statistics(recipe: Recipe) -> None:
+    with pytest.raises(RecipeError, match="depends on the collection, and there are no statistics of one; gather"):
+        explain("a b", "a c", recipe)
+
+
+@pytest.mark.parametrize("shipped", names())
+def test_recipes_that_come_with_the_package_are_explained(shipped: str) -> None:
+    recipe = load(shipped)
+    texts = [FOX, EDITED, FOX.upper(), "好的。", ""]
+    statistics = statistics_of(texts, recipe) if recipe.needs_statistics else None
+    for right in texts:
+        why = explain(FOX, right, recipe, statistics, Letters())
+        assert why.match == explain(right, FOX, recipe, statistics, Letters()).match
+        assert 0 <= why.similarity <= 1
+        check_places(why)
+
+
+def test_an_empty_document_has_no_features() -> None:
+    why = explain("cat dog", "the cat", Recipe(features="spots:1:1"))
+    assert why.sentences == ("The left document has no feature to compare, and an empty one matches nothing.",)
+    for signature, measure in (("simhash", "hamming"), ("minhash:4", "overlap")):
+        recipe = Recipe(signature=signature, measure=measure, threshold=1, features="words:1")
+        why = explain("", "a b", recipe)
+        assert (why.match, why.similarity) == (False, 0.0)
+        assert why.reason == "nothing to compare; 0 features shared, of 0 and 2"
+        assert why.sentences == ("The left document has no word to compare, and an empty one matches nothing.",)

@@ -1,0 +1,393 @@
+"""Sketches against plain twins in Python's integers, and their estimates against the theory."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup import items, sketches
+from neardup._kernels.sketching import EMPTY, linear_minima, minhash, minhash_update, simhash, supershingles
+from neardup.errors import InputError, OutputError, RecipeError
+from neardup.items import item_id
+from neardup.sketches import MinHash, SimHash
+from neardup.sketchfile import packed
+
+MOST = 2**64 - 1
+WORDS = st.one_of(st.integers(0, MOST), st.integers(0, 9), st.integers(0, 2**16 - 1).map(lambda x: x << 48))
+DOCUMENTS = st.lists(st.lists(WORDS, max_size=40), min_size=1, max_size=5)
+
+
+def naive_mix(x: int) -> int:
+    for _ in range(2):
+        x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93 & MOST
+    return x ^ (x >> 32)
+
+
+def naive_hash(x: int, seed: int, number: int) -> int:
+    start = naive_mix((naive_mix(seed ^ 0xD1342543DE82EF95) + number * 0x9E3779B97F4A7C15) & MOST)
+    return naive_mix((x + start) & MOST)
+
+
+def naive_minhash(features: Sequence[int], slots: int, seed: int) -> list[int]:
+    """All 2 K rounds of all features, never stopping early."""
+    sketch = [EMPTY] * slots
+    for x in features:
+        for number in range(2 * slots):
+            hashed = naive_hash(x, seed, number)
+            slot = (hashed >> 32) * slots >> 32 if number < slots else number - slots
+            sketch[slot] = min(sketch[slot], number << 48 | hashed & (2**48 - 1))
+    return sketch
+
+
+def naive_simhash(features: Sequence[int], weights: Sequence[int]) -> int:
+    hashes = [naive_mix((x + 0xA0761D6478BD642F) & MOST) for x in features]
+    value = 0
+    for bit in range(64):
+        if sum(w if h >> bit & 1 else -w for h, w in zip(hashes, weights, strict=True)) > 0:
+            value |= 1 << bit
+    return value
+
+
+def naive_supershingles(sketch: Sequence[int], group: int) -> list[int]:
+    found = []
+    for g in range(len(sketch) // group):
+        value = naive_mix((g + 0xC2B2AE3D27D4EB4F) & MOST)
+        for x in sketch[g * group : (g + 1) * group]:
+            value = naive_mix((value * 0x165667B19E3779F9 & MOST) ^ x)
+        found.append(value)
+    return found
+
+
+def flat(documents: Sequence[Sequence[int]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    heads = np.cumsum([0, *map(len, documents)]).astype(np.int64)
+    return np.array([x for document in documents for x in document], np.uint64), heads
+
+
+def sketched(documents: Sequence[Sequence[int]], slots: int, seed: int = 1) -> npt.NDArray[np.uint64]:
+    out = np.empty((len(documents), slots), np.uint64)
+    minhash(*flat(documents), np.uint64(seed), out)
+    return out
+
+
+@given(DOCUMENTS, st.integers(1, 20), st.integers(0, MOST))
+def test_minhash_is_that_of_its_twin(documents: list[list[int]], slots: int, seed: int) -> None:
+    expected = [naive_minhash(document, slots, seed) for document in documents]
+    assert sketched(documents, slots, seed).tolist() == expected
+
+
+@pytest.mark.parametrize(("size", "slots"), [(1, 1), (1, 128), (600, 16), (1100, 3), (3, 300), (2, 1000)])
+def test_minhash_of_other_sizes(size: int, slots: int) -> None:
+    documents = [[x * x for x in range(size)], [], [x + 2**63 for x in range(size)]]
+    assert sketched(documents, slots).tolist() == [naive_minhash(document, slots, 1) for document in documents]
+
+
+@given(st.lists(WORDS, max_size=60), st.lists(WORDS, max_size=60), st.integers(1, 200))
+def test_the_smaller_of_each_slot_is_the_sketch_of_the_union(a: list[int], b: list[int], slots: int) -> None:
+    of_a, of_b, union = sketched([a, b, a + b], slots)
+    assert np.array_equal(np.minimum(of_a, of_b), union)
+    minhash_update(flat([b])[0], of_a, np.uint64(1))
+    assert np.array_equal(of_a, union)
+
+
+def test_the_largest_sketch_fills_all_slots() -> None:
+    of_one, of_many = sketched([[7], list(range(50_000))], 4096)
+    assert EMPTY not in of_one.tolist()
+    assert (of_one >> np.uint64(48)).max() > 4096
+    assert (of_many >> np.uint64(48)).max() < 10
+
+
+def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, npt.NDArray[np.float64]]:
+    """The Jaccard of two sets of a size that share so much, and the estimates of it with many seeds or sets."""
+    common = round(share * size)
+    union = 2 * size - common
+    if size > 10_000:
+        features = np.arange(union, dtype=np.uint64)
+        found = []
+        for seed in range(trials):
+            pair = np.empty((2, slots), np.uint64)
+            minhash(features[:size], np.array([0, size]), np.uint64(seed), pair[:1])
+            minhash(features[union - size :], np.array([0, size]), np.uint64(seed), pair[1:])
+            found.append((pair[0] == pair[1]).mean())
+        return common / union, np.array(found)
+    rows = np.arange(trials * union, dtype=np.uint64).reshape(trials, union)
+    heads = np.arange(trials + 1) * size
+    a, b = np.empty((trials, slots), np.uint64), np.empty((trials, slots), np.uint64)
+    minhash(rows[:, :size].ravel(), heads, np.uint64(3), a)
+    minhash(rows[:, union - size :].ravel(), heads, np.uint64(3), b)
+    return common / union, (a == b).mean(axis=1)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
+@pytest.mark.parametrize("slots", [100, 128])
+@pytest.mark.parametrize(("size", "trials"), [(5, 4000), (50, 4000), (1000, 1500), (1_000_000, 40)])
+def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
+    size: int, trials: int, slots: int, share: float
+) -> None:
+    jaccard, found = estimates(size, share, slots, trials)
+    theory = jaccard * (1 - jaccard) / slots
+    assert abs(found.mean() - jaccard) < 4 * (theory / trials) ** 0.5
+    assert found.var() < theory * (1 + 4 * (2 / trials) ** 0.5)
+    if size <= 50:  # the slots of a round are drawn without replacement, as it were
+        assert found.var() < 0.65 * theory
+
+
+@pytest.mark.parametrize("share", [0, 1])
+@pytest.mark.parametrize("size", [1, 5, 50, 1000])
+def test_disjoint_and_equal_sets_are_estimated_exactly(size: int, share: int) -> None:
+    jaccard, found = estimates(size, share, 128, 50)
+    assert np.all(found == jaccard)
+
+
+@given(DOCUMENTS, st.integers(1, 2**31 - 1), st.integers(0, 2**62))
+def test_linear_minima_are_those_of_their_twin(documents: list[list[int]], p: int, salt: int) -> None:
+    a, b = [salt % p, 1 % p, p - 1, salt], [(salt // 7) % p, 0, p - 1, salt]
+    out = np.empty((len(documents), len(a)), np.int64)
+    linear_minima(*flat(documents), np.array(a), np.array(b), p, out)
+    expected = [
+        [min(((f * x + g) % p for x in document), default=p) for f, g in zip(a, b, strict=True)]
+        for document in documents
+    ]
+    assert out.tolist() == expected
+
+
+@given(DOCUMENTS, st.data())
+def test_simhash_is_that_of_its_twin(documents: list[list[int]], data: st.DataObject) -> None:
+    weights = [[data.draw(st.integers(0, 5)) for _ in document] for document in documents]
+    features, heads = flat(documents)
+    out = np.empty(len(documents), np.uint64)
+    simhash(features, np.empty(0, np.int64), heads, out)
+    assert out.tolist() == [naive_simhash(document, [1] * len(document)) for document in documents]
+    simhash(features, np.array([w for some in weights for w in some], np.int64), heads, out)
+    assert out.tolist() == [naive_simhash(*pair) for pair in zip(documents, weights, strict=True)]
+
+
+@pytest.mark.parametrize("size", [7, 8, 9, 16, 255, 256, 511, 512, 513, 519, 520, 1025])
+def test_simhash_counts_right_around_its_blocks(size: int) -> None:
+    features = [x**3 for x in range(size)]
+    assert int(SimHash.of(features)) == naive_simhash(features, [1] * size)
+    assert int(SimHash.of([5] * size)) == naive_simhash([5], [1])
+
+
+@given(st.lists(WORDS, min_size=1, max_size=30), st.integers(1, 8))
+def test_supershingles_are_those_of_their_twin(sketch: list[int], group: int) -> None:
+    out = np.empty((1, len(sketch) // group), np.uint64)
+    supershingles(np.array([sketch], np.uint64), group, out)
+    assert out[0].tolist() == naive_supershingles(sketch, group)
+
+
+def test_equal_groups_at_other_places_give_other_supershingles() -> None:
+    out = np.empty((1, 3), np.uint64)
+    supershingles(np.full((1, 18), 7, np.uint64), 6, out)
+    assert len(set(out[0].tolist())) == 3
+
+
+def minhash_of(*things: str | bytes | int, num_perm: int = 128, seed: int = 1) -> MinHash:
+    sketch = MinHash(num_perm, seed=seed)
+    sketch.update(things)
+    return sketch
+
+
+def test_items_are_text_bytes_and_integers() -> None:
+    assert item_id("rose") == item_id(b"rose")
+    assert item_id("rosé") == item_id("rosé".encode())
+    assert item_id("\ud800") != item_id("?")
+    assert item_id(0) == 0
+    assert item_id(int(np.uint64(MOST))) == MOST
+    assert minhash_of("a", "b") == minhash_of(item_id("b"), item_id("a"), "a")
+    array = MinHash()
+    array.update(np.array([item_id("a"), item_id("b")], np.uint64))
+    assert array == minhash_of("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("abc", "is one item"),
+        (b"abc", "is one item"),
+        ([1.5], "neither text nor an integer"),
+        ([-1], "outside"),
+        ([2**64], "outside"),
+        (np.array([1]), "holds no ids"),
+        (np.zeros((2, 2), np.uint64), "holds no ids"),
+    ],
+)
+def test_other_items_are_refused_in_one_sentence(wrong: object, said: str) -> None:
+    sketch = MinHash()
+    with pytest.raises(InputError, match=said):
+        sketch.update(wrong)  # type: ignore[arg-type]
+    assert sketch == MinHash()
+
+
+def test_a_minhash_grows_merges_and_compares() -> None:
+    a = MinHash(64)
+    assert a.is_empty
+    assert len(a) == a.num_perm == 64
+    assert a.jaccard(MinHash(64)) == 0
+    for item in ("x", "y"):
+        a.insert(item)
+    assert minhash_of("x").is_empty is False
+    b = minhash_of("y", "z", num_perm=64)
+    union = a | b
+    assert union == minhash_of("x", "y", "z", num_perm=64)
+    assert a == minhash_of("x", "y", num_perm=64)
+    twin = a.copy()
+    twin.merge(b)
+    assert twin == union
+    assert twin != a
+    assert 0 < a.jaccard(b) == b.jaccard(a) < 1
+    assert a.jaccard(a) == 1
+    assert a.jaccard(MinHash(64)) == 0
+    assert a.standard_error(0.5) == 1 / 16
+    assert repr(a) == "MinHash(num_perm=64, seed=1)"
+    assert a != "x"
+    with pytest.raises(ValueError, match="read-only"):
+        a.hashvalues[0] = 1
+    with pytest.raises(TypeError):
+        hash(a)
+    with pytest.raises(TypeError, match="unsupported"):
+        a.__or__(b) | 3
+
+
+@pytest.mark.parametrize("other", [MinHash(64), MinHash(seed=2), SimHash(1)])
+def test_unlike_sketches_are_neither_compared_nor_merged(other: MinHash) -> None:
+    sketch = minhash_of("a")
+    for operation in (sketch.jaccard, sketch.merge):
+        with pytest.raises(InputError, match=r"^[^.]*$"):
+            operation(other)
+
+
+def test_options_out_of_range_are_refused() -> None:
+    for count in (0, 4097, 1.5, "a"):
+        with pytest.raises(RecipeError, match="num_perm"):
+            MinHash(count)  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match="seed"):
+        MinHash(seed=-1)
+    with pytest.raises(RecipeError, match="jaccard"):
+        MinHash().standard_error(1.1)
+
+
+def test_a_simhash_measures_bits() -> None:
+    a, b = SimHash(0b1011), SimHash(0b0001)
+    assert a.distance(b) == 2
+    assert a.similarity(b) == 1 - 2 / 64
+    assert a.near(b)
+    assert not a.near(b, k=1)
+    assert int(a) == 11
+    assert len({a, SimHash(11), b}) == 2
+    assert repr(b) == "SimHash(0x0000000000000001)"
+    assert SimHash.of([]) == SimHash(0)
+    assert SimHash.of(["a", "b"], [3, 1]) == SimHash.of(["a"])
+    assert SimHash.of(["a", "a", "b"]) == SimHash.of(["a", "b"], [2, 1])
+
+
+def test_wrong_simhashes_are_refused() -> None:
+    with pytest.raises(RecipeError, match="simhash"):
+        SimHash(2**64)
+    with pytest.raises(InputError, match="weights do not fit"):
+        SimHash.of(["a"], [1, 2])
+    with pytest.raises(RecipeError, match="weight"):
+        SimHash.of(["a"], [-1])
+    with pytest.raises(InputError, match="divide"):
+        SimHash.of(["a", "b"], [2**62, 1])
+
+
+@given(st.lists(WORDS, max_size=30), st.integers(1, 40), st.integers(0, MOST))
+def test_bytes_bring_the_sketch_back(features: list[int], num_perm: int, seed: int) -> None:
+    sketch = minhash_of(*features, num_perm=num_perm, seed=seed)
+    back = MinHash.from_bytes(sketch.to_bytes())
+    assert back == sketch
+    assert back.to_bytes() == sketch.to_bytes()
+    fingerprint = SimHash.of(features)
+    assert SimHash.from_bytes(fingerprint.to_bytes()) == fingerprint
+
+
+def test_the_bytes_are_the_same_for_ever() -> None:
+    assert minhash_of("a rose", b"\xff", 7, num_perm=3, seed=5).hashvalues.tolist() == naive_minhash(
+        [item_id("a rose"), item_id(b"\xff"), 7], 3, 5
+    )
+    assert item_id("a rose") == 15179905382024134128
+    assert minhash_of("a rose", num_perm=2).hashvalues.tolist() == [54891860626940, 939980974087241]
+
+
+@pytest.mark.parametrize("kind", [MinHash, SimHash])
+def test_any_changed_byte_is_refused(kind: type[MinHash] | type[SimHash]) -> None:
+    data = (minhash_of("a", num_perm=3) if kind is MinHash else SimHash(5)).to_bytes()
+    for place in range(len(data)):
+        for change in (1, 128):
+            changed = bytearray(data)
+            changed[place] ^= change
+            with pytest.raises(InputError, match=r"^[^.]*$"):
+                kind.from_bytes(bytes(changed))
+    for end in range(len(data)):
+        with pytest.raises(InputError, match=r"^[^.]*$"):
+            kind.from_bytes(data[:end])
+    with pytest.raises(InputError):
+        kind.from_bytes(data + b"\0")
+
+
+def test_sound_bytes_of_something_else_are_refused() -> None:
+    made = {"kind": "minhash", "scheme": "fast-similarity-sketching", "hash": "blake2b-64"}
+    words = np.zeros(2, np.uint64)
+    assert len(MinHash.from_bytes(packed(made | {"num_perm": 2, "seed": 1}, words))) == 2
+    for header in (
+        made | {"num_perm": 3, "seed": 1},
+        made | {"num_perm": 2},
+        made | {"num_perm": 2, "seed": 1, "more": 1},
+        made | {"num_perm": 2, "seed": 1, "scheme": "other"},
+        made | {"num_perm": "x", "seed": 1},
+    ):
+        with pytest.raises(InputError):
+            MinHash.from_bytes(packed(header, words))
+    with pytest.raises(InputError, match="not made by kind simhash"):
+        SimHash.from_bytes(minhash_of("a").to_bytes())
+    with pytest.raises(InputError, match="2 words"):
+        SimHash.from_bytes(packed({"kind": "simhash", "scheme": "charikar", "hash": "blake2b-64"}, words))
+
+
+def test_a_file_brings_the_sketch_back(tmp_path: Path) -> None:
+    path = tmp_path / "one.sketch"
+    path.write_bytes(b"an older file")
+    sketch = minhash_of("a", "b")
+    sketch.save(path)
+    assert MinHash.load(path) == MinHash.load(str(path)) == sketch
+    assert [p.name for p in tmp_path.iterdir()] == ["one.sketch"]
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(InputError, match=r"one\.sketch is wrong"):
+        MinHash.load(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        MinHash.load(tmp_path / "none")
+    with pytest.raises(OutputError, match="cannot be written"):
+        sketch.save(tmp_path / "none" / "two")
+    with pytest.raises(OutputError, match="cannot be written"):
+        sketch.save(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["one.sketch"]
+
+
+def test_the_format_is_what_its_module_says() -> None:
+    data = minhash_of("a", num_perm=2).to_bytes()
+    magic, version, length = struct.unpack_from("<8sHI", data)
+    assert magic == b"\x93NDSKT\r\n"
+    assert version == 1
+    header = json.loads(data[14 : 14 + length])
+    assert header == {
+        "kind": "minhash",
+        "scheme": "fast-similarity-sketching",
+        "hash": "blake2b-64",
+        "num_perm": 2,
+        "seed": 1,
+    }
+    assert len(data) == 14 + length + 2 * 8 + 16
+
+
+@pytest.mark.parametrize("module", [sketches, items])
+def test_shown_examples_are_right(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
