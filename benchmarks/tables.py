@@ -3,7 +3,8 @@
     tables.py                     print the table of every file in results/
     tables.py PAGE.md ...         renew the blocks between <!-- table NAME --> and <!-- end --> in pages
 
-NAME is a file of results without its ending, or one of the tables of the study of the default recipe.
+NAME is a file of results without its ending, one of the tables of the study of the default recipe, or method-PAGE for a
+page of docs/methods.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import first_run
 import growth
 import hard
 import memory
+import methods
 import peers
 from measuring import RESULTS
 
@@ -39,8 +41,13 @@ TABLES: dict[str, tuple[str, Table]] = {
     "candidates": ("default_recipe", default_recipe.candidate_table),
     "adverts": ("default_recipe", default_recipe.advert_table),
     "revisions": ("default_recipe", default_recipe.revision_table),
+    "method-overview": ("methods", methods.as_table),
+    "method-corpora": ("methods", methods.corpora_table),
+    "method-times": ("methods", methods.times_table),
+    "method-lengths": ("methods", methods.lengths_table),
+    **{f"method-{page}": ("methods", methods.page_table(page)) for page in methods.PAGES},
 }
-_BLOCK = re.compile(r"(<!-- table (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- table (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def made_by(results: dict[str, Any]) -> str:

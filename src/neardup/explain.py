@@ -1,28 +1,33 @@
 """Why two documents match or not: the grams they share and where, every measure, what would flip the verdict.
 
-Plain Python on two texts, by the definitions alone; the kernels must come to the same numbers.
+Feature sets are compared in plain Python, by the definitions alone, and the kernels must come to the same numbers. What
+depends on a collection, weights and signatures are those that a run would take.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from math import floor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from neardup.flip import Flip, flip_of, needed, reaches
-from neardup.measures import MEASURES, exact_fraction, measure
-from neardup.passages import Gram, Passage, Segment, Span, changes_of, passages_of, segments_of, side_of
+from neardup.accurate import Second, second_of, text_counts
+from neardup.flip import Flip, bar_of, flip_of, value_of
+from neardup.grams import Gram, set_counts
+from neardup.held import Counts, compared, held_side
+from neardup.measures import SET_MEASURES, measure
+from neardup.passages import Passage, Segment, Span, changes_of, passages_of, segments_of
+from neardup.reasons import reason_of
 from neardup.recipe import Recipe
+
+if TYPE_CHECKING:
+    from neardup.statistics import Statistics
+    from neardup.verify import Encoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """Why two documents match or not.
-
-    For the feature sets A (left) and B (right), a = |A|, b = |B| and o = |A and B|.
 
     Attributes
     ----------
@@ -30,21 +35,32 @@ class Explanation:
         The texts.
     recipe : Recipe
         What makes a match.
+    counts : Counts
+        o, a and b as the recipe's measure takes them: of feature sets, of weighted vectors, or of signatures.
+    features : (int, int, int)
+        o, a and b of the feature sets: those that are weighed, or that signatures are made from.
     left_grams, right_grams : mapping of gram to int
         The features as tuples of token texts, each with how often it counts: once in a set, as often as it
-        stands in the text in a multiset.
+        stands in the text in a multiset. Where there is a signature, those it is made from.
     left_segments, right_segments : tuple of Segment
         Each text from its start to its end, cut where shared grams begin and end to cover it.
     left_changes, right_changes : tuple of Span
         Of what no shared gram covers, the words that differ; the others are the same in both texts, but too
-        few in a row to be a gram.
+        few in a row to be a gram, or in none that counts.
     passages : tuple of Passage
         What both texts say in the same words, from left to right, each as long as it goes.
+    digests : tuple of str
+        For ``checksum`` and ``imatch``, what is compared, as hex digits (of I-Match the first 16); empty for a
+        document without any.
+    second : Second or None
+        The second step, whether the first one is passed or not.
     """
 
     left: str
     right: str
     recipe: Recipe
+    counts: Counts
+    features: tuple[int, int, int]
     left_grams: Mapping[Gram, int]
     right_grams: Mapping[Gram, int]
     left_segments: tuple[Segment, ...]
@@ -52,72 +68,82 @@ class Explanation:
     left_changes: tuple[Span, ...]
     right_changes: tuple[Span, ...]
     passages: tuple[Passage, ...]
+    digests: tuple[str, str]
+    second: Second | None
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The number of features of each document, a and b."""
-        return sum(self.left_grams.values()), sum(self.right_grams.values())
+        """The number of features of each document, |A| and |B|."""
+        return self.features[1:]
 
     @property
     def shared(self) -> int:
-        """The number of features that both hold, o."""
-        return sum(min(count, self.right_grams.get(gram, 0)) for gram, count in self.left_grams.items())
+        """The number of features that both hold, |A and B|."""
+        return self.features[0]
 
     @property
     def needed(self) -> int | None:
-        """The least o with which such sizes match, be it more than there can be; None if one is empty."""
-        return needed(self.recipe, *self.sizes)
+        """The least o that suffices with such a and b, be it more than there can be; None if one is 0."""
+        return bar_of(self.recipe, self.counts.unit).needed(self.counts.a, self.counts.b)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the pair reaches the threshold (and the floor on Jaccard), of two steps the first; exact."""
+        o, a, b, unit = self.counts
+        return bar_of(self.recipe, unit).reached(o, a, b)
 
     @property
     def match(self) -> bool:
-        """Whether the pair is at or above the threshold (and the floor on Jaccard); exact."""
-        return reaches(self.recipe, self.shared, *self.sizes)
+        """Whether the pair passes every step."""
+        return self.passed and (self.second is None or self.second.passed)
 
     @property
     def measures(self) -> dict[str, float]:
-        """Every set measure of the pair; 0 where a document is empty."""
-        (a, b), o = self.sizes, self.shared
-        return {name: float(m.similarity(o, a, b)) if a and b else 0.0 for name, m in MEASURES.items()}
+        """Every set measure of the features, distances as distances; 0 for similarities where a document is empty."""
+        return {name: value_of(name, *self.features) for name in SET_MEASURES}
 
     @property
     def similarity(self) -> float:
-        """The recipe's measure of the pair."""
-        return self.measures[self.recipe.measure]
+        """What pairs show: the recipe's (last) measure from 0 to 1, for distances too."""
+        if self.second:
+            return self.second.value
+        o, a, b, unit = self.counts
+        return float(measure(self.recipe.measure).similarity(o / unit, a / unit, b / unit)) if a and b else 0.0
+
+    @property
+    def value(self) -> float:
+        """The recipe's (first) measure in its own terms: a distance as a distance."""
+        return value_of(self.recipe.measure, *self.counts)
 
     @property
     def flip(self) -> Flip:
-        """What would turn the verdict around."""
-        return flip_of(self.recipe, self.shared, *self.sizes)
+        """What would turn the verdict (of the first step) around."""
+        o, a, b, unit = self.counts
+        return flip_of(self.recipe, o, a, b, unit=unit, features=self.features)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What would turn the verdict around, in words, every step."""
+        return self.flip.sentences + ((self.second.sentence,) if self.second else ())
 
     @property
     def reason(self) -> str:
         """The verdict's numbers on one line."""
-        (a, b), recipe, values = self.sizes, self.recipe, self.measures
-        least = ""
-        if recipe.jaccard_floor:
-            sign = _sign("jaccard", self.shared, a, b, exact_fraction(recipe.jaccard_floor, "jaccard_floor"))
-            least = f" with jaccard {decimals(values['jaccard'])} {sign} {recipe.jaccard_floor:g}"
-        sign = _sign(recipe.measure, self.shared, a, b, exact_fraction(recipe.threshold, "threshold"))
-        return (
-            f"{recipe.measure} {decimals(values[recipe.measure])} {sign} {recipe.threshold:g}{least}; "
-            f"{self.shared:,} features shared, of {a:,} and {b:,}"
-        )
+        first = reason_of(self.recipe, self.counts, self.features, self.digests)
+        return first + (f"; then {self.second.reason}" if self.second else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return numbers, passages, segments and changes for JSON, without the texts and their grams."""
+        chosen = ("measure", "threshold", "jaccard_floor", "features", "normalize", "clip", "weights", "signature")
+        numbers = ("match", "reason", "similarity", "value", "shared", "needed", "measures")
         return {
-            "match": self.match,
-            "measure": self.recipe.measure,
-            "similarity": self.similarity,
-            "threshold": self.recipe.threshold,
-            "jaccard_floor": self.recipe.jaccard_floor,
-            "features": self.recipe.features,
-            "normalize": self.recipe.normalize,
+            **{name: getattr(self, name) for name in numbers},
+            **{name: getattr(self.recipe, name) for name in chosen},
             "sizes": list(self.sizes),
-            "shared": self.shared,
-            "needed": self.needed,
-            "measures": self.measures,
-            "flip": self.flip._asdict() | {"sentences": list(self.flip.sentences)},
+            "counts": self.counts._asdict(),
+            "digests": list(self.digests) if any(self.digests) else None,
+            "then": self.second.as_dict() if self.second else None,
+            "flip": self.flip._asdict() | {"sentences": list(self.sentences)},
             "passages": [
                 {
                     "left": list(passage.left),
@@ -142,7 +168,13 @@ class Explanation:
         return f"{'near-duplicates' if self.match else 'no near-duplicates'}: {self.reason}"
 
 
-def explain(left: str, right: str, recipe: Recipe) -> Explanation:
+def explain(
+    left: str,
+    right: str,
+    recipe: Recipe,
+    statistics: Statistics | None = None,
+    encoder: Encoder | None = None,
+) -> Explanation:
     """Explain why two texts match or not.
 
     Parameters
@@ -151,6 +183,15 @@ def explain(left: str, right: str, recipe: Recipe) -> Explanation:
         The texts.
     recipe : Recipe
         How texts become features, the measure and its threshold.
+    statistics : Statistics, optional
+        Of the collection that the texts come from; for recipes with ``needs_statistics``.
+    encoder : Encoder, optional
+        Makes the embeddings for ``semantic``.
+
+    Raises
+    ------
+    RecipeError
+        If the recipe needs statistics or an encoder and there is none.
 
     Examples
     --------
@@ -160,26 +201,45 @@ def explain(left: str, right: str, recipe: Recipe) -> Explanation:
     >>> [passage.text for passage in why.passages]
     ['A rose is a', 'a rose']
     """
-    sides = side_of(left, recipe), side_of(right, recipe)
-    multiset = recipe.parsed_features.multiset
-    counts = [Counter(side.grams) if multiset else dict.fromkeys(side.grams, 1) for side in sides]
+    sides = held_side(left, recipe, statistics), held_side(right, recipe, statistics)
+    grams = sides[0].counted(recipe), sides[1].counted(recipe)
+    features = set_counts(*grams)
+    words = compared(left, right, recipe, statistics)
+    if recipe.measure == "semantic":
+        counts = Counts(*text_counts("semantic", left, right, encoder))
+    else:
+        counts = words.counts if words else Counts(*features)
+    step = recipe.second_step
     return Explanation(
         left,
         right,
         recipe,
-        counts[0],
-        counts[1],
-        segments_of(sides[0], counts[1]),
-        segments_of(sides[1], counts[0]),
+        counts,
+        features,
+        *grams,
+        segments_of(sides[0], grams[1]),
+        segments_of(sides[1], grams[0]),
         *changes_of(*sides),
         passages_of(*sides),
+        _digests(recipe, grams, words.words if words else ([], [])),
+        second_of(left, right, step, encoder) if step else None,
     )
 
 
-def decimals(value: float) -> str:
-    """Return a similarity with four decimals, cut so that only the highest shows 1."""
-    return f"{floor(value * 10_000 + 1e-9) / 10_000:.4f}"
+def _digests(
+    recipe: Recipe, grams: tuple[Mapping[Gram, int], ...], words: tuple[list[int], list[int]]
+) -> tuple[str, str]:
+    """Return what is compared of documents that are one word each, as hex digits."""
+    if recipe.signature.startswith("imatch"):
+        # A feature is the first eight bytes of the digest, read with the smallest first.
+        left, right = ("".join(word.to_bytes(8, "little").hex() for word in side) for side in words)
+    elif recipe.parsed_features.kind == "checksum":
+        algorithm = recipe.parsed_features.flags[0]
+        left, right = ("".join(_digest(str(text), algorithm) for (text,) in side) for side in grams)
+    else:
+        left = right = ""
+    return left, right
 
 
-def _sign(name: str, o: int, a: int, b: int, threshold: Fraction) -> str:
-    return ">=" if a and b and measure(name).reaches(o, a, b, threshold) else "<"
+def _digest(text: str, algorithm: str) -> str:
+    return hashlib.new(algorithm, text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()

@@ -1,20 +1,14 @@
-"""Texts to feature sets, and the store that holds them, in memory or beyond a budget in a file."""
+"""The features of a corpus: the store that holds them, in memory or beyond a budget in a file."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from neardup._kernels.ascii import text_marks
-from neardup._kernels.shingles import feature_sets
-from neardup.comparable import comparable, text_buffers
-from neardup.recipe import FEATURE_KINDS, Recipe
-from neardup.scratch import SCRATCH
 from neardup.spill import Memory
 
 #: Features in a slab: 64 MB.
@@ -31,7 +25,7 @@ class Block(NamedTuple):
     ----------
     features : uint64[k]
         The sets one behind the other; a feature is the 64-bit hash of a gram (of a gram and its repeat, for
-        multisets).
+        multisets), or a word of a signature.
     sizes : int64[d]
         The number of features of each document.
     marks : uint64[d, 2]
@@ -40,6 +34,8 @@ class Block(NamedTuple):
         Equal for texts that are equal byte for byte.
     text_bytes : int64[d]
         The length of each text in bytes of UTF-8.
+    weights : int64[k]
+        The weight of each feature, at least 1; empty for sets.
     """
 
     features: Features64
@@ -47,48 +43,25 @@ class Block(NamedTuple):
     marks: Features64
     text_marks: Features64
     text_bytes: Integers
+    weights: Integers
 
 
-def _fresh(size: int) -> Features64:
-    return np.empty(size, np.uint64)
+class Vectors(NamedTuple):
+    """Documents as rows: those of d are features[heads[d]:heads[d + 1]].
 
-
-def extract(texts: pa.LargeStringArray, recipe: Recipe, allocate: Callable[[int], Features64] = _fresh) -> Block:
-    """Return the feature sets of texts.
-
-    A text with fewer tokens than n is one gram of all of them; a text without tokens has the empty set.
-
-    Parameters
+    Attributes
     ----------
-    texts : pyarrow.LargeStringArray
-        Valid UTF-8, no nulls.
-    recipe : Recipe
-        Its ``normalize`` and ``features``.
-    allocate : callable
-        Gives a uint64 array of a size for the features, as ``FeatureStore.allocate`` does.
+    heads : int64[n + 1]
+        Where the features of each document begin.
+    features : uint64[m]
+        Distinct within a document, none of them 0 (but a simhash may be).
+    weights : int64[m]
+        At least 1; empty for sets.
     """
-    wanted = recipe.parsed_features
-    data, offsets = text_buffers(texts)
-    count = len(texts)
-    normal = comparable(data, offsets, recipe.normalize)
-    lengths = normal.spans[:, 1] - normal.spans[:, 0]
-    by_character = FEATURE_KINDS[wanted.kind].by_character
-    room = int(lengths.sum()) if by_character else int((lengths + 1).sum()) // 2
-    out = SCRATCH.take("features", np.uint64, room + count)
-    block = Block(
-        out,
-        np.empty(count, np.int64),
-        np.empty((count, 2), np.uint64),
-        np.empty(count, np.uint64),
-        np.diff(offsets),
-    )
-    used = feature_sets(
-        normal.text, normal.spans, by_character, wanted.n, wanted.multiset, out, block.sizes, block.marks
-    )
-    text_marks(data, offsets, block.text_marks)
-    features = allocate(used)
-    features[:] = out[:used]
-    return block._replace(features=features)
+
+    heads: Integers
+    features: Features64
+    weights: Integers
 
 
 class FeatureStore:
@@ -118,7 +91,8 @@ class FeatureStore:
     def close(self) -> None:
         """Let go of the feature sets; what is known of each document stays."""
         self._slab = np.empty(0, np.uint64)
-        self._blocks = [block._replace(features=np.empty(0, np.uint64)) for block in self._blocks]
+        none, no_weights = np.empty(0, np.uint64), np.empty(0, np.int64)
+        self._blocks = [block._replace(features=none, weights=no_weights) for block in self._blocks]
         self.memory.forget()
 
     def allocate(self, size: int) -> Features64:
@@ -160,6 +134,29 @@ class FeatureStore:
     def text_bytes(self) -> Integers:
         """int64[n], the length of each text."""
         return self._joined("text_bytes", np.empty(0, np.int64))
+
+    def parts(self) -> Iterator[tuple[Features64, Integers]]:
+        """Yield the features of consecutive documents with the number of each one's, block by block."""
+        for block in self._blocks:
+            yield block.features, block.sizes
+
+    def chosen(self, documents: Integers) -> tuple[Features64, Integers]:
+        """Return the features of some documents, ascending, with the number of each one's."""
+        found = [np.empty(0, np.uint64)]
+        first = 0
+        for block in self._blocks:
+            ends = np.cumsum(block.sizes)
+            here = documents[(documents >= first) & (documents < first + len(ends))] - first
+            found += [block.features[ends[d] - block.sizes[d] : ends[d]] for d in here.tolist()]
+            first += len(ends)
+        return np.concatenate(found), self.sizes[documents]
+
+    def vectors(self) -> Vectors:
+        """Return the features of all documents as rows, in memory."""
+        heads = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        return Vectors(
+            heads, self._joined("features", np.empty(0, np.uint64)), self._joined("weights", np.empty(0, np.int64))
+        )
 
     def addresses(self) -> Features64:
         """Return uint64[n], where the features of each document begin in memory while the store is open."""

@@ -1,15 +1,14 @@
-"""Texts to grams in plain Python, and where two texts have grams in common, in offsets of the originals."""
+"""Where two texts have grams in common, in offsets of the originals."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Hashable, Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import NamedTuple
 
-from neardup.normalize import Token, tokens
-from neardup.recipe import FEATURE_KINDS, Recipe
-
-Gram = tuple[str, ...]
+from neardup.grams import Gram, Side
 
 
 class Span(NamedTuple):
@@ -37,7 +36,7 @@ class Passage(NamedTuple):
     right : tuple of Span
         Every place where it stands in the right text.
     tokens : int
-        How long it is in tokens (characters, for q-grams).
+        How long it is in tokens (characters, for q-grams and windows), those that its grams skip included.
     text : str
         As the left text writes it.
     """
@@ -46,14 +45,6 @@ class Passage(NamedTuple):
     right: tuple[Span, ...]
     tokens: int
     text: str
-
-
-class Side(NamedTuple):
-    """A text, what its grams are made of (tokens, or characters of the normal form), and its grams."""
-
-    text: str
-    units: Sequence[Token]
-    grams: Sequence[Gram]
 
 
 class Run(NamedTuple):
@@ -139,39 +130,18 @@ class Places:
         return self._ends[state]
 
 
-def side_of(text: str, recipe: Recipe) -> Side:
-    """Return the units and grams of a text: fewer units than n make one gram of them all."""
-    units = _units(text, recipe)
-    texts = [unit.text for unit in units]
-    width = min(recipe.parsed_features.n, len(texts))
-    grams = [tuple(texts[i : i + width]) for i in range(len(texts) - width + 1)] if width else []
-    return Side(text, units, grams)
-
-
-def _units(text: str, recipe: Recipe) -> list[Token]:
-    found = tokens(text, recipe.normalize)
-    if not FEATURE_KINDS[recipe.parsed_features.kind].by_character:
-        return found
-    parted = recipe.normalize != "compact"
-    characters: list[Token] = []
-    for token in found:
-        if parted and characters:
-            characters.append(Token(" ", characters[-1].end, max(token.start, characters[-1].end)))
-        each = len(token.text) == token.end - token.start
-        for i, character in enumerate(token.text):
-            place = (token.start + i, token.start + i + 1) if each else (token.start, token.end)
-            characters.append(Token(character, *place))
-    return characters
-
-
 def _covered(side: Side, others: Collection[Gram]) -> list[tuple[int, int]]:
     """Return the runs of units, end excluded, that grams of the other text cover."""
-    runs: list[tuple[int, int]] = []
-    for i, gram in enumerate(side.grams):
-        if gram in others:
-            begin = runs.pop()[0] if runs and i <= runs[-1][1] else i
-            runs.append((begin, i + len(gram)))
-    return runs
+    cover = bytearray(len(side.units))
+    for gram, place in zip(side.grams, side.places, strict=True):
+        if gram not in others:
+            continue
+        if isinstance(place, range):
+            cover[place.start : place.stop : place.step] = b"\1" * len(place)
+        else:
+            for unit in place:
+                cover[unit] = 1
+    return [run.span() for run in re.finditer(b"\1+", cover)]
 
 
 def segments_of(side: Side, others: Collection[Gram]) -> tuple[Segment, ...]:
@@ -225,20 +195,39 @@ def _spans(side: Side, units: Sequence[int]) -> tuple[Span, ...]:
 
 
 def passages_of(left: Side, right: Side) -> tuple[Passage, ...]:
-    """Return the runs of grams that both texts hold, from left to right, each as long as it goes."""
-    places = Places(right.grams)
+    """Return the runs of grams that both texts hold, from left to right, each as long as it goes.
+
+    A run goes on where the next gram begins in the one before or right behind it.
+    """
+    items, owners = _runs(left)
+    there, theirs = _runs(right)
+    places = Places(there)
     found: list[Passage] = []
     at = 0
-    while at < len(left.grams):
-        run = places.longest(left.grams, at)
+    while at < len(items):
+        run = places.longest(items, at)
         if run.length:
-            count = run.length + len(left.grams[at]) - 1
-            place = _span(left, at, count)
-            spans = tuple(_span(right, start, count) for start in run.starts)
+            first, last = owners[at], owners[at + run.length - 1]
+            place = _span(left, first, last)
+            spans = tuple(_span(right, theirs[start], theirs[start + run.length - 1]) for start in run.starts)
+            count = left.places[last][-1] - left.places[first][0] + 1
             found.append(Passage(place, spans, count, left.text[place.start : place.end]))
         at += max(run.length, 1)
     return tuple(found)
 
 
-def _span(side: Side, first: int, count: int) -> Span:
-    return Span(side.units[first].start, side.units[first + count - 1].end)
+def _runs(side: Side) -> tuple[Sequence[Hashable], Sequence[int]]:
+    """Return the grams with something unique wherever one does not touch the next, and which gram each item is."""
+    ends = [i for i, (place, after) in enumerate(pairwise(side.places), 1) if after[0] > place[-1] + 1]
+    if not ends:
+        return side.grams, range(len(side.grams))
+    items: list[Hashable] = []
+    owners: list[int] = []
+    for begin, end in pairwise([0, *ends, len(side.grams)]):
+        items += [*side.grams[begin:end], object()]
+        owners += [*range(begin, end), -1]
+    return items, owners
+
+
+def _span(side: Side, first: int, last: int) -> Span:
+    return Span(side.units[side.places[first][0]].start, side.units[side.places[last][-1]].end)

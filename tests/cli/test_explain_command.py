@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from calling import FOX, RULES, in_terminal, neardup, refused, write_lines
 
+from neardup.measures import SET_MEASURES
 from neardup.recipe import Recipe, names, parse
 
 
@@ -26,7 +27,7 @@ def test_side_by_side(corpus: Path) -> None:
 def test_json(corpus: Path) -> None:
     why = json.loads(neardup("explain", corpus, "fox", "rose", "--json", *RULES).stdout)
     assert (why["left"], why["right"], why["match"], why["shared"]) == ("fox", "rose", False, 0)
-    assert set(why["measures"]) == {"jaccard", "overlap", "dice", "cosine", "containment"}
+    assert set(why["measures"]) == set(SET_MEASURES)
 
 
 def test_rows_are_the_names_where_there_are_no_ids(tmp_path: Path) -> None:
@@ -66,6 +67,58 @@ def test_document_text_does_nothing_to_the_terminal(tmp_path: Path) -> None:
     for part in ("[bold red]not", "␛[31mnot", ":smile:"):
         assert part in shown
     assert "\x1b" not in refused("explain", corpus, "\x1b[2J", "2")
+
+
+def words(*arguments: str | Path) -> str:
+    """What the command shows, on one line."""
+    return " ".join(neardup("explain", *arguments).stdout.split())
+
+
+def test_what_depends_on_the_collection_is_gathered_first(corpus: Path) -> None:
+    own = ("--features", "terms:3", "--measure", "overlap", "--threshold", "0.5")
+    shown = words(corpus, "fox", "fox-edited", *own)
+    assert "overlap 1.0000 >= 0.5; 3 features shared, of 3 and 3" in shown
+    assert "terms:3 (words, without stop words of en)" in shown
+    rules = ("--features", "words:1", "--weights", "idf", "--measure", "cosine", "--clip", "df:1:2")
+    shown = words(corpus, "fox", "fox-edited", *rules)
+    assert "no near-duplicates: cosine 0.0000 < 0.85; 0 features shared, of 0 and 1" in shown
+    assert "The left document has no feature to compare" in shown
+    assert "words:1 (words), clip df:1:2, weights idf; fingerprint" in shown
+
+
+def test_the_collection_may_come_from_stdin(corpus: Path) -> None:
+    own = ("--features", "terms:3", "--measure", "overlap", "--json")
+    why = json.loads(neardup("explain", "-", "fox", "fox-again", *own, stdin=corpus.read_text()).stdout)
+    assert (why["match"], why["sizes"]) == (True, [3, 3])
+
+
+def test_signatures_are_told_in_their_own_terms(corpus: Path) -> None:
+    own = ("--signature", "simhash", "--measure", "hamming", "--threshold", "3", "--features", "words:2")
+    shown = words(corpus, "fox", "fox-again", *own)
+    assert "near-duplicates: hamming 0 <= 3; 0 of 64 bits differ; the features' jaccard is 1.0000" in shown
+    assert "needed" not in shown
+    why = json.loads(neardup("explain", corpus, "fox", "rose", "--json", *own).stdout)
+    assert why["value"] == 64 - why["counts"]["o"] > 3
+    assert "imatch digests are equal" in words(corpus, "fox", "fox-again", "--signature", "imatch:5")
+
+
+def test_checksums_show_what_differs(corpus: Path) -> None:
+    shown = words(corpus, "fox", "fox-edited", "--features", "checksum:md5", "--normalize", "words")
+    assert "(1 feature)" in shown
+    assert "md5 digests differ: " in shown
+    assert "«today»" in shown
+    assert "Only those with an equal normal form match." in shown
+
+
+def test_both_steps_are_shown(corpus: Path) -> None:
+    shown = words(corpus, "fox", "fox-edited", *RULES, "--then", "edit >= 0.99")
+    assert "no near-duplicates: jaccard 0.9444 >= 0.8; 17 features shared, of 17 and 18; then edit 0.94" in shown
+    assert "They pass the second step at a threshold of 0.94" in shown
+    assert "They no longer pass the first step at a threshold of 0.9445 or higher." in shown
+
+
+def test_semantic_needs_python(corpus: Path) -> None:
+    assert "needs an encoder" in refused("explain", corpus, "fox", "rose", "--measure", "semantic")
 
 
 def test_colours_in_a_terminal(corpus: Path) -> None:

@@ -198,7 +198,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
 
 
 @kernel
-def _enter(address, size, table, bits):
+def enter_set(address, size, table, bits):
     """Make table a hash set of the features at address: 2**bits >= 2 size slots."""
     table[: 1 << bits] = uint64(0)
     mask = (1 << bits) - 1
@@ -212,7 +212,7 @@ def _enter(address, size, table, bits):
 
 
 @kernel
-def _overlap(address, size, table, bits, least):
+def overlap_with(address, size, table, bits, least):
     """Count the features at address that the table holds; stop short once least cannot be reached."""
     mask = (1 << bits) - 1
     shift = uint64(64 - bits)
@@ -274,9 +274,9 @@ def verify(rank, count, floor, sets, rule, scratch, written):
             bits = 2
             while (1 << bits) < 2 * size:
                 bits += 1
-            _enter(sets.addresses[rank], size, table, bits)
+            enter_set(sets.addresses[rank], size, table, bits)
         verified += 1
-        overlap = _overlap(sets.addresses[other], other_size, table, bits, least)
+        overlap = overlap_with(sets.addresses[other], other_size, table, bits, least)
         if overlap >= least:
             pairs[written, 0] = other
             pairs[written, 1] = rank

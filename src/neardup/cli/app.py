@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from neardup import __version__
-from neardup.cli import dedup, explain, pairs, recipe
+from neardup.cli import compare, dedup, explain, neighbors, pairs, query, recipe
 from neardup.cli.screen import say
 from neardup.errors import NeardupError
 
@@ -64,6 +64,9 @@ app = typer.Typer(
 app.command(name="dedup", no_args_is_help=True)(dedup.dedup)
 app.command(name="pairs", no_args_is_help=True)(pairs.pairs)
 app.command(name="explain", no_args_is_help=True)(explain.explain)
+app.command(name="compare", no_args_is_help=True)(compare.compare)
+app.command(name="neighbors", no_args_is_help=True)(neighbors.neighbors)
+app.command(name="query", no_args_is_help=True)(query.query)
 app.add_typer(recipe.app, name="recipe")
 
 

@@ -22,6 +22,7 @@ from neardup.cli.screen import (
     Report,
     count_text,
     interruptible,
+    lsh_text,
     progress_bar,
     say_if_compiling,
     say_notes,
@@ -33,6 +34,7 @@ from neardup.cli.screen import (
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
+    from neardup.recipe import Recipe
     from neardup.result import Result
 
 _ONLY_WITH_KEPT = (
@@ -117,7 +119,7 @@ def dedup(
     if as_json:
         show_json(found)
     places = {} if dry_run else {"kept": output, "duplicates": duplicates, "summary": summary}
-    _show(found, places | ({} if dry_run else {"quarantine": read.quarantine}))
+    _show(found, recipe, places | ({} if dry_run else {"quarantine": read.quarantine}))
 
 
 def _write(
@@ -165,10 +167,18 @@ def _write_json(content: dict[str, Any], name: str) -> None:
         file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")
 
 
-def _show(found: dict[str, Any], places: dict[str, str | None]) -> None:
+def _undecidable(number: int, recipe: dict[str, Any]) -> str:
+    """Return what to say of documents without features."""
+    if not number:
+        return ""
+    least = recipe["signature"].partition(":")[2]
+    what = f"fewer than {least} terms of the lexicon" if recipe["signature"].startswith("imatch") else "no features"
+    return f"{count_text(number, 'document')} with {what}: kept, for nothing can match"
+
+
+def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) -> None:
     """Print the summary for people to stderr."""
     recipe, stages = found["recipe"], found["stages"]
-    least = f", Jaccard floor {recipe['jaccard_floor']:g}" if recipe["jaccard_floor"] else ""
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
     peak = max((stage["peak_memory_bytes"] for stage in stages), default=0)
     families = f"{found['families']:,}, the largest of {found['largest_family']:,} documents"
@@ -178,8 +188,9 @@ def _show(found: dict[str, Any], places: dict[str, str | None]) -> None:
         "pairs": f"{found['pairs']:,}" + ("" if found["all_pairs"] else _ONLY_WITH_KEPT),
         "saved": f"{size_text(found['bytes_saved'])} of {size_text(found['text_bytes'])} of text",
         "set aside": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(found["set_aside"].items())),
-        "recipe": f"{recipe['name']}: {recipe['features']} ({recipe['normalize']}), {recipe['measure']} >= "
-        f"{recipe['threshold']:g}{least}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
+        "undecidable": _undecidable(found["undecidable"], recipe),
+        "search": lsh_text(found["search"]),
+        "recipe": f"{recipe['name']}: {chosen.in_words()}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times}); peak memory {size_text(peak)}",
     }
     if found.get("without_keep_value"):

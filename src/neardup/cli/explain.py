@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from neardup.cli.options import Json, ReadOptions, RecipeOptions, with_options
-from neardup.cli.screen import say_notes, show_json, visible
+from neardup.cli.screen import count_text, progress_bar, say_if_compiling, say_notes, show_json, visible
 from neardup.errors import UnknownDocument
+from neardup.unknown import remember, unknown_id
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     from neardup.documents import Batch, Corpus
     from neardup.explain import Explanation
     from neardup.passages import Segment, Span
-
-#: As many ids are remembered to name the close ones when one is not found.
-_REMEMBERED = 1000
+    from neardup.recipe import Recipe
+    from neardup.statistics import Statistics
 
 
 @with_options
@@ -41,17 +41,32 @@ def explain(
         raise typer.BadParameter("give at least one input, then two ids: neardup explain news.jsonl 3 17")
     *inputs, left, right = arguments
     recipe = recipe_options.chosen()
+
+    from neardup.explain import explain as explain_texts
+    from neardup.held import needs_kernels
+
     with read.open(inputs, write=False) as corpus:
         say_notes(corpus)
         texts = _find(corpus, (left, right))
+        if needs_kernels(recipe):
+            say_if_compiling()
+        statistics = _statistics(corpus, recipe)
 
-    from neardup.explain import explain as explain_texts
-
-    why = explain_texts(texts[left], texts[right], recipe)
+    why = explain_texts(texts[left], texts[right], recipe, statistics)
     if as_json:
         show_json({"left": left, "right": right} | why.as_dict())
     else:
         _show(why, left, right)
+
+
+def _statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
+    """Return what the recipe takes from the whole collection, which is read once more, or None."""
+    if not recipe.needs_statistics:
+        return None
+    from neardup.gathering import gather
+
+    with progress_bar() as report:
+        return gather(corpus, recipe, report=report)
 
 
 def _find(corpus: Corpus, ids: Sequence[str]) -> dict[str, str]:
@@ -76,35 +91,8 @@ def _find(corpus: Corpus, ids: Sequence[str]) -> dict[str, str]:
             if not missing:
                 return texts
             documents += len(names)
-            _remember(alike, list(places), missing)
-    raise UnknownDocument(_unknown(missing[0], alike, documents, by_row=corpus.id_column is None))
-
-
-def _remember(alike: list[str], names: list[str], missing: Sequence[str]) -> None:
-    """Keep some of the names that may be meant: the first ones, and those that begin or end alike."""
-    for name in names:
-        if len(alike) >= _REMEMBERED:
-            return
-        begins = any(name[: len(m) // 2 + 1].casefold() == m[: len(m) // 2 + 1].casefold() for m in missing)
-        if len(alike) < 3 or begins or any(m in name or name in m for m in missing):
-            alike.append(name)
-
-
-def _unknown(wanted: str, alike: list[str], documents: int, *, by_row: bool) -> str:
-    import difflib
-
-    if not documents:
-        return f"no document has the id {wanted!r}: there is no document at all"
-    if by_row:
-        return (
-            f"no document has the row number {wanted!r}: there are no ids, so name documents by row, counted "
-            "from 0, or name a column with --id-column"
-        )
-    likeness = {name: difflib.SequenceMatcher(None, wanted, name).ratio() for name in alike}
-    close = sorted((name for name in alike if likeness[name] >= 0.5), key=lambda name: (-likeness[name], name))[:3]
-    if close:
-        return f"no document has the id {wanted!r}; close ones are {', '.join(map(repr, close))}"
-    return f"no document has the id {wanted!r}; ids look like {', '.join(map(repr, alike[:3]))}"
+            remember(alike, list(places), missing)
+    raise UnknownDocument(unknown_id(missing[0], alike, documents, by_row=corpus.id_column is None))
 
 
 def _show(why: Explanation, left: str, right: str) -> None:
@@ -118,11 +106,12 @@ def _show(why: Explanation, left: str, right: str) -> None:
     colours = console.is_terminal and not console.no_color
     table = Table(box=box.SIMPLE_HEAD, expand=True, padding=(0, 1), show_edge=False)
     for name, size in zip((left, right), why.sizes, strict=True):
-        head = f"{visible(name, lines=False)}  ({size:,} features)"
+        head = f"{visible(name, lines=False)}  ({count_text(size, 'feature')})"
         table.add_column(Text(head, "bold"), ratio=1, overflow="fold")
+    marked = _shows_changes(why)
     table.add_row(
-        _marked(why.left, why.left_segments, why.left_changes if why.passages else (), colours=colours),
-        _marked(why.right, why.right_segments, why.right_changes if why.passages else (), colours=colours),
+        _marked(why.left, why.left_segments, why.left_changes if marked else (), colours=colours),
+        _marked(why.right, why.right_segments, why.right_changes if marked else (), colours=colours),
     )
     console.print(table)
     console.print()
@@ -133,6 +122,11 @@ def _show(why: Explanation, left: str, right: str) -> None:
         colour = ("bold green" if why.match else "bold red") if name == "verdict" else ""
         numbers.add_row(name, value if isinstance(value, Text) else Text(visible(value, lines=False), colour))
     console.print(numbers)
+
+
+def _shows_changes(why: Explanation) -> bool:
+    """Return whether the words that differ are few enough to tell something."""
+    return bool(why.passages) or why.recipe.parsed_features.kind == "checksum"
 
 
 def _marked(text: str, segments: Sequence[Segment], changes: Sequence[Span], *, colours: bool) -> Any:
@@ -161,20 +155,42 @@ def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
     """Yield the names and values below the texts."""
     from rich.text import Text
 
-    from neardup.explain import decimals
-
     recipe = why.recipe
-    if why.passages:
-        longest = max(passage.tokens for passage in why.passages)
+    if _shows_changes(why):
         legend = Text.assemble(("shared passages", "green"), ", ", ("words that differ", "bold red"))
         yield "marks", legend if colours else "words that differ stand in «»"
-        yield "passages", f"{len(why.passages):,} shared, the longest of {longest:,} tokens"
+    if why.passages:
+        longest = max(passage.tokens for passage in why.passages)
+        yield "passages", f"{len(why.passages):,} shared, the longest of {count_text(longest, 'token')}"
     else:
         yield "passages", "none shared"
     yield "verdict", f"{'near-duplicates' if why.match else 'no near-duplicates'}: {why.reason}"
-    if why.needed is not None:
+    if why.needed is not None and _counts_features(recipe):
         yield "needed", f"{why.needed:,} shared features at these sizes"
-    yield "measures", ", ".join(f"{name} {decimals(value)}" for name, value in why.measures.items())
-    for place, sentence in enumerate(why.flip.sentences):
+    yield "measures", ", ".join(_measure(name, value) for name, value in why.measures.items())
+    for place, sentence in enumerate(why.sentences):
         yield "" if place else "flips", sentence
-    yield "recipe", f"{recipe.name}: {recipe.features} ({recipe.normalize}); fingerprint {recipe.fingerprint}"
+    yield "recipe", f"{recipe.name}: {_choices(recipe)}; fingerprint {recipe.fingerprint}"
+
+
+def _counts_features(recipe: Recipe) -> bool:
+    """Return whether a number of shared features decides, and there are more than one."""
+    single = recipe.parsed_features.kind == "checksum"
+    return not (single or recipe.weights or recipe.signature or recipe.measure == "semantic")
+
+
+def _measure(name: str, value: float) -> str:
+    from neardup.measures import measure
+    from neardup.reasons import decimals
+
+    return f"{name} {decimals(value, up=measure(name).distance)}"
+
+
+def _choices(recipe: Recipe) -> str:
+    """Return how a recipe makes and compares features, in a few words."""
+    stops = f", without stop words of {recipe.stop_words}" if recipe.stop_words not in ("", "none") else ""
+    if recipe.parsed_features.kind == "spots":
+        stops = f", {f'at {recipe.antecedents}' if recipe.antecedents else f'stop words of {recipe.stop_words}'}"
+    named = ("clip", "weights", "signature", "then")
+    others = "".join(f", {name} {getattr(recipe, name)}" for name in named if getattr(recipe, name))
+    return f"{recipe.features} ({recipe.normalize}{stops}){others}"

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 import typer
 
@@ -46,24 +46,63 @@ class RecipeOptions:
         typer.Option(
             metavar="NUMBER",
             rich_help_panel=_MATCH,
-            help="Pairs at or above it match; in (0, 1], such as 0.8.",
+            help="Pairs at or above it match; in (0, 1], such as 0.8. For a distance, those at or below it.",
         ),
     ] = None
     measure: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_MATCH, help="jaccard, overlap, dice, cosine or containment."),
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_MATCH,
+            help="On sets jaccard, overlap, dice, cosine, containment, extended_jaccard, euclidean; on weights "
+            "weighted_jaccard, dice, cosine, extended_jaccard, euclidean; on simhash hamming.",
+        ),
     ] = None
     features: Annotated[
         str | None,
         typer.Option(
             metavar="KIND:N",
             rich_help_panel=_MATCH,
-            help="words:5, qgrams:4 and the like; :multiset behind it counts repeats.",
+            help="words:5, qgrams:4[:positional], skips:3:1, clauses, sentence_words:3, spots:1:2, "
+            "terms:64[:sentence][:positional], windows:50:8, checksum:sha1; :multiset behind it counts repeats.",
         ),
     ] = None
     normalize: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_MATCH, help="words, whitespace or compact."),
+        typer.Option(metavar="NAME", rich_help_panel=_MATCH, help="words, whitespace, compact, strip or raw."),
+    ] = None
+    stop_words: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LANGUAGES",
+            rich_help_panel=_MATCH,
+            help="Leave out stop words of en, or en,de and so on; none for none.",
+        ),
+    ] = None
+    antecedents: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", rich_help_panel=_MATCH, help="Where spot signatures begin, such as 'is the'."),
+    ] = None
+    clip: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BY:LOW:HIGH",
+            rich_help_panel=_MATCH,
+            help="Drop features by how many documents hold them: df:2:0.5 (counts, or shares with a point) or "
+            "idf:0.2:0.8.",
+        ),
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_MATCH, help="Weigh features by tf, idf or tfidf."),
+    ] = None
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND:N",
+            rich_help_panel=_MATCH,
+            help="Compare simhash, minhash:128, sketch:25, supershingle:6:14 or imatch:5 in place of the features.",
+        ),
     ] = None
     jaccard_floor: Annotated[
         str | None,
@@ -71,6 +110,33 @@ class RecipeOptions:
             metavar="NUMBER",
             rich_help_panel=_MATCH,
             help="Jaccard that a pair must reach besides; for containment.",
+        ),
+    ] = None
+
+    search: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", rich_help_panel=_MATCH, help="exact finds every pair; lsh a stated share of them."
+        ),
+    ] = None
+    recall: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", rich_help_panel=_MATCH, help="For lsh: the share at the threshold, as 0.99."),
+    ] = None
+    num_perm: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", rich_help_panel=_MATCH, help="For lsh: the most minima of a document."),
+    ] = None
+    seed: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", rich_help_panel=_MATCH, help="Of sketches and bands."),
+    ] = None
+    then: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEASURE>=NUMBER",
+            rich_help_panel=_MATCH,
+            help="A second, more accurate measure for pairs that pass: 'edit >= 0.9', 'jaccard(words:2) >= 0.6'.",
         ),
     ] = None
 
@@ -86,9 +152,12 @@ class RecipeOptions:
 
         changes: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "recipe"}
         changes = {name: value for name, value in (changes | others).items() if value is not None}
-        for name in ("threshold", "jaccard_floor"):
+        for name in ("threshold", "jaccard_floor", "recall"):
             if name in changes:
                 changes[name] = parse_number(changes[name], "--" + name.replace("_", "-"))
+        for name in ("num_perm", "seed"):
+            if name in changes:
+                changes[name] = parse_whole(changes[name], "--" + name.replace("_", "-"))
         return load(self.recipe).changed(**changes)
 
 
@@ -135,6 +204,13 @@ class ReadOptions:
         )
 
 
+class Limits(TypedDict):
+    """What ``pipeline.run`` takes of ``RunOptions``."""
+
+    threads: int | None
+    memory: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """What a run may use."""
@@ -153,7 +229,7 @@ class RunOptions:
     ] = None
 
     @property
-    def limits(self) -> dict[str, int | None]:
+    def limits(self) -> Limits:
         """Threads and memory for ``pipeline.run``."""
         threads = None
         if self.threads is not None:
@@ -175,6 +251,19 @@ def parse_number(text: str, option: str) -> float:
         return float(text)
     except ValueError:
         raise RecipeError(f"{option} {text!r} is not a number; write it like 0.8") from None
+
+
+def parse_whole(text: str, option: str) -> int:
+    """Return a whole number from the command line.
+
+    Raises
+    ------
+    RecipeError
+        If it is none.
+    """
+    if not text.isascii() or not text.isdigit():
+        raise RecipeError(f"{option} {text!r} is not a whole number from 0 on")
+    return int(text)
 
 
 def parse_size(text: str | None, option: str) -> int | None:

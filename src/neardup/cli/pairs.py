@@ -20,6 +20,7 @@ from neardup.cli.options import (
 from neardup.cli.screen import (
     count_text,
     interruptible,
+    lsh_text,
     progress_bar,
     say,
     say_if_compiling,
@@ -78,6 +79,9 @@ def pairs(
     place = f"; they are in {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")
     say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")
+    promised = lsh_text(result.summary["search"])
+    if promised:
+        say(promised)
 
 
 def _write(result: Result, output: str, *, force: bool) -> None:

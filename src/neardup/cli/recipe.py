@@ -26,8 +26,7 @@ def list_recipes(as_json: Json = False) -> None:
         return
     width = max(len(recipe.name) for recipe in recipes)
     for recipe in recipes:
-        choices = f"{recipe.features} ({recipe.normalize}), {recipe.measure} >= {recipe.threshold:g}"
-        out(f"{recipe.name:<{width}}  {choices}\n{'':<{width}}  {recipe.description}")
+        out(f"{recipe.name:<{width}}  {recipe.in_words()}\n{'':<{width}}  {recipe.description}")
 
 
 @app.command()

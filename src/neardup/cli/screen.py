@@ -137,3 +137,14 @@ def progress_bar() -> Iterator[Report | None]:
             bar.update(tasks[stage], completed=done, total=total)
 
         yield report
+
+
+def lsh_text(search: dict[str, Any]) -> str:
+    """Return what LSH promised and did; empty for other searches."""
+    if "bands" not in search:
+        return ""
+    return (
+        f"LSH, {search['bands']} bands of {search['rows']} rows: finds {search['recall_at_threshold']:.2%} of the "
+        f"pairs at Jaccard {search['jaccard_at_threshold']:.4g}; {search['candidates']:,} candidates (expected "
+        f"{search['expected_candidates']:,}), all verified"
+    )

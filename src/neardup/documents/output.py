@@ -185,14 +185,22 @@ def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), for
     """
     if output == "-":
         return
+    names = [os.fspath(name) for name in inputs]
+    if "://" not in output and not names_table(output) and not _may_be_folder(output, names):
+        raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUTS}")
+    check_place(output, names, force)
+
+
+def check_place(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
+    """Refuse a file that cannot or must not be written, whatever format its name says.
+
+    The parameters and errors are those of `check_output`.
+    """
     if "://" in output:
         raise OutputError(f"{output} is a URI, but outputs are local files: write to a file and copy it")
-    names = [os.fspath(name) for name in inputs]
-    if not names_table(output) and not _may_be_folder(output, names):
-        raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUTS}")
     target = os.path.realpath(output)
-    for name in names:
-        _refuse_overlap(output, target, name)
+    for name in inputs:
+        _refuse_overlap(output, target, os.fspath(name))
     _refuse_place(output, target, force)
 
 

@@ -1,0 +1,214 @@
+"""``neardup compare``: which recipe at which threshold finds what people call duplicates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, parse_number, with_options
+from neardup.cli.screen import (
+    count_text,
+    interruptible,
+    progress_bar,
+    say,
+    say_if_compiling,
+    say_notes,
+    say_set_aside,
+    show_json,
+    visible,
+)
+from neardup.errors import OutputError, RecipeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from neardup.comparison import Comparison, Row, Scored
+    from neardup.scoring import Figure
+
+_LABELS = "Labels"
+#: On narrower terminals intervals stand below their figures.
+_WIDE = 120
+
+
+@with_options
+def compare(
+    inputs: Inputs,
+    read: ReadOptions,
+    running: RunOptions,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_LABELS,
+            help="Labelled pairs (id1,id2,label) or clusters (id,cluster), as .csv, .tsv or .jsonl.",
+        ),
+    ] = None,
+    clusters: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=_LABELS,
+            help="In place of --labels: a column of the inputs; documents are duplicates where it is equal.",
+        ),
+    ] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_LABELS, help="Column of the labels, by default label or level."),
+    ] = None,
+    positive: Annotated[
+        str,
+        typer.Option(metavar="NUMBER", rich_help_panel=_LABELS, help="Labels at or above it say duplicate."),
+    ] = "1",
+    complete: Annotated[
+        bool,
+        typer.Option("--complete", rich_help_panel=_LABELS, help="Pairs that are not listed are no duplicates."),
+    ] = False,
+    ignore_unknown: Annotated[
+        bool,
+        typer.Option("--ignore-unknown", rich_help_panel=_LABELS, help="Leave out labels of unknown documents."),
+    ] = False,
+    recipes: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,NAME", help="Recipes or TOML files, parted by commas; by default all named ones."),
+    ] = None,
+    thresholds: Annotated[
+        str, typer.Option(metavar="FIRST:LAST:STEP", help="Similarities to try as thresholds; or a list: .5,.7,.9.")
+    ] = ".5:.95:.05",
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A page with curves (.html), everything (.json), or the rows as a table (.csv, .parquet); may be "
+            "given several times.",
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Print every threshold, not only each recipe's best.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Compare recipes on labelled documents: precision, recall and F1 with intervals, and time.
+
+    Each recipe is tried at several thresholds and at its own; simhash takes Hamming distances 0 to 10 instead, and
+    recipes that know one answer only, such as checksum, keep theirs.
+    """
+    if (labels is None) == (clusters is None):
+        raise RecipeError("labels come from one place: give --labels FILE or --clusters COLUMN")
+    if clusters is not None and (label_column is not None or positive != "1"):
+        raise RecipeError(
+            "--label-column and --positive are for --labels with pairs, not for --clusters: leave them out"
+        )
+    level = parse_number(positive, "--positive")
+    limits = running.limits
+    outputs = output or []
+    _check_outputs(outputs, [*inputs, *([labels] if labels is not None else [])], force=force)
+
+    from neardup.comparing import compare as compare_recipes
+
+    with read.open(inputs, order_column=clusters) as corpus:
+        say_notes(corpus)
+        say_if_compiling()
+        with progress_bar() as report:
+            found = compare_recipes(
+                corpus,
+                labels,
+                recipes=None if recipes is None else [name.strip() for name in recipes.split(",")],
+                thresholds=thresholds,
+                label_column=label_column,
+                positive=level,
+                complete=complete,
+                ignore_unknown=ignore_unknown,
+                progress=report,
+                **limits,
+            )
+        say_set_aside(corpus)
+    for warning in found.warnings:
+        say(warning)
+    written: list[str] = []
+    with interruptible(written):
+        for name in outputs:
+            found.write(name, force=force)
+            written.append(name)
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        _show(found, every=every)
+    for name in written:
+        say(f"written: {name}")
+
+
+def _check_outputs(outputs: Sequence[str], inputs: list[str], *, force: bool) -> None:
+    """Refuse outputs before the work starts."""
+    import os
+
+    from neardup.comparison import check_comparison_output
+    from neardup.pages.frame import check_drawing
+
+    places: set[str] = set()
+    for name in outputs:
+        check_comparison_output(name, inputs, force=force)
+        if name.endswith(".html"):
+            check_drawing(name)
+        place = os.path.realpath(name)
+        if place in places:
+            raise OutputError(f"{name} is given twice: name two files")
+        places.add(place)
+
+
+def _show(found: Comparison, *, every: bool) -> None:
+    """Print the table for people to stdout."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    wide = console.width >= _WIDE
+    unlabelled = wide and not found.complete
+    table = _table(wide=wide, unlabelled=unlabelled)
+    per_document = 1000 / max(found.documents, 1)
+    for scored in found.recipes:
+        for row in scored.rows if every else (scored.best,):
+            best = row is scored.best
+            cells = [visible(scored.name, lines=False), _threshold(scored, row)]
+            cells += [_figure(figure, " " if wide else "\n") for figure in (row.f1, row.precision, row.recall)]
+            counts = [row.returned, row.correct, *([row.unlabelled] if unlabelled else [])]
+            cells += [f"{count:,}" for count in counts]
+            cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
+            table.add_row(*map(Text, cells), style="bold" if best and scored.name == found.best else "")
+    duplicates = count_text(found.duplicates, "labelled duplicate")
+    others = "all other pairs are none" if found.complete else f"{found.others:,} labelled as none"
+    console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95 % intervals[/dim]")
+    console.print(table)
+    for sure in (True, False):
+        over = [visible(lead.over, lines=False) for lead in found.leads if lead.beyond_chance == sure]
+        if over:
+            lead = f"{visible(found.best, lines=False)} leads {', '.join(over)}"
+            console.print(Text(f"{lead} {'beyond chance' if sure else 'by no more than chance may give'}."))
+
+
+def _table(*, wide: bool, unlabelled: bool) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
+    table.add_column("recipe", overflow="fold", min_width=9)
+    names = ["at", "F1", "precision", "recall", "returned", "correct", *(["unlabelled"] if unlabelled else [])]
+    for name in [*names, "CPU ms/doc" if wide else "CPU\nms/doc"]:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _threshold(scored: Scored, row: Row) -> str:
+    if scored.scale == "fixed":
+        return "-"
+    return f"{'<= ' if scored.scale == 'distance' else ''}{row.threshold:g}"
+
+
+def _figure(figure: Figure, gap: str) -> str:
+    if figure.value is None:
+        return "none"
+    spread = "" if figure.low is None or figure.high is None else f"{gap}{figure.low:.2f}-{figure.high:.2f}"
+    return f"{figure.value:.3f}{spread}"

@@ -1,0 +1,96 @@
+"""``neardup query``: the near-duplicates of a document that is not in the collection."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from neardup.cli.options import (
+    Force,
+    Inputs,
+    ReadOptions,
+    RecipeOptions,
+    RunOptions,
+    check_outputs,
+    with_options,
+)
+from neardup.cli.rows import print_rows, whole_number, write_rows
+from neardup.cli.screen import count_text, progress_bar, say, say_if_compiling, say_notes, say_set_aside
+from neardup.errors import InputError
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@with_options
+def query(
+    inputs: Inputs,
+    recipe_options: RecipeOptions,
+    read: ReadOptions,
+    running: RunOptions,
+    document: Annotated[
+        str, typer.Option("--document", "-d", metavar="FILE", help="The new document, a text in UTF-8; - for stdin.")
+    ],
+    k: Annotated[
+        str | None,
+        typer.Option("--k", metavar="NUMBER", help="Show the so many nearest instead, whatever their similarity."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="A table of document and similarity, in the format of the name."
+        ),
+    ] = None,
+    force: Force = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """Find all near-duplicates of one new document, the most similar first: document, similarity."""
+    to_file = None if output == "-" else output
+    recipe = recipe_options.chosen()
+    wanted = None if k is None else whole_number(k, "--k")
+    limits = running.limits
+    check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, [*inputs, document], force=force)
+    what = "the document on stdin" if document == "-" else document
+    if document == "-" and "-" in inputs:
+        raise InputError("stdin is both an input and the document: name a file for one of them")
+    text = _read(document, what)
+
+    from neardup.neighbors import query as find
+
+    with read.open(inputs) as corpus:
+        say_notes(corpus)
+        say_if_compiling()
+        with progress_bar() as report:
+            found = find(corpus, recipe, text, k=wanted, what=what, progress=report, **limits)
+            if to_file is not None:
+                write_rows(found, to_file, force=force)
+        if to_file is None or as_json:
+            print_rows(found, as_json=as_json)
+        say_set_aside(corpus)
+    if wanted is not None:
+        said = f"{count_text(len(found), 'nearest document')} of {what}"
+    elif len(found):
+        said = f"{count_text(len(found), 'near-duplicate')} of {what}"
+    else:
+        said = f"no near-duplicate of {what}; --k 3 shows the three nearest documents"
+    among = f" among {count_text(found.documents, 'document')}"
+    place = f"; they are in {to_file}" if to_file is not None else ""
+    say(f"{said}{among}{place}")
+
+
+def _read(name: str, what: str) -> str:
+    """Return the text of the new document."""
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read()
+        else:
+            with open(name, "rb") as file:
+                content = file.read()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"{what} cannot be read ({reason}): give a text file, or - for stdin") from None
+    try:
+        return content.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{what} is not UTF-8 at byte {error.start}: convert it first, as with iconv") from None

@@ -1,0 +1,1 @@
+"""Pages to read in a browser: one file each, with everything in it, and nothing that asks the network."""
