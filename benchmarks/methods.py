@@ -96,6 +96,24 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ddd clipped df:2:0.1": {"features": "qgrams:4", "measure": "overlap", "threshold": 0.7, "clip": "df:2:0.1"},
     "words:5 then edit": {"threshold": 0.5, "then": "edit >= 0.9"},
 }
+#: The page of each named recipe, and for which texts it is.
+NAMED = {
+    "default": ("words", "news, articles, mail: copies, re-sends, light edits"),
+    "jaccard": ("words", "the blog's: adverts and other texts where case and punctuation carry meaning"),
+    "ddd": (
+        "qgrams",
+        "news of several feeds; languages without spaces; noisy words. High recall, so raise the threshold",
+    ),
+    "cornell": ("minhash", "a hundred documents, to reproduce the Cornell program"),
+    "lsh": ("lsh", "corpora that the exact join is too slow for; the same pairs but for a stated share"),
+    "supershingle": ("supershingle", "very large corpora, where only near-copies matter"),
+    "simhash": ("simhash", "very large corpora with 8 bytes a document; long texts"),
+    "spotsigs": ("spots", "web pages with much around the text, in a language with known stop words"),
+    "terms": ("terms", "rewritten and reordered texts of one subject; then read what it finds"),
+    "manber": ("windows", "long files, code, manuals that share passages"),
+    "imatch": ("imatch", "texts whose words in the middle range stay the same, in linear time"),
+    "checksum": ("checksum", "copies equal to the last byte"),
+}
 #: What each page of docs/methods shows, by the table's name.
 PAGES = {
     "words": ["default", "jaccard"],
@@ -116,6 +134,8 @@ PAGES = {
     "lsh": ["lsh", "default"],
     "two-steps": ["words:5 then edit", "default"],
 }
+#: On smaller corpora the time a document says more of the start than of the method.
+LARGE = 1000
 LENGTHS = ["words:1", "words:2", "words:3", "default", "words:8"]
 
 
@@ -217,6 +237,13 @@ def as_table(results: dict[str, Any]) -> str:
     return _by_corpus(results, recipe_names())
 
 
+def recipes_table(results: dict[str, Any]) -> str:
+    """Return what each named recipe does, as measured, and for which texts it is."""
+    in_words = {row["recipe"]: row["in_words"] for row in results["corpora"][0]["rows"]}
+    rows = [[f"[{name}]({page}.md)", in_words[name], texts] for name, (page, texts) in NAMED.items()]
+    return table(["recipe", "features, measure, threshold", "for"], rows)
+
+
 def lengths_table(results: dict[str, Any]) -> str:
     """Return word n-grams of several lengths on all corpora."""
     return _by_corpus(results, LENGTHS)
@@ -295,14 +322,15 @@ def page_table(page: str) -> Callable[[dict[str, Any]], str]:
         rows = []
         for corpus in results["corpora"]:
             known = {row["recipe"]: row for row in corpus["rows"]}
-            rows += [[corpus["corpus"], *_figures(known[name], several=len(wanted) > 1)] for name in wanted]
+            several, documents = len(wanted) > 1, corpus["documents"]
+            rows += [[corpus["corpus"], *_figures(known[name], documents, several=several)] for name in wanted]
         header = ["corpus", *(["recipe"] if len(wanted) > 1 else []), "best at", "precision", "recall", "F1 (95 %)"]
         return table([*header, "own at", "precision", "recall", "F1", "CPU µs a document"], rows)
 
     return made
 
 
-def _figures(row: dict[str, Any], *, several: bool) -> list[str]:
+def _figures(row: dict[str, Any], documents: int, *, several: bool) -> list[str]:
     best, own = row["best"], row["own"]
     return [
         *([row["recipe"]] if several else []),
@@ -312,7 +340,7 @@ def _figures(row: dict[str, Any], *, several: bool) -> list[str]:
         _spread(best["f1"]),
         _place(row, own),
         *(_value(own[name]) for name in ("precision", "recall", "f1")),
-        f"{row['cpu_us_per_document']:.0f}",
+        f"{row['cpu_us_per_document']:.0f}" if documents >= LARGE else "",
     ]
 
 

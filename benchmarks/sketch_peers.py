@@ -4,7 +4,8 @@ sketch_peers.py PEER FOLDER
 
 FOLDER holds corpus.parquet (texts as they are, and normalised), pairs.parquet (two normalised texts a row),
 features.bin and heads.bin (the corpus's word 5-grams as 64-bit hashes, and where each text's begin). Prints JSON:
-processor seconds for features and for sketches of the texts, for sketches of the hashes, and the estimates of the pairs.
+processor seconds for features and for sketches of the texts, for sketches of the hashes, and the estimates of the
+pairs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +62,10 @@ class Peer:
     package = ""
     own_features = False
 
-    def sketch(self, documents: list[Any]) -> Sketches:
+    def __init__(self) -> None:
+        self.module = import_module(self.package)
+
+    def sketch(self, documents: list[Any]) -> Any:
         """Return the sketch of each document: its 5-grams, or its text where features are the peer's own."""
         raise NotImplementedError
 
@@ -73,29 +78,25 @@ class Rensa(Peer):
 
     package = "rensa"
 
-    def sketch(self, documents: list[Any]) -> Sketches:
-        import rensa
-
-        return rensa.RMinHash.digest_matrix_from_token_sets(documents, SLOTS, SEED).to_rows()
+    def sketch(self, documents: list[Any]) -> Any:
+        """Return the sketches, in bulk."""
+        return self.module.RMinHash.digest_matrix_from_token_sets(documents, SLOTS, SEED).to_rows()
 
     def of_hashes(self, features: array[int], heads: array[int]) -> object:
-        import rensa
-
-        return rensa.RMinHash.digest_matrix_from_flat_token_hashes(features, heads, SLOTS, SEED)
+        """Sketch hashes, in one array."""
+        return self.module.RMinHash.digest_matrix_from_flat_token_hashes(features, heads, SLOTS, SEED)
 
 
 class RensaRho(Rensa):
     """The way of rensa's own claim of speed."""
 
-    def sketch(self, documents: list[Any]) -> Sketches:
-        import rensa
-
-        return rensa.RMinHash.digest_matrix_from_token_sets_rho(documents, SLOTS, SEED, probes=4).to_rows()
+    def sketch(self, documents: list[Any]) -> Any:
+        """Return the sketches, in bulk."""
+        return self.module.RMinHash.digest_matrix_from_token_sets_rho(documents, SLOTS, SEED, probes=4).to_rows()
 
     def of_hashes(self, features: array[int], heads: array[int]) -> object:
-        import rensa
-
-        return rensa.RMinHash.digest_matrix_from_flat_token_hashes_rho(features, heads, SLOTS, SEED, probes=4)
+        """Sketch hashes, in one array."""
+        return self.module.RMinHash.digest_matrix_from_flat_token_hashes_rho(features, heads, SLOTS, SEED, probes=4)
 
 
 class FastSketch(Peer):
@@ -104,14 +105,15 @@ class FastSketch(Peer):
     package = "FastSketchLSH"
 
     def __init__(self) -> None:
-        from FastSketchLSH import FastSimilaritySketch
+        super().__init__()
+        self._sketcher = self.module.FastSimilaritySketch(size=SLOTS, seed=SEED)
 
-        self._sketcher = FastSimilaritySketch(size=SLOTS, seed=SEED)
-
-    def sketch(self, documents: list[Any]) -> Sketches:
+    def sketch(self, documents: list[Any]) -> Any:
+        """Return the sketches, in bulk."""
         return self._sketcher.batch(documents, num_threads=1)
 
     def of_hashes(self, features: array[int], heads: array[int]) -> object:
+        """Sketch hashes, in one array."""
         import numpy as np
 
         return self._sketcher.batch_csr(np.asarray(features), np.asarray(heads), True, 1)
@@ -122,12 +124,12 @@ class Datasketch(Peer):
 
     package = "datasketch"
 
-    def sketch(self, documents: list[Any]) -> Sketches:
-        import xxhash
-        from datasketch import MinHash
-
+    def sketch(self, documents: list[Any]) -> Any:
+        """Return the sketches, in bulk."""
         encoded = ([gram.encode() for gram in document] for document in documents)
-        made = MinHash.generator(encoded, num_perm=SLOTS, seed=SEED, hashfunc=xxhash.xxh32_intdigest)
+        made = self.module.MinHash.generator(
+            encoded, num_perm=SLOTS, seed=SEED, hashfunc=import_module("xxhash").xxh32_intdigest
+        )
         return [sketch.hashvalues for sketch in made]
 
 
@@ -137,10 +139,9 @@ class Daft(Peer):
     package = "daft"
     own_features = True
 
-    def sketch(self, documents: list[Any]) -> Sketches:
-        import daft
-        from daft.functions import minhash
-
+    def sketch(self, documents: list[Any]) -> Any:
+        """Return the sketches, in bulk."""
+        daft, minhash = self.module, import_module("daft.functions").minhash
         how = {"num_hashes": SLOTS, "ngram_size": 5, "seed": SEED, "hash_function": "xxhash3_64"}
         frame = daft.from_pydict({"text": documents}).select(minhash(daft.col("text"), **how).alias("h")).collect()
         column = frame.to_arrow()["h"].combine_chunks()

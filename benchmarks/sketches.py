@@ -17,7 +17,6 @@ import random
 import re
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from corpora import corpus
 from measuring import BENCH_HOME, HERE, RESULTS, machine, note, save, table
-from sketch_peers import SLOTS, grams
+from sketch_peers import SLOTS, grams, taken
 
 from neardup._kernels.sketching import minhash
 from neardup.extraction import extract
@@ -40,9 +39,7 @@ PEERS = {
     "datasketch": "datasketch",
     "daft": "daft",
 }
-_ONE_THREAD = {
-    name: "1" for name in ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-}
+_ONE_THREAD = dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 _JACCARDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
 _BATCH = 2000
 _WORD = re.compile(r"\w+")
@@ -94,17 +91,14 @@ class Ours:
     def run(self, texts: list[str], left: list[str], right: list[str]) -> dict[str, Any]:
         """Return what a peer says."""
         self.sketch(*self.features(texts[:10]))
-        begin = time.process_time()
-        features, heads = self.features(texts)
-        between = time.process_time()
-        self.sketch(features, heads)
-        end = time.process_time()
+        features_s, (features, heads) = taken(lambda: self.features(texts))
+        hashed_s = [taken(lambda: self.sketch(features, heads))[0] for _ in range(3)]
         a, b = (self.sketch(*self.features(side)) for side in (left, right))
         return {
             "version": "",
-            "features_s": between - begin,
-            "sketch_s": end - between,
-            "hashed_s": end - between,
+            "features_s": features_s,
+            "sketch_s": hashed_s[0],
+            "hashed_s": min(hashed_s),
             "estimates": (a == b).mean(axis=1).tolist(),
         }
 
@@ -156,7 +150,7 @@ def compare(name: str, documents: int, pairs: int, runs: int, peers: list[str]) 
     left, right, exact = overlapping(words, pairs)
     text_bytes = sum(len(text.encode()) for text in texts)
     ours = Ours()
-    said: dict[str, list[dict[str, Any]]] = {"neardup": []} | {peer: [] for peer in peers}
+    said: dict[str, list[dict[str, Any]]] = {peer: [] for peer in ["neardup", *peers]}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         pq.write_table(pa.table({"text": texts, "normalised": words}), folder / "corpus.parquet")

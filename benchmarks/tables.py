@@ -42,6 +42,7 @@ TABLES: dict[str, tuple[str, Table]] = {
     "adverts": ("default_recipe", default_recipe.advert_table),
     "revisions": ("default_recipe", default_recipe.revision_table),
     "method-overview": ("methods", methods.as_table),
+    "method-recipes": ("methods", methods.recipes_table),
     "method-corpora": ("methods", methods.corpora_table),
     "method-times": ("methods", methods.times_table),
     "method-lengths": ("methods", methods.lengths_table),

@@ -16,7 +16,7 @@ import pytest
 import neardup
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "methods").glob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -25,7 +25,7 @@ def blocks(page: Path, language: str) -> str:
     return "\n".join(body for name, body in BLOCK.findall(page.read_text("utf-8")) if name == language)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_examples(page: Path) -> None:
     code = blocks(page, "python")
     if not code:
@@ -36,7 +36,7 @@ def test_python_examples(page: Path) -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_console_examples(page: Path, tmp_path: Path) -> None:
     sessions = [part for part in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE) if part.strip()]
     if not sessions:

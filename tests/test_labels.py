@@ -175,7 +175,7 @@ def test_warnings() -> None:
         ([("a", "b", "nan")], {}, "label 'nan' is not a number"),
         ([("a", None, 1)], {}, "row 0 has no id in column 'id2'"),
         ([("a", "b", 1), ("c", "c", 1)], {}, "row 1 pairs document 'c' with itself"),
-        ([("a", "b", 1), ("b", "a", 0)], {}, "row 1: the pair of 'b' and 'a' has two labels, 1 and 0"),
+        ([("a", "b", 1), ("b", "a", 0)], {}, "row 1: the pair of 'a' and 'b' has two labels, 1 and 0"),
         ([("a", "b")], {}, "no column label or level; name one with --label-column: id1, id2"),
         (
             [("a", "b", 1)],

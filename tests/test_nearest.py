@@ -17,7 +17,8 @@ from neardup._kernels.ranking import closer
 from neardup.errors import NeardupError, RecipeError
 from neardup.features import Vectors
 from neardup.measures import MEASURES, similarities
-from neardup.nearest import Matching, Nearest, closest, matching, nearest
+from neardup.nearest import Nearest, nearest
+from neardup.one_to_all import Matching, closest, matching
 
 Document = dict[int, int]
 Counts = tuple[int, int, int]

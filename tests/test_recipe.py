@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
+import naive
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
-from neardup.measures import MEASURES, exact_fraction, measure, rule, similarities
-from neardup.kinds import Features
+from neardup.kinds import Clip, Features, Signature
+from neardup.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
 from neardup.recipe import Recipe, load, names, parse
+from neardup.second import SecondStep
 
 
 @pytest.mark.parametrize("name", names())
@@ -38,7 +42,7 @@ def test_the_default_recipe_is_that_of_the_class() -> None:
         ('threshold = "0.7"', "threshold '0.7' is not a number"),
         ("threshold = true", "threshold True is not a number"),
         ('features = "words:0"', "n is 0, outside 1..100"),
-        ('features = "words:5:bag"', "features 'words:5:bag' are not known"),
+        ('features = "words:5:bag"', "'bag' is nothing that words take; they take multiset"),
         ('features = "letters:3"', "features 'letters:3' are not known"),
         ("features = 5", "features 5 is not a text"),
         ('measure = "jacard"', "measure 'jacard' is not known; choose one of jaccard, overlap"),
@@ -46,6 +50,20 @@ def test_the_default_recipe_is_that_of_the_class() -> None:
         ('normalize = "compact"', "normalize 'compact' leaves no tokens for features 'words:5'"),
         ('search = "magic"', "search 'magic' is not known; choose one of exact"),
         ("jaccard_floor = -1", "jaccard_floor -1 is outside [0, 1]"),
+        ("recall = 1.0", "recall 1.0 is outside (0, 1); for every pair choose search 'exact'"),
+        ("recall = 0", "recall 0 is outside (0, 1)"),
+        ("recall = nan", "recall nan is outside (0, 1)"),
+        ("num_perm = 0", "num_perm 0 is outside 1..4096"),
+        ("num_perm = 4097", "num_perm 4097 is outside 1..4096"),
+        ("num_perm = 12.5", "num_perm 12.5 is not a whole number"),
+        ("seed = -1", "seed -1 is outside 0..4294967295"),
+        ("seed = 4294967296", "seed 4294967296 is outside 0..4294967295"),
+        ("seed = true", "seed True is not a whole number"),
+        ("stop_words = 3", "stop_words 3 is not a text"),
+        ('clip = "df"', "clip 'df' is not known"),
+        ('weights = "bm25"', "weights 'bm25' is not known; choose one of tf, idf, tfidf"),
+        ('signature = "bloom"', "signature 'bloom' is not known"),
+        ('then = "edit"', "then 'edit' is not known"),
         ('keep = ""', "keep is empty"),
         ("treshold = 0.7", "unknown key 'treshold'; a recipe's keys are name, description"),
         ("threshold = ", "is not TOML"),
@@ -63,7 +81,7 @@ def test_a_wrong_recipe_is_refused_in_one_sentence(tmp_path: Path, toml: str, wo
 
 
 def test_a_recipe_that_is_not_there_lists_those_that_are() -> None:
-    with pytest.raises(RecipeError, match=r"recipe 'nope' is neither a file nor one of default, jaccard"):
+    with pytest.raises(RecipeError, match=r"recipe 'nope' is neither a file nor one of checksum, cornell, ddd"):
         load("nope")
 
 
@@ -73,6 +91,18 @@ def test_other_features_bring_their_normalizer() -> None:
     assert Recipe().changed(features="words:3").normalize == "words"
     assert Recipe(normalize="whitespace").changed(features="qgrams:4").normalize == "whitespace"
     assert Recipe().changed(features="qgrams:4", normalize="words").normalize == "words"
+    assert Recipe(features="qgrams:4").changed(features="windows").normalize == "compact"
+
+
+def test_other_features_bring_their_stop_words() -> None:
+    assert Recipe().stop_words == ""
+    assert Recipe().changed(features="spots").stop_words == "en"
+    assert Recipe().changed(features="terms:8").stop_words == "en"
+    assert Recipe(features="spots").changed(features="words:5").stop_words == ""
+    assert Recipe(features="spots").changed(features="spots:2").stop_words == "en"
+    assert Recipe(features="spots", stop_words="de").changed(features="terms").stop_words == "de"
+    assert Recipe(features="words:5", stop_words="en").changed(features="qgrams:4", stop_words="").stop_words == ""
+    assert Recipe(features="terms", stop_words="none").stop_words == "none"
 
 
 def test_the_fingerprint_tells_answers_apart_not_names() -> None:
@@ -86,15 +116,71 @@ def test_the_fingerprint_tells_answers_apart_not_names() -> None:
         {"keep": "longest"},
         {"jaccard_floor": 0.1},
         {"normalize": "whitespace"},
+        {"stop_words": "en"},
+        {"clip": "df:2:0.5"},
+        {"signature": "minhash:9", "measure": "overlap"},
+        {"weights": "tf", "measure": "cosine"},
+        {"search": "lsh"},
+        {"recall": 0.9},
+        {"num_perm": 128},
+        {"seed": 2},
+        {"then": "edit >= 0.9"},
+        {"then": "edit >= 0.91"},
     ]
     assert len({base.fingerprint, *(base.changed(**c).fingerprint for c in changes)}) == len(changes) + 1
     assert Recipe(threshold=1).fingerprint == Recipe(threshold=1.0).fingerprint
+    assert Recipe(features="words:4").fingerprint == Recipe(features="words").fingerprint
+    assert Recipe(then="edit>=0.90").fingerprint == Recipe(then="edit >= 0.9").fingerprint
 
 
-def test_features_are_written_as_they_are_read() -> None:
-    for text in ("words:5", "qgrams:4:multiset", "words:1"):
-        assert str(Features.parse(text)) == text
-    assert str(Features.parse("words")) == "words:4"
+def test_what_a_recipe_holds_is_taken_apart() -> None:
+    recipe = Recipe(
+        features="words:1", clip="df:2:0.5", weights="tf", signature="simhash", measure="hamming", threshold=3
+    )
+    assert recipe.parsed_features == Features("words", (1,), ())
+    assert recipe.parsed_clip == Clip.parse("df:2:0.5")
+    assert recipe.parsed_signature == Signature("simhash", ())
+    assert recipe.second_step is None
+    assert (Recipe().parsed_clip, Recipe().parsed_signature) == (None, None)
+    assert Recipe(then="edit >= 0.00001").second_step == SecondStep("edit", "", 0.00001)
+    assert Recipe(features="words", signature="supershingle", measure="overlap").signature == "supershingle:6:14"
+
+
+@pytest.mark.parametrize(
+    ("choices", "needed"),
+    [
+        ({}, False),
+        ({"clip": "df:2:1.0"}, True),
+        ({"weights": "tf", "measure": "cosine"}, False),
+        ({"weights": "idf", "measure": "cosine"}, True),
+        ({"features": "terms"}, True),
+        ({"signature": "sketch", "measure": "overlap"}, True),
+        ({"signature": "minhash", "measure": "overlap"}, False),
+        ({"signature": "simhash", "weights": "tfidf", "measure": "hamming", "threshold": 3}, True),
+    ],
+)
+def test_recipes_say_whether_they_need_the_collection(choices: dict[str, Any], needed: bool) -> None:
+    recipe = Recipe(**choices)
+    assert recipe.needs_statistics == needed
+    assert recipe.is_weighted == ("weights" in choices and "signature" not in choices)
+    before = recipe.without_statistics()
+    assert (before.features, before.normalize, before.stop_words) == (
+        recipe.features,
+        recipe.normalize,
+        recipe.stop_words,
+    )
+    assert not before.clip + before.weights + before.signature + before.then
+
+
+def test_a_recipe_can_be_said_on_one_line() -> None:
+    assert Recipe().in_words() == "words:5 (words), jaccard >= 0.85"
+    long = Recipe(features="words:1", stop_words="en", clip="df:2:0.5", weights="tfidf", measure="euclidean",
+                  threshold=2.5, then="edit >= 0.9")  # fmt: skip
+    assert long.in_words() == (
+        "words:1 (words), without stop words of en, clip df:2:0.5, weights tfidf, euclidean <= 2.5, then edit >= 0.9"
+    )
+    assert "lsh (recall 0.99, at most 256 minima)" in Recipe(search="lsh").in_words()
+    assert load("spotsigs").in_words() == "spots:1:2:multiset (words), stop words of en, jaccard >= 0.44"
 
 
 def test_thresholds_are_the_fractions_that_people_write() -> None:
@@ -103,11 +189,57 @@ def test_thresholds_are_the_fractions_that_people_write() -> None:
     assert rule("jaccard", 0.8)[:3] == (0, 4, 5)
 
 
-@given(st.integers(1, 500), st.integers(1, 500), st.integers(1, 500), st.sampled_from(list(MEASURES)))
-def test_similarity_and_reaches_say_the_same(o: int, a: int, b: int, name: str) -> None:
-    o = min(o, a, b)
-    value = float(similarities(name, o, a, b))  # type: ignore[arg-type]
+def test_distances_are_taken_as_they_are_written() -> None:
+    assert threshold_of("euclidean", 2.5) == Fraction(5, 2)
+    assert threshold_of("hamming", 3) == 3
+    assert threshold_of("hamming", 0) == 0
+    assert rule("euclidean", 1.5)[:3] == (5, 9, 4)
+    for name, value in [("hamming", 2.5), ("hamming", 64), ("hamming", -1), ("euclidean", 0), ("euclidean", -0.1)]:
+        with pytest.raises(RecipeError, match=f"threshold {value} is no"):
+            threshold_of(name, value)
+    for value in ("nan", "inf", "many"):
+        with pytest.raises(RecipeError, match="is not a number; euclidean takes the largest distance of a match"):
+            threshold_of("euclidean", value)  # type: ignore[arg-type]
+
+
+@st.composite
+def counted(draw: st.DrawFn) -> tuple[str, int, int, int, int]:
+    """A measure, and o, a and b that a pair of what it compares can have, in some unit."""
+    name = draw(st.sampled_from(list(MEASURES)))
+    if name in ("hamming", "edit", "semantic"):
+        a = b = 64 if name == "hamming" else draw(st.integers(1, 500))
+    else:
+        a, b = draw(st.integers(1, 500)), draw(st.integers(1, 500))
+    unit = draw(st.sampled_from([1, 1 << 16, 1 << 32])) if "weights" in MEASURES[name].takes else 1
+    return name, draw(st.integers(1, min(a, b))), a, b, unit
+
+
+@given(counted(), st.integers(1, 10**4))
+def test_similarity_and_reaches_say_the_same(drawn: tuple[str, int, int, int, int], asked: int) -> None:
+    name, o, a, b, unit = drawn
+    known, counts = measure(name), np.array([[o, a, b]]) * unit
+    value = float(similarities(name, counts, unit)[0])
     assert 0 <= value <= 1
     assert (value == 1) == (o == (min(a, b) if name == "containment" else max(a, b)))
-    assert measure(name).reaches(o, a, b, Fraction(value) - Fraction(1, 10**9))
-    assert not measure(name).reaches(o, a, b, Fraction(value) + Fraction(1, 10**9))
+    if name == "hamming":
+        bounds = [Fraction(k) for k in range(64)]
+    elif name == "euclidean":
+        bounds = [Fraction(a + b - 2 * o), Fraction(asked, 100), Fraction(isqrt(max(a + b - 2 * o, 1)))]
+    else:
+        near = Fraction(value).limit_denominator(10**9)
+        bounds = [near, min(near + Fraction(1, 10**9), Fraction(1)), Fraction(asked, 10**4)]
+    for t in bounds:
+        expected = known.reaches(o * unit, a * unit, b * unit, known.bound(t, unit))
+        assert reaching(name, counts, t, unit).tolist() == [expected], t
+        if name in ("jaccard", "overlap", "dice", "cosine", "containment", "extended_jaccard", "hamming"):
+            assert expected == naive.reaches(name, o, a, b, t)
+
+
+def test_large_sums_lose_no_small_distance() -> None:
+    # Three vectors' sums in units of 2**-32; in floating point a and b alone are only known to some hundreds.
+    unit = 1 << 32
+    o = 2**59 + 1
+    counts = np.array([[o, o + 2 * unit, o + 2 * unit], [o, o + 2 * unit, o + 2 * unit + 1], [o, o, o + 77]])
+    found = similarities("euclidean", counts, unit)
+    assert found == pytest.approx([1 / 3, 1 / (1 + (4 + 1 / unit) ** 0.5), 1 / (1 + (77 / unit) ** 0.5)], rel=1e-14)
+    assert reaching("euclidean", counts, Fraction(2), unit).tolist() == [True, False, True]

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from neardup._kernels.watching import compilations
@@ -21,7 +20,7 @@ from neardup.pipeline import run
 from neardup.recipe import Recipe, load
 from neardup.recipe import names as recipe_names
 from neardup.result import Result
-from neardup.scoring import Figure, Resamples, Tally, difference, resample, scores, tally
+from neardup.scoring import Figure, Resamples, Tally, beyond_chance, resample, scores, tally
 from neardup.thresholds import USUAL_THRESHOLDS, Ladder, ladder, thresholds_of
 from neardup.verify import Encoder
 
@@ -95,6 +94,8 @@ def compare(
     asked = thresholds_of(thresholds)
     chosen = [recipe if isinstance(recipe, Recipe) else load(recipe) for recipe in recipes or recipe_names()]
     read = _look(corpus)
+    if labels is not None and corpus.order_column is not None:
+        raise RecipeError("labels come from one place: give labels, or a column of clusters, not both")
     if labels is not None:
         known = read_labels(
             labels,
@@ -175,21 +176,19 @@ def _told_apart(recipes: Sequence[Recipe]) -> list[str]:
 
 def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Comparison:
     draws = resample([one.tally for one in runs], labels)
-    f1 = draws.f1()
     scored: list[Scored] = []
     places: list[int] = []
     begin = 0
     for one in runs:
         end = begin + len(one.ladder.thresholds)
-        part = Resamples(draws.correct[:, begin:end], draws.wrong[:, begin:end], draws.duplicates)
-        rows = _rows(one, labels, part)
+        rows = _rows(one, labels, draws.of(begin, end))
         best = max(range(len(rows)), key=lambda at: (_value(rows[at].f1), at))
         scored.append(Scored(one.name, one.recipe, one.ladder.scale, tuple(rows), rows[best], one.wall_s, one.cpu_s))
         places.append(begin + best)
         begin = end
     first = max(range(len(scored)), key=lambda at: (_value(scored[at].best.f1), -at))
     leads = [
-        _lead(scored[first], scored[at], f1, places[first], places[at]) for at in range(len(scored)) if at != first
+        _lead(scored[first], scored[at], draws, places[first], places[at]) for at in range(len(scored)) if at != first
     ]
     return Comparison(
         recipes=tuple(scored),
@@ -223,10 +222,9 @@ def _rows(one: _Run, labels: Labels, draws: Resamples) -> list[Row]:
     ]
 
 
-def _lead(best: Scored, other: Scored, f1: npt.NDArray[np.float64], place: int, other_place: int) -> Lead:
-    low, high = difference(f1, place, other_place)
-    lead = _value(best.best.f1) - _value(other.best.f1)
-    return Lead(other.name, Figure(lead, low, high), low is not None and low > 0)
+def _lead(best: Scored, other: Scored, draws: Resamples, place: int, other_place: int) -> Lead:
+    low, high, sure = beyond_chance(draws, place, other_place)
+    return Lead(other.name, Figure(_value(best.best.f1) - _value(other.best.f1), low, high), sure)
 
 
 def _value(figure: Figure) -> float:

@@ -87,7 +87,7 @@ class Lead(NamedTuple):
     difference : Figure
         In F1, over the same draws of groups.
     beyond_chance : bool
-        Whether the interval lies above 0.
+        Whether the interval lies above 0, and the two differ in six groups or more.
     """
 
     over: str

@@ -95,6 +95,11 @@ def _check_measure(recipe: Recipe) -> None:
         fits = [name for name, m in MEASURES.items() if "sets" in m.takes]
         what = f"features {recipe.features!r} without weights"
     if recipe.measure == "semantic" and not recipe.signature:
+        for field in ("weights", "clip", "jaccard_floor"):
+            if value := getattr(recipe, field):
+                raise RecipeError(
+                    f"{field} {value!r} is for features, and measure 'semantic' compares texts; leave it out"
+                )
         return
     if known.name not in fits:
         ways = {
@@ -113,6 +118,7 @@ def _check_search(recipe: Recipe) -> None:
     if recipe.search != "lsh":
         return
     known = measure(recipe.measure)
+    what = recipe.measure if recipe.measure == "semantic" else recipe.features
     if (
         recipe.signature
         or recipe.is_weighted
@@ -121,7 +127,7 @@ def _check_search(recipe: Recipe) -> None:
     ):
         raise RecipeError(
             "search 'lsh' makes its own sketches of feature sets, not of "
-            f"{recipe.signature or recipe.weights or recipe.measure}; choose search 'exact'"
+            f"{recipe.signature or recipe.weights or what}; choose search 'exact'"
         )
     if not max(known.least_jaccard(threshold_of(known.name, recipe.threshold)), recipe.jaccard_floor):
         raise RecipeError(

@@ -55,11 +55,12 @@ class LabelTable:
         if not isinstance(source, str | os.PathLike):
             return cls._of_memory(source)
         name = os.fspath(source)
-        suffix = suffixes(name)[0]
+        suffix, codec = suffixes(name)
         if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson"):
             raise InputError(f"{name} is no table of labels by its name; name it {_SUFFIXES}")
         try:
-            with pa.input_stream(name, compression="detect") as stream:
+            with open(name, "rb") as file:
+                stream = file if codec is None else pa.CompressedInputStream(pa.PythonFile(file), codec)
                 text = stream.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InputError(f"{name} is not UTF-8 at byte {error.start}; save it as UTF-8") from None

@@ -28,8 +28,10 @@ Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 #: Sets in a piece of work.
 _AT_A_TIME = 8192
-#: Sets whose pairs are looked at to expect a number of candidates.
-_SAMPLED = 1000
+#: Of so many sets, and so many of their minima, and so many pairs a minimum, the candidates among all are expected.
+_SAMPLED = 20_000
+_SLOTS = 4
+_MOST_AGREEING = 200_000
 _ROOM_FOR_PAIRS = 1 << 16
 
 
@@ -85,8 +87,8 @@ def bands_for(jaccard: float, recall: float, num_perm: int) -> Bands:
     if best is None:
         needed = ceil(log1p(-recall) / log1p(-jaccard))
         raise RecipeError(
-            f"num_perm {num_perm} is too few for recall {recall} at a Jaccard of {jaccard:.4g}, which takes {needed:,}; "
-            "raise num_perm or the threshold, or choose search 'exact'"
+            f"num_perm {num_perm} is too few for recall {recall} at a Jaccard of {jaccard:.4g}, which takes "
+            f"{needed:,}; raise num_perm or the threshold, or choose search 'exact'"
         )
     return best
 
@@ -186,16 +188,38 @@ def _verified(
 
 
 def _expected(store: FeatureStore, members: Integers, recipe: Recipe, plan: Bands) -> int:
-    """Return how many candidates a sample of the sets lets expect among all of them."""
-    count = len(members)
-    if count < 2:
-        return 0
-    step = max(count // _SAMPLED, 1)
-    sampled = members[::step][:_SAMPLED]
+    """Return how many candidates a sample of the sets lets expect among all of them.
+
+    Two sets of Jaccard s agree in a given minimum with probability s. So over all pairs that agree there, the sum of
+    their probabilities of being candidates, each divided by s, has the wanted mean (Horvitz & Thompson 1952); s is
+    estimated from the other minima.
+    """
+    step = max(len(members) // _SAMPLED, 1)
+    sampled = members[::step]
     minima = _sketch(store.chosen(sampled), plan.bands * plan.rows, recipe.seed)
+    slots = min(_SLOTS, minima.shape[1])
     total = 0.0
-    for i in range(len(sampled) - 1):
-        share = (minima[i + 1 :] == minima[i]).mean(axis=1)
-        total += float((1 - (1 - share**plan.rows) ** plan.bands).sum())
-    pairs = len(sampled) * (len(sampled) - 1) / 2
-    return round(total / pairs * (count * (count - 1) / 2))
+    for slot in range(slots):
+        pairs, share = _agreeing(minima[:, slot])
+        same = np.empty(len(pairs), np.int64)
+        for begin in range(0, len(pairs), _AT_A_TIME):
+            left, right = pairs[begin : begin + _AT_A_TIME].T
+            same[begin : begin + _AT_A_TIME] = (minima[left] == minima[right]).sum(axis=1)
+        jaccard = (same - 1)[same > 1] / (minima.shape[1] - 1)
+        total += float(((1 - (1 - jaccard**plan.rows) ** plan.bands) / jaccard).sum()) / share
+    expected: int = round(total / slots * (len(members) / max(len(sampled), 1)) ** 2)
+    return expected
+
+
+def _agreeing(values: Words) -> tuple[Integers, float]:
+    """Return pairs of places with equal values, and which share they are of all such pairs."""
+    order = np.argsort(values, kind="stable")
+    ends = np.searchsorted(values[order], values[order], side="right")
+    later = ends - np.arange(1, len(values) + 1)
+    total = int(later.sum())
+    step = max(total // _MOST_AGREEING, 1)
+    chosen = np.arange(0, total, step)
+    before = np.cumsum(later)
+    first = np.searchsorted(before, chosen, side="right")
+    second = first + 1 + chosen - (before[first] - later[first])
+    return np.column_stack([order[first], order[second]]), len(chosen) / max(total, 1)

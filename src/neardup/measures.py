@@ -290,8 +290,12 @@ def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
     unit : int
         How much of o, a and b makes 1; only ``euclidean`` depends on it.
     """
-    o, a, b = counts.T if unit == 1 else counts.T / unit
-    return np.asarray(measure(name).similarity(o, a, b), np.float64)
+    known = measure(name)
+    o, a, b = counts.T
+    if unit != 1 and known.distance:
+        # Only differences matter to a distance; those of whole numbers are exact.
+        o, a, b = (counts - counts[:, :1]).T / unit
+    return np.asarray(known.similarity(o, a, b), np.float64)
 
 
 def reaching(name: str, counts: Integers, threshold: Fraction, unit: int = 1) -> npt.NDArray[np.bool_]:

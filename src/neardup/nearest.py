@@ -1,4 +1,4 @@
-"""The documents closest to each of some, exactly; and those that a new document matches.
+"""The documents closest to each of some, exactly.
 
 The features of the queries go into a table, one pass over all documents makes lists of who holds them, and each query
 counts what it shares through its lists, the shortest first, until no other document can be among the closest. Whole
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -22,19 +21,17 @@ from neardup._kernels.listing import (
     Lists,
     Rows,
     Table,
-    common_with_all,
     enter_places,
-    enter_weights,
     fill_lists,
     list_lengths,
 )
-from neardup._kernels.nearest import Scratch, best_of, nearest_of, nearest_values
+from neardup._kernels.nearest import Scratch, nearest_of, nearest_values
 from neardup._kernels.ranking import Heap
 from neardup._kernels.weighting import totals
 from neardup.errors import NeardupError, RecipeError
 from neardup.features import Vectors
 from neardup.measures import measure as measure_of
-from neardup.measures import reaching, similarities
+from neardup.measures import similarities
 from neardup.parallel import in_order
 
 Integers = npt.NDArray[np.int64]
@@ -66,14 +63,6 @@ class Nearest(NamedTuple):
     """
 
     query: Integers
-    document: Integers
-    counts: Integers
-    similarity: npt.NDArray[np.float64]
-
-
-class Matching(NamedTuple):
-    """Documents that one text matches, or is closest to, the closest first: as in ``Nearest``, without queries."""
-
     document: Integers
     counts: Integers
     similarity: npt.NDArray[np.float64]
@@ -122,12 +111,12 @@ def nearest(
     if k < 1:
         raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
     queries = np.ascontiguousarray(queries, np.int64)
-    allowed = _allowed(vectors, excluded)
+    allowed = allowed_documents(vectors, excluded)
     work: Iterator[Integers]
     if measure == "hamming":
         work = _among_values(vectors, allowed, queries, k, threads)
     else:
-        work = _among_rows(_rows(vectors, measure, allowed), measure, queries, k, threads)
+        work = _among_rows(rows_of(vectors, measure, allowed), measure, queries, k, threads)
     found = [np.empty((0, 5), np.int64)]
     for part in work:
         found.append(part)
@@ -137,73 +126,15 @@ def nearest(
     return Nearest(queries[rows[:, 0]], rows[:, 1], rows[:, 2:], similarities(measure, rows[:, 2:], unit))
 
 
-def matching(
-    vectors: Vectors,
-    features: Words,
-    weights: Integers,
-    measure: str,
-    threshold: Fraction,
-    *,
-    jaccard_floor: Fraction = Fraction(0),
-    unit: int = 1,
-    excluded: Mask | None = None,
-) -> Matching:
-    """Find all documents that a new one matches, from the closest on; of equally close ones the first.
-
-    Parameters
-    ----------
-    vectors : Vectors
-        All documents.
-    features, weights : uint64[f], int64[f] or empty
-        Those of the new document.
-    measure : str
-        As in ``nearest``.
-    threshold : Fraction
-        Documents at or above it match, for a distance at or below it. Raising it finds fewer (for a distance, more).
-    jaccard_floor : Fraction
-        The Jaccard that sets must reach besides.
-    unit, excluded
-        As in ``nearest``.
-
-    Raises
-    ------
-    RecipeError
-        If the measure does not fit.
-    NeardupError
-        If the weights are too large.
-    """
-    documents, counts = _compared(vectors, features, weights, measure, excluded)
-    enough = reaching(measure, counts, threshold, unit)
-    if jaccard_floor:
-        enough &= reaching("jaccard", counts, jaccard_floor, unit)
-    return _closest(documents[enough], counts[enough], measure, int(enough.sum()), unit)
-
-
-def closest(
-    vectors: Vectors,
-    features: Words,
-    weights: Integers,
-    measure: str,
-    k: int,
-    *,
-    unit: int = 1,
-    excluded: Mask | None = None,
-) -> Matching:
-    """Find the k documents most similar to a new one; the other parameters and errors are those of ``matching``."""
-    if k < 1:
-        raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
-    documents, counts = _compared(vectors, features, weights, measure, excluded)
-    return _closest(documents, counts, measure, k, unit)
-
-
-def _allowed(vectors: Vectors, excluded: Mask | None) -> Mask:
+def allowed_documents(vectors: Vectors, excluded: Mask | None) -> Mask:
+    """Return which documents are not excluded; refuse more of them than there are numbers for."""
     count = len(vectors.heads) - 1
     if count > _MOST_DOCUMENTS:
         raise NeardupError(f"{count:,} documents are more than {_MOST_DOCUMENTS:,}; split the collection")
     return np.ones(count, np.bool_) if excluded is None else ~excluded
 
 
-def _kind(measure: str, *, weighted: bool) -> int:
+def kind_of(measure: str, *, weighted: bool) -> int:
     """Return what the kernels count for a measure."""
     wanted = "weights" if weighted else "sets"
     if wanted not in measure_of(measure).takes:
@@ -213,14 +144,14 @@ def _kind(measure: str, *, weighted: bool) -> int:
     return MINIMA if measure == "weighted_jaccard" else PRODUCTS
 
 
-def _code(measure: str) -> int:
+def code_of(measure: str) -> int:
     """Return what the kernels call the formula of a measure."""
     return measure_of("jaccard" if measure == "weighted_jaccard" else measure).code
 
 
-def _rows(vectors: Vectors, measure: str, allowed: Mask) -> Rows:
+def rows_of(vectors: Vectors, measure: str, allowed: Mask) -> Rows:
     """Return the documents with their totals, as the kernels take them."""
-    kind = _kind(measure, weighted=len(vectors.weights) > 0)
+    kind = kind_of(measure, weighted=len(vectors.weights) > 0)
     own = np.diff(vectors.heads)
     if kind != COUNTS:
         own = np.empty(len(allowed), np.int64)
@@ -232,7 +163,7 @@ def _rows(vectors: Vectors, measure: str, allowed: Mask) -> Rows:
     return Rows(vectors.heads, vectors.features, vectors.weights, own, roots, smallest)
 
 
-def _table(size: int) -> Table:
+def empty_table(size: int) -> Table:
     """Return an empty table with room for so many features."""
     bits = max((2 * size).bit_length(), 2)
     return Table(np.zeros(1 << bits, np.uint64), np.zeros(1 << bits, np.int64), bits)
@@ -240,8 +171,8 @@ def _table(size: int) -> Table:
 
 def _among_rows(rows: Rows, measure: str, queries: Integers, k: int, threads: int) -> Iterator[Integers]:
     """Yield rows of ``nearest_of`` for the queries in turn, for as many at a time as their lists may take memory."""
-    kind = _kind(measure, weighted=len(rows.weights) > 0)
-    code = _code(measure)
+    kind = kind_of(measure, weighted=len(rows.weights) > 0)
+    code = code_of(measure)
     k = min(k, max(len(rows.totals) - 1, 1))
     sizes = np.diff(rows.heads)[queries]
     ends = np.cumsum(sizes)
@@ -271,7 +202,7 @@ def _among_rows(rows: Rows, measure: str, queries: Integers, k: int, threads: in
 def _lists(rows: Rows, queries: Integers) -> tuple[Table, Lists]:
     """Return the places of the queries' features, and the documents that hold each."""
     held = np.concatenate([rows.features[rows.heads[q] : rows.heads[q + 1]] for q in queries.tolist()])
-    table = _table(len(held))
+    table = empty_table(len(held))
     heads = np.zeros(enter_places(held, table) + 1, np.int64)
     list_lengths(rows, table, heads)
     lists = Lists(heads, np.empty(heads[-1], np.int32), np.empty(heads[-1] if len(rows.weights) else 0, np.int64))
@@ -279,7 +210,8 @@ def _lists(rows: Rows, queries: Integers) -> tuple[Table, Lists]:
     return table, lists
 
 
-def _heap(k: int) -> Heap:
+def empty_heap(k: int) -> Heap:
+    """Return a heap with room for k documents."""
     return Heap(np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64))
 
 
@@ -291,19 +223,19 @@ def _scratch(documents: int, longest: int, k: int) -> tuple[Scratch, Heap, Integ
         np.empty(width, np.uint64),
         np.empty(width, np.int64),
     )
-    return scratch, _heap(k), np.empty((max(k, _ROOM), 5), np.int64)
+    return scratch, empty_heap(k), np.empty((max(k, _ROOM), 5), np.int64)
 
 
 def _among_values(vectors: Vectors, allowed: Mask, queries: Integers, k: int, threads: int) -> Iterator[Integers]:
     """Yield rows of ``nearest_values`` for the queries in turn."""
-    documents, values = _values(vectors, allowed)
+    documents, values = values_of(vectors, allowed)
     place = np.full(len(allowed), -1, np.int64)
     place[documents] = np.arange(len(documents))
     places = place[queries]
     k = min(k, max(len(documents) - 1, 1))
 
     def search(first: int) -> Integers:
-        heap, out = _heap(k), np.empty((max(k, min(k * _QUERIES_AT_A_TIME, _ROOM)), 5), np.int64)
+        heap, out = empty_heap(k), np.empty((max(k, min(k * _QUERIES_AT_A_TIME, _ROOM)), 5), np.int64)
         end, found = min(first + _QUERIES_AT_A_TIME, len(places)), []
         while first < end:
             first, written = nearest_values(first, end, places, values, documents, heap, out)
@@ -313,39 +245,7 @@ def _among_values(vectors: Vectors, allowed: Mask, queries: Integers, k: int, th
     return in_order(search, range(0, len(places), _QUERIES_AT_A_TIME), threads)
 
 
-def _values(vectors: Vectors, allowed: Mask) -> tuple[Integers, Words]:
+def values_of(vectors: Vectors, allowed: Mask) -> tuple[Integers, Words]:
     """Return the documents that have a value, and their values."""
     documents = np.flatnonzero((np.diff(vectors.heads) > 0) & allowed)
     return documents, vectors.features[vectors.heads[documents]]
-
-
-def _compared(
-    vectors: Vectors, features: Words, weights: Integers, measure: str, excluded: Mask | None
-) -> tuple[Integers, Integers]:
-    """Return the documents that share a feature with a new one, and int64[r, 3], their o, a and b."""
-    allowed = _allowed(vectors, excluded)
-    if measure == "hamming":
-        documents, values = _values(vectors, allowed)
-        documents = documents[: len(documents) * len(features)]
-        counts = np.full((len(documents), 3), 64)
-        counts[:, 0] -= np.bitwise_count(values[: len(documents)] ^ features[:1]).astype(np.int64)
-        return documents, counts
-    rows = _rows(vectors, measure, allowed)
-    new = _rows(Vectors(np.array([0, len(features)]), features, weights), measure, np.ones(1, np.bool_))
-    table = _table(len(features))
-    enter_weights(features, weights, table)
-    common = np.empty(len(allowed), np.int64)
-    common_with_all(_kind(measure, weighted=len(weights) > 0), rows, table, common)
-    documents = np.flatnonzero(common)
-    own = np.full(len(documents), new.totals[0])
-    return documents, np.column_stack([common[documents], own, rows.totals[documents]])
-
-
-def _closest(documents: Integers, counts: Integers, measure: str, k: int, unit: int) -> Matching:
-    heap = _heap(min(k, len(documents)))
-    common, own, others = np.ascontiguousarray(counts.T)
-    if len(documents):
-        code = 1 if measure == "hamming" else _code(measure)
-        best_of(code, own[0], documents, common, others, heap)
-    counts = np.column_stack([heap.common, np.full(len(heap.common), own[:1].sum()), heap.totals])
-    return Matching(heap.documents, counts, similarities(measure, counts, unit))

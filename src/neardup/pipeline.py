@@ -17,6 +17,7 @@ from neardup.errors import RecipeError
 from neardup.extraction import Extractor
 from neardup.features import FeatureStore
 from neardup.gathering import gather
+from neardup.lsh import bands_of
 from neardup.matches import Matches, members_of
 from neardup.ordering import keep_order
 from neardup.pairs import Names
@@ -148,11 +149,7 @@ def run(
     threads = checked_threads(threads)
     report = progress or _silent
     clock = Clock()
-    if recipe.measure == "semantic" and encoder is None:
-        raise RecipeError(
-            "measure 'semantic' needs an encoder, an object with encode(texts): hand one over in Python, "
-            "nd.dedup(..., encoder=...)"
-        )
+    _check_before_reading(recipe, encoder)
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
     most = None if recipe.then else _most_pairs(pairs_per_document, len(read.names))
     with read.store as store:
@@ -196,6 +193,19 @@ def run(
         return Result(corpus, recipe, documents, joined, details, clock, statistics=read.statistics, encoder=encoder)
 
 
+def _check_before_reading(recipe: Recipe, encoder: Encoder | None) -> None:
+    """Refuse what could only fail after the corpus has been read."""
+    if recipe.search == "lsh":
+        bands_of(recipe)
+    step = recipe.second_step
+    if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
+        what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"then {str(step)!r}"
+        raise RecipeError(
+            f"{what} needs an encoder, an object with encode(texts): hand one over in Python, "
+            "nd.dedup(..., encoder=...)"
+        )
+
+
 def checked_threads(threads: int | None) -> int:
     """Return a number of threads: all processors for None.
 
@@ -215,7 +225,7 @@ def _by_embeddings(
 ) -> Matches:
     representative = texts_representative(read.store.text_marks, read.store.text_bytes, ~read.present)
     embeddings = embed(_texts_of(corpus, read.names, members_of(representative)), encoder)
-    return semantic_join(embeddings, representative, float(recipe.exact_threshold), progress)
+    return semantic_join(embeddings, representative, recipe.exact_threshold, progress)
 
 
 def _texts_of(corpus: Corpus, names: Names, documents: np.ndarray[Any, np.dtype[np.int64]]) -> Sequence[str]:

@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float64]
 #: How many times groups are drawn, and the cells of counts that are drawn at once.
 RESAMPLES = 2000
 _CELLS = 1 << 22
+#: Two recipes that differ in fewer groups cannot be told apart.
+LEAST_GROUPS = 6
 #: The share of resamples inside an interval.
 CONFIDENCE = 0.95
 
@@ -65,11 +67,29 @@ class Tally(NamedTuple):
 
 
 class Resamples(NamedTuple):
-    """The same draws of groups for r rows: correct and wrong pairs float64[s, r], labelled duplicates float64[s, 1]."""
+    """The same draws of groups for r rows.
+
+    Attributes
+    ----------
+    correct, wrong : float64[s, r]
+        Pairs in each draw.
+    duplicates : float64[s, 1]
+        Labelled duplicates in each draw.
+    kinds : int64[2 r + 1, k]
+        What groups hold that are treated alike: correct pairs, wrong ones, labelled duplicates.
+    members : int64[k]
+        How many groups are of each kind.
+    """
 
     correct: Floats
     wrong: Floats
     duplicates: Floats
+    kinds: Integers
+    members: Integers
+
+    def of(self, begin: int, end: int) -> Resamples:
+        """Return those of some rows."""
+        return self._replace(correct=self.correct[:, begin:end], wrong=self.wrong[:, begin:end])
 
     def f1(self) -> Floats:
         """Return F1 of each draw and row: float64[s, r], nan where no duplicate was drawn."""
@@ -150,7 +170,7 @@ def resample(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES
         draws = random.multinomial(total, shares, size=min(step, count - begin))
         drawn[begin : begin + step] = draws[:, :-1].astype(np.float64) @ kinds.T.astype(np.float64)
     half = (len(kinds) - 1) // 2
-    return Resamples(drawn[:, :half], drawn[:, half:-1], drawn[:, -1:])
+    return Resamples(drawn[:, :half], drawn[:, half:-1], drawn[:, -1:], kinds, members)
 
 
 def _by_group(one: Tally, cells: str, active: Integers) -> Integers:
@@ -185,9 +205,17 @@ def scores(correct: Integers, wrong: Integers, duplicates: int, draws: Resamples
     return [Scores(*(_figure(v[r], s[:, r]) for v, s in zip(values, spread, strict=True))) for r in range(len(correct))]
 
 
-def difference(f1: Floats, better: int, other: int) -> tuple[float | None, float | None]:
-    """Return the interval of the difference in F1 of two rows over the same draws: float64[s, r]."""
-    return interval(f1[:, better] - f1[:, other])
+def beyond_chance(draws: Resamples, better: int, other: int) -> tuple[float | None, float | None, bool]:
+    """Return the interval of the difference in F1 of two rows over the same draws, and whether it is more than chance.
+
+    It is if the interval lies above 0 and the rows differ in six groups or more: fewer could all favour one row by
+    chance (a sign test over five: 2 / 2**5 > 0.05), and draws of so few groups cannot tell.
+    """
+    f1 = draws.f1()
+    low, high = interval(f1[:, better] - f1[:, other])
+    half = draws.correct.shape[1]
+    differs = (draws.kinds[[better, half + better]] != draws.kinds[[other, half + other]]).any(axis=0)
+    return low, high, low is not None and low > 0 and int(draws.members[differs].sum()) >= LEAST_GROUPS
 
 
 def interval(values: Floats) -> tuple[float | None, float | None]:

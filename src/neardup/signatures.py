@@ -17,6 +17,8 @@ from neardup.statistics import Statistics
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
+#: A prime, and the largest that products modulo it leave room for.
+_LARGEST_PRIME = 2**31 - 1
 
 
 class Signer:
@@ -27,7 +29,7 @@ class Signer:
     recipe : Recipe
         Its ``signature`` and ``seed``.
     statistics : Statistics, optional
-        Of the collection; a ``sketch`` takes its prime from the number of distinct features.
+        Of the collection; a ``sketch`` takes the prime closest to the number of distinct features, 2**31 - 1 at most.
     """
 
     def __init__(self, recipe: Recipe, statistics: Statistics | None = None) -> None:
@@ -36,7 +38,7 @@ class Signer:
         self._numbers: tuple[int, ...] = () if signature is None else signature.numbers
         self._minima = 0 if signature is None else signature.minima
         self._seed = np.uint64(recipe.seed)
-        self._p = closest_prime(statistics.distinct if statistics else 2)
+        self._p = closest_prime(min(statistics.distinct, _LARGEST_PRIME) if statistics else 2)
         # The bits of PCG64 are fixed for good, unlike the numbers that NumPy makes of them.
         raw = np.random.PCG64(recipe.seed).random_raw(2 * max(self._minima, 1))
         self._a = (raw[0::2] % np.uint64(self._p - 1) + np.uint64(1)).astype(np.int64)

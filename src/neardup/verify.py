@@ -167,7 +167,15 @@ def embed(texts: Sequence[str], encoder: Encoder) -> Floats:
     RecipeError
         If the encoder gives no row of finite numbers for each text.
     """
-    rows = np.asarray(encoder.encode(list(texts)), np.float64)
+    if not len(texts):
+        return np.empty((0, 1))
+    try:
+        rows = np.asarray(encoder.encode(list(texts)), np.float64)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RecipeError(
+            f"the encoder {type(encoder).__name__} fails ({error}); it must have encode(texts), which gives a row of "
+            "finite numbers for each text"
+        ) from error
     if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
         raise RecipeError(
             f"the encoder gave an array of shape {rows.shape} for {len(texts):,} texts; it must give a row of finite "

@@ -21,12 +21,13 @@ _CHAIN = uint64(0x165667B19E3779F9)
 _BIT = uint64(0xA0761D6478BD642F)
 #: How many features are hashed in one go: their hashes stay in the first cache.
 _BLOCK = 512
+#: Hashes made in one go of documents so small that two rounds fit: short loops cost more than their steps.
+_FEW = 64
 #: Bit-sliced counters of up to 2**40 features.
 _PLANES = 40
 
 _EMPTY = uint64(EMPTY)
 _SHIFT = uint64(ROUND_SHIFT)
-_NEXT_ROUND = uint64(1 << ROUND_SHIFT)
 _VALUE = uint64((1 << ROUND_SHIFT) - 1)
 _HALF = uint64(32)
 _ONE = uint64(1)
@@ -34,27 +35,46 @@ _ONE = uint64(1)
 
 @njit(inline="always")
 def _start(seed, number):
-    """Return what the features are added to in a round before they are mixed."""
-    return mix(mix(seed ^ _SEED) + uint64(number) * _ROUND)
+    """Return what features are added to in a round before they are mixed."""
+    return mix(seed + number * _ROUND)
+
+
+@njit(inline="always")
+def _slot_of(hashed, slots):
+    """Return the slot that a hash chooses, by its upper half."""
+    return uint16(((hashed >> _HALF) * slots) >> _HALF)
 
 
 @kernel
-def _throw(features, start, tag, buckets, values, sketch):
-    """Throw every feature into one slot of the sketch, which keeps the smallest value.
-
-    buckets, values: uint16[_BLOCK] and uint64[_BLOCK], scratch.
-    """
+def _throw(features, seed, number, buckets, values, sketch):
+    """Throw every feature into one slot of the sketch, which keeps the smallest value; number: the round."""
     slots = uint64(sketch.shape[0])
+    start = _start(seed, number)
+    tag = number << _SHIFT
     for begin in range(0, features.shape[0], _BLOCK):
         part = features[begin : begin + _BLOCK]
         count = part.shape[0]
         for i in range(count):
             hashed = mix(part[i] + start)
-            buckets[i] = uint16(((hashed >> _HALF) * slots) >> _HALF)
+            buckets[i] = _slot_of(hashed, slots)
             values[i] = (hashed & _VALUE) | tag
         for i in range(count):
             slot = uint64(buckets[i])
             sketch[slot] = min(sketch[slot], values[i])
+
+
+@kernel
+def _throw_few(repeated, turns, count, seed, number, buckets, values, sketch):
+    """Throw the first count of the repeated features, each in the round that is its turn after the given one."""
+    slots = uint64(sketch.shape[0])
+    for i in range(_FEW):
+        turn = number + turns[i]
+        hashed = mix(repeated[i] + _start(seed, turn))
+        buckets[i] = _slot_of(hashed, slots)
+        values[i] = (hashed & _VALUE) | (turn << _SHIFT)
+    for i in range(count):
+        slot = uint64(buckets[i])
+        sketch[slot] = min(sketch[slot], values[i])
 
 
 @njit(inline="always")
@@ -66,25 +86,56 @@ def _first_at_least(sketch, slot, bound):
 
 
 @kernel
-def _add(features, seed, buckets, values, sketch):
-    """Add the features of one document to a sketch: 2 K rounds, fewer when no later one can change a slot."""
-    slots = sketch.shape[0]
-    slot = 0
-    for number in range(slots):
-        tag = uint64(number) << _SHIFT
-        _throw(features, _start(seed, number), tag, buckets, values, sketch)
-        slot = _first_at_least(sketch, slot, tag + _NEXT_ROUND)
-        if slot == slots:
-            return
-    while slot < slots:
-        number = slots + slot
-        tag = uint64(number) << _SHIFT
-        start = _start(seed, number)
-        least = _VALUE
+def _repeat(features, times, repeated, turns):
+    """Write the features so many times one behind the other, and which time it is."""
+    at = 0
+    for turn in range(times):
         for i in range(features.shape[0]):
+            repeated[at] = features[i]
+            turns[at] = uint64(turn)
+            at += 1
+
+
+@kernel
+def _add(features, seed, buckets, values, repeated, turns, sketch):
+    """Add the features of one document to a sketch: 2 K rounds, fewer when no later one can change a slot.
+
+    buckets: uint16[_BLOCK], values: uint64[_BLOCK], repeated, turns: uint64[_FEW], scratch.
+    """
+    slots = sketch.shape[0]
+    size = features.shape[0]
+    seed = mix(seed ^ _SEED)
+    together = _FEW // size
+    slot = 0
+    if together > 1:
+        _repeat(features, together, repeated, turns)
+        for number in range(0, slots, together):
+            rounds = min(together, slots - number)
+            _throw_few(repeated, turns, rounds * size, seed, uint64(number), buckets, values, sketch)
+            slot = _first_at_least(sketch, slot, uint64(number + rounds) << _SHIFT)
+            if slot == slots:
+                return
+    else:
+        for number in range(slots):
+            _throw(features, seed, uint64(number), buckets, values, sketch)
+            slot = _first_at_least(sketch, slot, uint64(number + 1) << _SHIFT)
+            if slot == slots:
+                return
+    while slot < slots:
+        turn = uint64(slots + slot)
+        start = _start(seed, turn)
+        least = _VALUE
+        for i in range(size):
             least = min(least, mix(features[i] + start) & _VALUE)
-        sketch[slot] = min(sketch[slot], least | tag)
-        slot = _first_at_least(sketch, slot + 1, tag + _NEXT_ROUND)
+        sketch[slot] = min(sketch[slot], least | (turn << _SHIFT))
+        slot = _first_at_least(sketch, slot + 1, (turn + _ONE) << _SHIFT)
+
+
+@njit(inline="always")
+def _scratch():
+    """Return what ``_add`` writes its hashes to."""
+    repeated = np.zeros(_FEW, np.uint64)
+    return np.empty(_BLOCK, np.uint16), np.empty(_BLOCK, np.uint64), repeated, np.zeros(_FEW, np.uint64)
 
 
 @kernel
@@ -97,19 +148,19 @@ def minhash(features, heads, seed, out):
     J (1 - J) / K; the smaller of each slot of two sketches is the sketch of the union. An empty document has EMPTY
     in all slots (Dahlgaard, Knudsen & Thorup, FOCS 2017, arXiv 1704.04370, 2).
     """
-    buckets = np.empty(_BLOCK, np.uint16)
-    values = np.empty(_BLOCK, np.uint64)
+    buckets, values, repeated, turns = _scratch()
     for d in range(out.shape[0]):
         out[d] = _EMPTY
         if heads[d] < heads[d + 1]:
-            _add(features[heads[d] : heads[d + 1]], uint64(seed), buckets, values, out[d])
+            _add(features[heads[d] : heads[d + 1]], uint64(seed), buckets, values, repeated, turns, out[d])
 
 
 @kernel
 def minhash_update(features, sketch, seed):
     """Add features (uint64[m]) to a sketch (uint64[K]) that ``minhash`` began with the same seed."""
     if features.shape[0] > 0:
-        _add(features, uint64(seed), np.empty(_BLOCK, np.uint16), np.empty(_BLOCK, np.uint64), sketch)
+        buckets, values, repeated, turns = _scratch()
+        _add(features, uint64(seed), buckets, values, repeated, turns, sketch)
 
 
 @njit(inline="always")

@@ -182,11 +182,11 @@ def _show(found: Comparison, *, every: bool) -> None:
     others = "all other pairs are none" if found.complete else f"{found.others:,} labelled as none"
     console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95 % intervals[/dim]")
     console.print(table)
-    for sure in (True, False):
-        over = [visible(lead.over, lines=False) for lead in found.leads if lead.beyond_chance == sure]
-        if over:
-            lead = f"{visible(found.best, lines=False)} leads {', '.join(over)}"
-            console.print(Text(f"{lead} {'beyond chance' if sure else 'by no more than chance may give'}."))
+    leader = visible(found.best, lines=False)
+    for sure, says in ((True, f"{leader} leads beyond chance"), (False, f"These labels cannot tell {leader} from")):
+        others = ", ".join(visible(lead.over, lines=False) for lead in found.leads if lead.beyond_chance == sure)
+        if others:
+            console.print(Text(f"{says}: {others}"))
 
 
 def _table(*, wide: bool, unlabelled: bool) -> Table:

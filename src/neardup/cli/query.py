@@ -56,7 +56,7 @@ def query(
         raise InputError("stdin is both an input and the document: name a file for one of them")
     text = _read(document, what)
 
-    from neardup.neighbors import query as find
+    from neardup.queries import query as find
 
     with read.open(inputs) as corpus:
         say_notes(corpus)

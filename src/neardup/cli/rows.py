@@ -10,7 +10,7 @@ from neardup.cli.screen import speaks_unicode, visible
 from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
-    from neardup.neighbors import Table
+    from neardup.asking import Table
 
 _ROWS_AT_A_TIME = 1 << 16
 

@@ -8,8 +8,6 @@ from typing import Any
 from neardup.pages.curves import COLOURS, f1_by_threshold, interval_text, points_of, precision_recall, value_text
 from neardup.pages.frame import check_drawing, escaped, page
 
-_FIGURES = ("precision", "recall", "f1")
-
 
 def comparison_page(content: Mapping[str, Any]) -> str:
     """Return the page of a comparison.
@@ -88,9 +86,9 @@ def _verdict(content: Mapping[str, Any]) -> str:
         return head
     sure = [escaped(lead["over"]) for lead in content["leads"] if lead["beyond_chance"]]
     unsure = [escaped(lead["over"]) for lead in content["leads"] if not lead["beyond_chance"]]
-    parts = [f"beyond chance over {', '.join(sure)}"] if sure else []
-    parts += [f"not beyond chance over {', '.join(unsure)}"] if unsure else []
-    return f"{head} Its lead is {'; '.join(parts)}."
+    parts = [f" It leads beyond chance: {', '.join(sure)}."] if sure else []
+    parts += [f" These labels cannot tell it from: {', '.join(unsure)}."] if unsure else []
+    return head + "".join(parts)
 
 
 def _best_table(content: Mapping[str, Any]) -> str:
@@ -159,8 +157,8 @@ def _notes(content: Mapping[str, Any]) -> str:
         "an interval of no width, which does not mean that it is certain.",
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
-        "behind the best": "How much F1 the best recipe has more, over the same draws. Where the interval holds 0, the "
-        "labels cannot tell the two apart.",
+        "behind the best": "How much F1 the best recipe has more, over the same draws. Where the interval holds 0, or "
+        "fewer than six groups differ, the labels cannot tell the two apart.",
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",
     }

@@ -1,0 +1,104 @@
+"""``neardup compare``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from calling import FOX, ROSE, names_in, neardup, refused, write_lines
+
+DOCUMENTS: list[dict[str, Any]] = [
+    {"id": "fox", "text": FOX, "kind": "fox"},
+    {"id": "rose", "text": ROSE, "kind": "rose"},
+    {"id": "fox-again", "text": FOX.upper() + "!", "kind": "fox"},
+    {"id": "fox-edited", "text": FOX + " today", "kind": "fox"},
+    {"id": "empty", "text": "", "kind": None},
+]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "corpus.jsonl", DOCUMENTS)
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "labels.csv"
+    path.write_text("id1,id2,label\nfox,fox-again,1\nfox-edited,fox,1\nrose,fox,0\n")
+    return path
+
+
+def test_the_table(corpus: Path, labels: Path) -> None:
+    result = neardup("compare", corpus, "--labels", labels, "--recipes", "jaccard, default", "--thresholds", ".5,.9")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "5 documents, 2 labelled duplicates, 1 labelled as none; 95 % intervals"
+    assert [line.split()[0] for line in lines if line.startswith((" jaccard", " default"))] == ["jaccard", "default"]
+    assert "These labels cannot tell default from: jaccard" in result.stdout
+    assert "Few labels: 2 duplicates" in result.stderr
+
+
+def test_every_threshold(corpus: Path, labels: Path) -> None:
+    options = "--labels", labels, "--recipes", "jaccard,simhash,checksum", "--thresholds", ".5,.9", "--all"
+    shown = neardup("compare", corpus, *options).stdout
+    rows = [line.split() for line in shown.splitlines()]
+    assert [row[1] for row in rows if row and row[0] == "jaccard"][-1] == "0.9"
+    assert sum(row[:2] == ["simhash", "<="] for row in rows) == 11
+    assert sum(row[:2] == ["checksum", "-"] for row in rows) == 1
+
+
+def test_outputs(corpus: Path, labels: Path, tmp_path: Path) -> None:
+    page, whole, table = (tmp_path / name for name in ("c.html", "c.json", "c.parquet"))
+    options = "--recipes", "jaccard", "--thresholds", ".5:.9:.2", "-o", page, "-o", whole, "-o", table, "--json"
+    result = neardup("compare", corpus, "--labels", labels, *options)
+    assert json.loads(result.stdout) == json.loads(whole.read_text())
+    assert pq.read_table(table).num_rows == len(json.loads(result.stdout)["recipes"][0]["rows"])
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    for path in (page, whole, table):
+        assert f"written: {path}" in result.stderr
+
+
+def test_clusters(corpus: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "clusters.tsv"
+    listed.write_text("id\tcluster\n" + "".join(f"{d['id']}\t{d['kind'] or ''}\n" for d in DOCUMENTS))
+    options = "--recipes", "jaccard", "--thresholds", ".5,.9", "--json"
+    of_column = json.loads(neardup("compare", corpus, "--clusters", "kind", *options).stdout)
+    of_file = json.loads(neardup("compare", corpus, "--labels", listed, *options).stdout)
+    assert (of_column["duplicates"], of_column["others"], of_column["complete"]) == (3, 7, True)
+    assert of_column["recipes"][0]["rows"] == of_file["recipes"][0]["rows"]
+    assert of_column["recipes"][0]["best"]["correct"] > 0
+
+
+def test_labels_by_another_column(corpus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("a,b,score\nfox,fox-again,0.9\nfox,fox-edited,0.8\nfox,gone,1\n")
+    options = "--label-column", "score", "--positive", "0.8", "--complete", "--ignore-unknown", "--recipes", "jaccard"
+    result = neardup("compare", corpus, "--labels", path, *options, "--json")
+    assert json.loads(result.stdout)["duplicates"] == 2
+    assert "Computed labels" in result.stderr
+    assert "1 of the 3 rows" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "give --labels FILE or --clusters COLUMN"),
+        (("--labels", "LABELS", "--clusters", "kind"), "labels come from one place"),
+        (("--clusters", "kind", "--positive", "2"), "not for --clusters"),
+        (("--labels", "LABELS", "--positive", "high"), "--positive 'high' is not a number"),
+        (("--labels", "LABELS", "--id-column", "kind"), "are not in the corpus"),
+        (("--labels", "LABELS", "--recipes", "unheard"), "recipe 'unheard' is neither a file"),
+        (("--labels", "LABELS", "--thresholds", "2"), "outside (0, 1]"),
+        (("--labels", "nowhere.csv"), "nowhere.csv cannot be read"),
+        (("--labels", "LABELS", "-o", "c.txt"), "c.txt says no format of a comparison"),
+        (("--labels", "LABELS", "-o", "c.csv", "-o", "./c.csv"), "is given twice"),
+        (("--labels", "LABELS", "-o", "LABELS"), "is an input"),
+    ],
+)
+def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    before = names_in(tmp_path)
+    given = [str(labels) if option == "LABELS" else option for option in options]
+    assert words in refused("compare", corpus, *given)
+    assert names_in(tmp_path) == before

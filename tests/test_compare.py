@@ -1,0 +1,416 @@
+"""Comparing recipes: counts, figures and intervals beside plain sets and loops; what is written down; refusals."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv as arrow_csv
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.comparing import compare
+from neardup.comparison import Comparison
+from neardup.documents import corpus_of
+from neardup.errors import NeardupError, OutputError, RecipeError
+from neardup.labels import Labels, cluster_labels, read_labels
+from neardup.pairs import PairArrays
+from neardup.pipeline import run
+from neardup.recipe import Recipe
+from neardup.scoring import Figure, beyond_chance, interval, resample, scores, tally
+from neardup.thresholds import ladder, thresholds_of
+
+DOCUMENTS = 9
+NAMES = [str(i) for i in range(DOCUMENTS)]
+CUTS = [0.5, 0.7, 0.75]
+
+similarity = st.sampled_from([0.4, 0.5, 0.6, 0.7, 0.74, 0.75, 0.9, 1.0])
+all_pairs = [(i, j) for i in range(DOCUMENTS) for j in range(i + 1, DOCUMENTS)]
+found = st.dictionaries(st.sampled_from(all_pairs), similarity)
+truths = st.dictionaries(st.sampled_from(all_pairs), st.booleans(), min_size=2)
+Pair = tuple[int, int]
+
+
+def labels_of(truth: dict[Pair, bool], complete: bool) -> Labels | None:
+    try:
+        return read_labels([(i, j, d) for (i, j), d in truth.items()], NAMES, complete=complete)
+    except RecipeError:
+        return None
+
+
+def parts_of(pairs: dict[Pair, float]) -> list[PairArrays]:
+    """The pairs in order, in two parts."""
+    rows = sorted(pairs.items())
+    halves = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    return [
+        PairArrays(
+            np.array([i for (i, _), _ in half], np.int64),
+            np.array([j for (_, j), _ in half], np.int64),
+            np.array([s for _, s in half], np.float64),
+        )
+        for half in halves
+    ]
+
+
+@given(found, truths, st.booleans())
+def test_counts_are_those_of_plain_sets(pairs: dict[Pair, float], truth: dict[Pair, bool], complete: bool) -> None:
+    labels = labels_of(truth, complete)
+    if labels is None:
+        return
+    counted = tally(parts_of(pairs), labels, CUTS)
+    duplicates = {pair for pair, duplicate in truth.items() if duplicate}
+    others = set(all_pairs) - duplicates if complete else set(truth) - duplicates
+    correct, wrong = counted.totals(counted.correct), counted.totals(counted.wrong)
+    draws = resample([counted], labels, count=20)
+    for at, (cut, score) in enumerate(zip(CUTS, scores(correct, wrong, len(duplicates), draws), strict=True)):
+        returned = {pair for pair, value in pairs.items() if value >= cut}
+        good, bad = returned & duplicates, returned & others
+        assert (correct[at], wrong[at]) == (len(good), len(bad))
+        assert counted.unlabelled[at] == len(returned - duplicates - others)
+        assert score.recall.value == len(good) / len(duplicates)
+        assert score.precision.value == (len(good) / len(good | bad) if good | bad else None)
+        assert score.f1.value == pytest.approx(2 * len(good) / (len(good | bad) + len(duplicates)))
+
+
+def test_counts_with_clusters() -> None:
+    labels = cluster_labels(["x", "x", "y", "y", "y", None, None, None, None], NAMES, "column 'c'")
+    counted = tally(parts_of({(0, 1): 0.9, (2, 4): 0.6, (1, 2): 0.8, (5, 6): 0.5}), labels, CUTS)
+    assert counted.totals(counted.correct).tolist() == [2, 1, 1]
+    assert counted.totals(counted.wrong).tolist() == [2, 1, 1]
+    assert labels.duplicates == 4
+
+
+def plain_draws(tallies: list[tuple[dict[Pair, float], list[float]]], labels: Labels, seed: int, count: int) -> Any:
+    """The same draws by loops: groups by what they hold, each kind as often as the multinomial says."""
+    groups: dict[int, list[int]] = {}
+    rows = sum(len(cuts) for _, cuts in tallies)
+
+    def cells(group: int) -> list[int]:
+        return groups.setdefault(group, [0] * (2 * rows + 1))
+
+    for group, duplicates in enumerate(labels.duplicates_of_groups().tolist()):
+        if duplicates:
+            cells(group)[-1] = duplicates
+    row = 0
+    for pairs, cuts in tallies:
+        for (i, j), value in pairs.items():
+            verdict = int(labels.judge(np.array([i]), np.array([j]))[0])
+            group = int(labels.group_of_pairs(np.array([i]), np.array([j]))[0])
+            for at, cut in enumerate(cuts):
+                if value >= cut and verdict >= 0:
+                    cells(group)[row + at + (0 if verdict else rows)] += 1
+        row += len(cuts)
+    active = {group: tuple(held) for group, held in groups.items() if any(held)}
+    kinds = sorted(set(active.values()))
+    members = [list(active.values()).count(kind) for kind in kinds]
+    shares = np.append(np.array(members) / labels.groups, max(1 - len(active) / labels.groups, 0.0))
+    drawn = np.random.default_rng(seed).multinomial(labels.groups, shares, size=count)
+    sums = [
+        [sum(int(n) * kind[c] for n, kind in zip(draw, kinds, strict=False)) for c in range(2 * rows + 1)]
+        for draw in drawn
+    ]
+    return np.array(sums, np.float64)
+
+
+@given(found, found, truths, st.booleans(), st.integers(0, 3))
+@settings(max_examples=50)
+def test_draws_are_those_of_loops_over_groups(
+    one: dict[Pair, float], other: dict[Pair, float], truth: dict[Pair, bool], complete: bool, seed: int
+) -> None:
+    labels = labels_of(truth, complete)
+    if labels is None:
+        return
+    tallies = [tally(parts_of(one), labels, CUTS), tally(parts_of(other), labels, [0.7])]
+    draws = resample(tallies, labels, count=15, seed=seed)
+    expected = plain_draws([(one, CUTS), (other, [0.7])], labels, seed, 15)
+    assert np.array_equal(np.hstack(draws[:3]), expected)
+    again = resample(tallies, labels, count=15, seed=seed)
+    assert all(np.array_equal(part, other) for part, other in zip(draws, again, strict=True))
+
+
+def test_one_large_cluster_does_not_make_figures_sure() -> None:
+    names = [str(i) for i in range(120)]
+    clusters = ["large"] * 20 + [f"c{i // 2}" for i in range(100)]
+    labels = cluster_labels(clusters, names, "column 'c'")
+    within = {(i, j): 1.0 for i in range(20) for j in range(i + 1, 20)}
+    counted = tally(parts_of(within), labels, [0.5])
+    draws = resample([counted], labels)
+    score = scores(counted.totals(counted.correct), counted.totals(counted.wrong), labels.duplicates, draws)[0]
+    assert score.recall.value == pytest.approx(190 / 240)
+    assert score.recall.low == 0.0
+    assert score.precision == Figure(1.0, 1.0, 1.0)
+
+
+def test_percentiles_of_draws() -> None:
+    assert interval(np.arange(1001.0)) == pytest.approx((25, 975))
+    assert interval(np.array([np.nan, 2.0])) == (2.0, 2.0)
+    assert interval(np.full(3, np.nan)) == (None, None)
+
+
+@pytest.mark.parametrize("groups", [1, 5, 6, 40])
+def test_a_lead_needs_six_groups_that_differ(groups: int) -> None:
+    names = [str(i) for i in range(2 * groups + 20)]
+    labels = cluster_labels([f"c{i // 2}" if i < 2 * groups else None for i in range(len(names))], names, "column 'c'")
+    every = tally(parts_of({(2 * i, 2 * i + 1): 1.0 for i in range(groups)}), labels, [0.5])
+    none = tally(parts_of({}), labels, [0.5])
+    low, high, sure = beyond_chance(resample([every, none], labels), 0, 1)
+    assert (low, high) == (1.0, 1.0)
+    assert sure == (groups >= 6)
+    assert beyond_chance(resample([every, every], labels), 0, 1) == (0.0, 0.0, False)
+    assert not beyond_chance(resample([none, every], labels), 0, 1)[2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (".5:.95:.05", [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]),
+        ("0.1:0.4:0.1", [0.1, 0.2, 0.3, 0.4]),
+        (".7, .5,0.70", [0.5, 0.7]),
+        ([0.9, 1], [0.9, 1.0]),
+    ],
+)
+def test_thresholds(asked: Any, expected: list[float]) -> None:
+    assert thresholds_of(asked) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("high", "'high' is not a number"),
+        (".5:.9", "not first:last:step"),
+        (".5:.9:0", "lead nowhere"),
+        (".9:.5:.1", "lead nowhere"),
+        ("0:1:.1", r"threshold 0.0 is outside \(0, 1\]"),
+        ([1.5], "outside"),
+        ([], "thresholds are none"),
+        (".001:1:.001", "are 1,000, and at most 200"),
+    ],
+)
+def test_refused_thresholds(asked: Any, words: str) -> None:
+    with pytest.raises(RecipeError, match=words):
+        thresholds_of(asked)
+
+
+def test_ladders() -> None:
+    assert ladder(Recipe(threshold=0.33), [0.5, 0.7]) == ("similarity", [0.33, 0.5, 0.7], [0.33, 0.5, 0.7])
+    simhash = ladder(Recipe(signature="simhash", measure="hamming", threshold=12), [0.5])
+    assert simhash.thresholds == [12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+    assert simhash.cuts == [1 - k / 64 for k in simhash.thresholds]
+    assert ladder(Recipe(features="checksum", normalize="raw", threshold=1.0), [0.5]) == ("fixed", [1.0], [0.0])
+    assert ladder(Recipe(measure="euclidean", threshold=3.0), [0.5]) == ("fixed", [3.0], [0.0])
+
+
+FAMILIES = 12
+WORDS = [f"word{i:03d}" for i in range(600)]
+
+
+def texts() -> dict[str, list[str]]:
+    """Families of three: a text, the text with one word changed, the text with every fourth word changed."""
+    random = np.random.default_rng(5)
+    ids, family, text = [], [], []
+    for number in range(FAMILIES):
+        base = [WORDS[i] for i in random.integers(0, len(WORDS), 40)]
+        for version, step in enumerate((0, 40, 4)):
+            words = [f"x{number}" if step and at % step == 1 else word for at, word in enumerate(base)]
+            ids.append(f"{number}-{version}")
+            family.append(f"f{number}")
+            text.append(" ".join(words))
+    return {"id": ids, "family": family, "text": text}
+
+
+RECIPES: list[Recipe | str] = [
+    Recipe(name="pairs", features="words:2", threshold=0.6),
+    Recipe(name="edited", features="words:1", threshold=0.5, then="edit >= 0.9"),
+    Recipe(name="simhash", features="words:1", signature="simhash", measure="hamming", threshold=3),
+    "checksum",
+    Recipe(name="pairs", features="words:2", measure="overlap", threshold=0.6),
+]
+
+
+@pytest.fixture(scope="module")
+def compared() -> Comparison:
+    return compare(corpus_of(texts(), order_column="family"), recipes=RECIPES, thresholds=".3:.9:.1")
+
+
+def test_each_threshold_is_what_a_run_with_it_finds(compared: Comparison) -> None:
+    data = texts()
+    family = dict(zip(data["id"], data["family"], strict=True))
+    assert [scored.name for scored in compared.recipes] == ["pairs", "edited", "simhash", "checksum", "pairs (2)"]
+    assert (compared.documents, compared.duplicates, compared.groups) == (36, 36, 12)
+    for scored in compared.recipes:
+        for row in scored.rows:
+            result = run(corpus_of(data), scored.recipe.changed(threshold=row.threshold), pairs_per_document=None)
+            returned = {(pair.left, pair.right) for pair in result.pairs}
+            correct = {(left, right) for left, right in returned if family[left] == family[right]}
+            assert (row.returned, row.correct) == (len(returned), len(correct))
+            assert (row.missed, row.unlabelled) == (36 - len(correct), 0)
+            assert row.recall.value == len(correct) / 36
+            assert row.own == (row.threshold == scored.recipe.threshold)
+
+
+def test_the_best_threshold_and_the_lead(compared: Comparison) -> None:
+    for scored in compared.recipes:
+        assert scored.rows[-1].threshold <= scored.rows[0].threshold or scored.scale != "distance"
+        highest = max(row.f1.value or 0.0 for row in scored.rows)
+        assert scored.best is [row for row in scored.rows if row.f1.value == highest][-1]
+        assert scored.wall_s > 0
+        for row in scored.rows:
+            for figure in (row.precision, row.recall, row.f1):
+                assert figure.value is None or (figure.low or 0.0) <= figure.value <= (figure.high or 0.0)
+    best = next(scored for scored in compared.recipes if scored.name == compared.best)
+    assert [lead.over for lead in compared.leads] == [s.name for s in compared.recipes if s.name != compared.best]
+    for lead in compared.leads:
+        other = next(scored for scored in compared.recipes if scored.name == lead.over)
+        assert lead.difference.value == pytest.approx((best.best.f1.value or 0) - (other.best.f1.value or 0))
+        assert not lead.beyond_chance or (lead.difference.low or 0) > 0
+    assert next(lead for lead in compared.leads if lead.over == "checksum").beyond_chance
+
+
+def test_the_same_labels_give_the_same_intervals(compared: Comparison) -> None:
+    again = compare(corpus_of(texts(), order_column="family"), recipes=RECIPES, thresholds=".3:.9:.1")
+    assert [scored.rows for scored in again.recipes] == [scored.rows for scored in compared.recipes]
+    assert again.leads == compared.leads
+
+
+def test_pairs_without_a_label_count_apart() -> None:
+    data = texts()
+    pairs = [("0-0", "0-1", 1), ("1-0", "1-2", 1), ("2-0", "3-0", 0)]
+    row = compare(corpus_of(data), pairs, recipes=["jaccard"], thresholds=[0.9]).recipes[0].best
+    assert (row.returned, row.correct, row.missed) == (1, 1, 1)
+    assert row.unlabelled == len(run(corpus_of(data), Recipe(features="words:4", threshold=row.threshold)).pairs) - 1
+
+
+def test_refusals() -> None:
+    for corpus, options, words in (
+        (corpus_of(texts()), {}, "there are no labels; give a file with --labels, or a column"),
+        (corpus_of(texts()), {"labels": [("0-0", "9-9", 1)]}, "not in the corpus"),
+        (corpus_of(texts(), order_column="family"), {"labels": [("0-0", "0-1", 1)]}, "from one place"),
+        (corpus_of(texts(), order_column="id"), {}, "no two documents of a cluster"),
+        (corpus_of(texts(), order_column="family"), {"recipes": ["unheard"]}, "neither a file nor one of"),
+    ):
+        with pytest.raises(NeardupError, match=words):
+            compare(corpus, **options)
+
+
+def test_json_and_tables(compared: Comparison, tmp_path: Path) -> None:
+    whole, rows = tmp_path / "c.json", tmp_path / "c.csv"
+    compared.write(whole)
+    compared.write(rows)
+    content = json.loads(whole.read_text())
+    assert content == json.loads(json.dumps(compared.to_dict()))
+    assert content["best"] == compared.best
+    assert [recipe["scale"] for recipe in content["recipes"]] == [s.scale for s in compared.recipes]
+    table = arrow_csv.read_csv(rows)
+    assert table.num_rows == sum(len(scored.rows) for scored in compared.recipes)
+    assert sum(table["best"].to_pylist()) == len(compared.recipes)
+    assert "5 recipes compared" in repr(compared)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("c.txt", "says no format of a comparison"), ("-", "says no format"), ("no/c.html", "does not exist")],
+)
+def test_refused_outputs(compared: Comparison, tmp_path: Path, name: str, words: str) -> None:
+    with pytest.raises(OutputError, match=words):
+        compared.write(name if name == "-" else tmp_path / name)
+
+
+def test_an_output_is_replaced_only_by_force(compared: Comparison, tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text("mine")
+    with pytest.raises(OutputError, match="--force"):
+        compared.write(path)
+    assert path.read_text() == "mine"
+    compared.write(path, force=True)
+    assert json.loads(path.read_text())["best"] == compared.best
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements with attributes, the scripts, the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[str | None, str]] = []
+        self.text = ""
+        self._inside: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append((dict(attrs).get("type"), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            kind, held = self.scripts[-1]
+            self.scripts[-1] = kind, held + data
+        elif self._inside != "style":
+            self.text += data
+
+
+HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+
+
+@pytest.fixture(scope="module")
+def hostile_page() -> Page:
+    recipes: list[Recipe | str] = [*RECIPES, Recipe(name=HOSTILE, description='"><b>', features="words:3")]
+    labels = [("0-0", "0-1", 1), ("1-0", "1-2", 1), ("2-0", "3-0", 0)]
+    return Page(compare(corpus_of(texts()), labels, recipes=recipes, thresholds=[0.5, 0.9]).to_html())
+
+
+def test_a_page_asks_the_network_for_nothing(hostile_page: Page) -> None:
+    for tag, attributes in hostile_page.elements:
+        assert tag not in ("img", "iframe", "object", "embed", "base", "form")
+        assert not attributes.keys() & {"src", "srcset", "action", "onclick", "onerror", "onload"}
+        assert (attributes.get("href") or "data:,") == "data:,"
+    policy = next(
+        a["content"] or "" for t, a in hostile_page.elements if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    allowed = re.findall(r"'sha256-([^']+)'", policy)
+    code = [text for kind, text in hostile_page.scripts if kind is None]
+    assert [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in code] == allowed
+
+
+def test_a_page_shows_names_as_they_are(hostile_page: Page) -> None:
+    assert len(hostile_page.scripts) == 3
+    assert hostile_page.text.count(HOSTILE) >= 3
+    charts = json.loads(next(text for kind, text in hostile_page.scripts if kind == "application/json"))
+    assert set(charts) == {"recall", "threshold", "distance"}
+    assert {a.get("id") for t, a in hostile_page.elements if a.get("class") == "chart"} == set(charts)
+    assert HOSTILE in json.dumps(charts, ensure_ascii=False).replace('\\"', '"')
+    buttons = [a.get("data-highlight") for t, a in hostile_page.elements if t == "button"]
+    assert buttons == ["pairs", "edited", "simhash", "checksum", "pairs (2)", HOSTILE]
+    for words in ("Before you trust the figures", "Few labels", "unlabelled", "How to read this", "one answer"):
+        assert words in hostile_page.text
+
+
+def test_charts_hold_every_point(compared: Comparison) -> None:
+    charts = json.loads(next(text for kind, text in Page(compared.to_html()).scripts if kind == "application/json"))
+    points = charts["threshold"]["data"]["values"]
+    expected = [s for s in compared.recipes if s.scale == "similarity"]
+    assert [(p["recipe"], p["threshold"], p["f1"]) for p in points] == [
+        (s.name, row.threshold, row.f1.value) for s in expected for row in s.rows
+    ]
+    assert sum(point["best"] for point in points) == len(expected)
+    assert len(charts["distance"]["data"]["values"]) == 11
+
+
+def test_pages_need_packages_that_draw(compared: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(OutputError, match=r'pip install "neardup\[report\]", or write \.json or \.csv'):
+        compared.write(tmp_path / "c.html")
+    assert not list(tmp_path.iterdir())

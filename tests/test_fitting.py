@@ -1,0 +1,293 @@
+"""What does not go together is refused in one sentence: the value, the rule, the way out."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+import neardup as nd
+from neardup.errors import RecipeError
+from neardup.kinds import FEATURE_KINDS, NORMALIZER_NAMES, SIGNATURE_KINDS
+from neardup.measures import MEASURES
+from neardup.recipe import WEIGHTS, Recipe
+
+#: Choices, what is refused and why, and the way out.
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    (
+        {"normalize": "compact"},
+        "normalize 'compact' leaves no tokens for features 'words:5'",
+        "choose qgrams or normalize 'words'",
+    ),
+    (
+        {"normalize": "compact", "features": "clauses"},
+        "normalize 'compact' leaves no tokens for features 'clauses'",
+        "choose qgrams or normalize 'words'",
+    ),
+    ({"normalize": "raw"}, "normalize 'raw' is for checksums, not for features 'words:5'", "choose 'whitespace'"),
+    (
+        {"normalize": "raw", "features": "qgrams:4"},
+        "normalize 'raw' is for checksums, not for features 'qgrams:4'",
+        "choose 'whitespace'",
+    ),
+    ({"antecedents": "the a"}, "antecedents are for spots, not for features 'words:5'", "leave them out"),
+    (
+        {"clip": "df:2:0.5", "features": "checksum"},
+        "clip 'df:2:0.5' means nothing to features 'checksum:sha1'",
+        "leave it out",
+    ),
+    (
+        {"features": "spots", "stop_words": "none"},
+        "stop_words 'none' leave spots without antecedents",
+        "name languages, or give antecedents",
+    ),
+    (
+        {"features": "qgrams:4", "stop_words": "en"},
+        "stop_words 'en' mean nothing to features 'qgrams:4'",
+        "leave them out, or take one of words, skips, sentence_words, terms, spots",
+    ),
+    ({"features": "clauses", "stop_words": "en"}, "mean nothing to features 'clauses'", "leave them out"),
+    ({"features": "checksum", "stop_words": "en"}, "mean nothing to features 'checksum:sha1'", "leave them out"),
+    (
+        {"stop_words": "en", "normalize": "whitespace"},
+        "stop_words 'en' are case-folded words, which normalize 'whitespace' does not give",
+        "choose normalize 'words'",
+    ),
+    (
+        {"features": "terms", "normalize": "strip"},
+        "which normalize 'strip' does not give",
+        "choose normalize 'words'",
+    ),
+    (
+        {"weights": "tf", "features": "words:2:multiset", "measure": "cosine"},
+        "weights 'tf' count repeats, and so does features 'words:2:multiset'",
+        "leave one out",
+    ),
+    (
+        {"weights": "idf", "features": "checksum", "measure": "cosine"},
+        "weights 'idf' mean nothing to features 'checksum:sha1'",
+        "leave them out",
+    ),
+    (
+        {"weights": "idf", "features": "terms:4:positional", "measure": "cosine"},
+        "weights 'idf' mean nothing to features 'terms:4:positional'",
+        "leave them out",
+    ),
+    (
+        {"weights": "tf", "signature": "minhash", "measure": "overlap"},
+        "weights 'tf' mean nothing to a minhash:128",
+        "leave them out, or take simhash",
+    ),
+    (
+        {"signature": "simhash", "features": "checksum", "measure": "hamming", "threshold": 3},
+        "signature 'simhash' needs several features, and a checksum is one",
+        "leave the signature out",
+    ),
+    (
+        {"signature": "simhash"},
+        "measure 'jaccard' does not fit signature 'simhash'",
+        "choose hamming",
+    ),
+    (
+        {"signature": "minhash:9", "measure": "jaccard"},
+        "measure 'jaccard' does not fit signature 'minhash:9'",
+        "choose overlap",
+    ),
+    (
+        {"signature": "sketch", "measure": "semantic"},
+        "measure 'semantic' does not fit signature 'sketch:25'",
+        "choose overlap",
+    ),
+    (
+        {"signature": "imatch", "measure": "overlap"},
+        "measure 'overlap' does not fit signature 'imatch:5'",
+        "choose jaccard",
+    ),
+    (
+        {"weights": "idf"},
+        "measure 'jaccard' does not fit weights 'idf'",
+        "choose dice or cosine or euclidean or extended_jaccard or weighted_jaccard",
+    ),
+    (
+        {"measure": "weighted_jaccard"},
+        "measure 'weighted_jaccard' does not fit features 'words:5' without weights",
+        "for weighted_jaccard give weights, such as 'idf'",
+    ),
+    (
+        {"measure": "hamming", "threshold": 3},
+        "measure 'hamming' does not fit features 'words:5' without weights",
+        "for hamming give signature 'simhash'",
+    ),
+    (
+        {"measure": "edit"},
+        "measure 'edit' does not fit features 'words:5' without weights",
+        "for edit distance take a second step: then 'edit >= 0.9'",
+    ),
+    (
+        {"jaccard_floor": 0.2, "signature": "minhash", "measure": "overlap"},
+        "jaccard_floor 0.2 is for feature sets, not for signature 'minhash:128'",
+        "leave it out",
+    ),
+    (
+        {"jaccard_floor": 0.2, "weights": "tf", "measure": "cosine"},
+        "jaccard_floor 0.2 is for feature sets, not for weights 'tf'",
+        "leave it out",
+    ),
+    (
+        {"jaccard_floor": 0.2, "measure": "euclidean"},
+        "jaccard_floor 0.2 is for feature sets, not for features 'words:5'",
+        "leave it out",
+    ),
+    (
+        {"jaccard_floor": 0.2, "measure": "semantic"},
+        "jaccard_floor 0.2 is for features, and measure 'semantic' compares texts",
+        "leave it out",
+    ),
+    (
+        {"weights": "tf", "measure": "semantic"},
+        "weights 'tf' is for features, and measure 'semantic' compares texts",
+        "leave it out",
+    ),
+    (
+        {"clip": "df:2:9", "measure": "semantic"},
+        "clip 'df:2:9' is for features, and measure 'semantic' compares texts",
+        "leave it out",
+    ),
+    (
+        {"search": "lsh", "signature": "minhash", "measure": "overlap"},
+        "search 'lsh' makes its own sketches of feature sets, not of minhash:128",
+        "choose search 'exact'",
+    ),
+    (
+        {"search": "lsh", "weights": "tf", "measure": "cosine"},
+        "search 'lsh' makes its own sketches of feature sets, not of tf",
+        "choose search 'exact'",
+    ),
+    (
+        {"search": "lsh", "measure": "semantic"},
+        "search 'lsh' makes its own sketches of feature sets, not of semantic",
+        "choose search 'exact'",
+    ),
+    (
+        {"search": "lsh", "features": "checksum"},
+        "search 'lsh' makes its own sketches of feature sets, not of checksum:sha1",
+        "choose search 'exact'",
+    ),
+    (
+        {"search": "lsh", "measure": "containment"},
+        "search 'lsh' needs a least Jaccard, which containment does not bound",
+        "give jaccard_floor, or choose search 'exact'",
+    ),
+    (
+        {"search": "lsh", "measure": "euclidean"},
+        "search 'lsh' needs a least Jaccard, which euclidean does not bound",
+        "choose search 'exact'",
+    ),
+    ({"measure": "semantic", "threshold": 1.5}, "threshold 1.5 is outside (0, 1]", ""),
+    ({"signature": "simhash", "measure": "hamming"}, "threshold 0.85 is no Hamming distance", "0 to 63"),
+]
+
+
+@pytest.mark.parametrize(("choices", "why", "way"), REFUSED, ids=[" ".join(map(str, r[0].values())) for r in REFUSED])
+def test_what_does_not_fit_is_refused_in_one_sentence(choices: dict[str, Any], why: str, way: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        Recipe(**choices)
+    message = str(refused.value)
+    assert why in message
+    assert way in message[message.index(why) + len(why) :]
+    assert "\n" not in message
+    assert not message.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"features": "checksum", "normalize": "compact"},
+        {"features": "checksum", "normalize": "raw"},
+        {"features": "windows", "normalize": "whitespace"},
+        {"features": "spots", "stop_words": "none", "antecedents": "the a"},
+        {"features": "spots", "antecedents": "le la"},
+        {"features": "terms", "stop_words": "none", "normalize": "whitespace"},
+        {"features": "words:3", "stop_words": "none", "normalize": "whitespace"},
+        {"features": "qgrams:4", "stop_words": "none"},
+        {"features": "skips", "stop_words": "en,de"},
+        {"features": "windows:50:8", "weights": "tfidf", "measure": "cosine"},
+        {"features": "terms:9:sentence", "weights": "tf", "measure": "euclidean", "threshold": 12.5},
+        {"features": "words:2:multiset", "signature": "simhash", "measure": "hamming", "threshold": 3},
+        {"clip": "df:2:0.5", "signature": "sketch", "measure": "overlap"},
+        {"search": "lsh", "measure": "containment", "jaccard_floor": 0.4},
+        {"search": "lsh", "measure": "extended_jaccard", "features": "terms:9"},
+        {"search": "lsh", "clip": "df:2:0.5", "features": "words:3:multiset"},
+        {"measure": "semantic", "then": "edit >= 0.5"},
+        {"signature": "imatch", "then": "semantic >= 0.9"},
+    ],
+    ids=lambda choices: " ".join(map(str, choices.values())),
+)
+def test_what_fits_is_taken(choices: dict[str, Any]) -> None:
+    recipe = Recipe(**choices)
+    assert {name: getattr(recipe, name) for name in choices} == choices | {
+        name: getattr(recipe, name) for name in ("features", "signature") if name in choices
+    }
+
+
+def test_every_combination_is_taken_or_refused_and_what_is_taken_runs() -> None:
+    texts = ["The fox ran and the dog sat. The owl said so, again.", "the fox ran and the dog sat", "", "owl"]
+    taken = 0
+    for features, normalizer, weights, signature, measure in product(
+        FEATURE_KINDS, ["", *NORMALIZER_NAMES], WEIGHTS, ["", *SIGNATURE_KINDS], MEASURES
+    ):
+        try:
+            recipe = Recipe(
+                features=features,
+                normalize=normalizer,
+                weights=weights,
+                signature=signature,
+                measure=measure,
+                threshold=1,
+            )
+        except RecipeError as error:
+            assert "\n" not in str(error)
+            continue
+        taken += 1
+        if measure == "semantic" or normalizer:
+            continue
+        pairs = [(p.left, p.right) for p in nd.dedup([*texts, *texts], recipe=recipe, threads=1).pairs]
+        decided = {pair for pair in pairs if pair[1] - pair[0] == 4}
+        assert decided <= {(i, i + 4) for i in range(4)}
+        assert (2, 6) not in decided
+        if signature != "imatch" and features not in ("spots", "terms"):
+            assert decided == {(0, 4), (1, 5), (3, 7)}, recipe.in_words()
+    assert taken > 300
+
+
+@pytest.mark.parametrize(
+    ("languages", "words"),
+    [("xx", "'xx'"), ("en,klingon", "'klingon'"), ("english", "'english'")],
+)
+def test_languages_without_stop_words_are_refused(languages: str, words: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        nd.dedup(["a b c", "b c d"], stop_words=languages)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        (
+            {"search": "lsh", "threshold": 0.1, "num_perm": 16},
+            "num_perm 16 is too few for recall 0.99 at a Jaccard of 0.1, which takes 44; raise num_perm",
+        ),
+        ({"measure": "semantic"}, "measure 'semantic' needs an encoder, an object with encode(texts)"),
+        ({"then": "semantic >= 0.9"}, "then 'semantic >= 0.9' needs an encoder, an object with encode(texts)"),
+        ({"stop_words": "xx"}, "'xx'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_read(choices: dict[str, Any], words: str) -> None:
+    seen: list[str] = []
+    with pytest.raises(RecipeError) as refused:
+        nd.dedup(["a b c", "b c d"], progress=lambda stage, done, total: seen.append(stage), **choices)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not seen
