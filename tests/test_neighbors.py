@@ -74,7 +74,7 @@ def test_tables_for_others() -> None:
 
 
 def test_rows_are_the_names_where_there_are_no_ids() -> None:
-    assert list(neighbors_of(None, k=1, of=[4])) == [Neighbor(4, 1, 0, pytest.approx(8 / 12))]
+    assert list(neighbors_of(None, k=1, of=[4])) == [Neighbor(4, 1, 0, 8 / 12)]
 
 
 @pytest.mark.parametrize(("ids", "wanted"), [(IDS, ["rose2", "fox", "rose2"]), (NUMBERS, ["5", 0]), (None, [5, "0"])])

@@ -222,4 +222,4 @@ def _agreeing(values: Words) -> tuple[Integers, float]:
     before = np.cumsum(later)
     first = np.searchsorted(before, chosen, side="right")
     second = first + 1 + chosen - (before[first] - later[first])
-    return np.column_stack([order[first], order[second]]), len(chosen) / max(total, 1)
+    return np.column_stack([order[first], order[second]]), len(chosen) / total if total else 1.0

@@ -68,15 +68,12 @@ def query(
         if to_file is None or as_json:
             print_rows(found, as_json=as_json)
         say_set_aside(corpus)
-    if wanted is not None:
-        said = f"{count_text(len(found), 'nearest document')} of {what}"
-    elif len(found):
-        said = f"{count_text(len(found), 'near-duplicate')} of {what}"
-    else:
-        said = f"no near-duplicate of {what}; --k 3 shows the three nearest documents"
-    among = f" among {count_text(found.documents, 'document')}"
-    place = f"; they are in {to_file}" if to_file is not None else ""
-    say(f"{said}{among}{place}")
+    kind = "nearest document" if wanted is not None else "near-duplicate"
+    said = count_text(len(found), kind) if len(found) else f"no {kind}"
+    rest = f"; they are in {to_file}" if to_file is not None else ""
+    if not len(found):
+        rest = "; no document shares a feature" if wanted is not None else "; --k 3 shows the three nearest"
+    say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
 
 
 def _read(name: str, what: str) -> str:

@@ -1,0 +1,100 @@
+"""``neardup neighbors``: what it prints and writes, whose neighbours it shows, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from calling import FOX, ROSE, RULES, neardup, refused, write_lines
+
+EDITED = pytest.approx(17 / 18)
+
+
+def lines_of(*arguments: str | Path) -> list[list[str]]:
+    header, *lines = neardup("neighbors", *arguments, "--print", *RULES).stdout.splitlines()
+    assert header == "document\trank\tneighbor\tsimilarity"
+    return [line.split("\t") for line in lines]
+
+
+def test_neighbours_of_every_document(corpus: Path) -> None:
+    result = neardup("neighbors", corpus, "--print", *RULES)
+    rows = [line.split("\t") for line in result.stdout.splitlines()[1:]]
+    assert [row[:3] for row in rows] == [
+        ["fox", "1", "fox-again"],
+        ["fox", "2", "fox-edited"],
+        ["fox-again", "1", "fox"],
+        ["fox-again", "2", "fox-edited"],
+        ["fox-edited", "1", "fox"],
+        ["fox-edited", "2", "fox-again"],
+    ]
+    assert [float(row[3]) for row in rows] == [1.0, EDITED, 1.0, EDITED, EDITED, EDITED]
+    assert "6 neighbours of 5 documents among 5" in result.stderr
+    assert "9 fewer than asked for: no other document shares a feature" in result.stderr
+
+
+def test_the_table_goes_to_files_and_stdout_alike(corpus: Path, tmp_path: Path) -> None:
+    table = tmp_path / "neighbors.parquet"
+    result = neardup("neighbors", corpus, "-o", table, "--k", "1", *RULES)
+    assert result.stdout == ""
+    assert f"they are in {table}" in result.stderr
+    rows = pq.read_table(table).to_pylist()
+    assert [rows[0][name] for name in ("document", "rank", "neighbor")] == ["fox", 1, "fox-again"]
+    objects = neardup("neighbors", corpus, "--json", "--k", "1", *RULES).stdout.splitlines()
+    assert [json.loads(line) for line in objects] == rows
+    printed = neardup("neighbors", corpus, "-o", "-", "--k", "1", *RULES).stdout
+    assert printed == neardup("neighbors", corpus, "--print", "--k", "1", *RULES).stdout
+
+
+def test_of_some_documents(corpus: Path) -> None:
+    asked = lines_of(corpus, "--of", "fox-edited", "--of", "fox", "--k", "1")
+    assert [row[:3] for row in asked] == [["fox-edited", "1", "fox"], ["fox", "1", "fox-again"]]
+    assert {row[0] for row in lines_of(corpus, "--first", "3")} == {"fox", "fox-again"}
+
+
+def test_three_nearest_of_files_in_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for number in range(1, 7):
+        words = FOX.split()
+        (folder / f"file{number:02}.txt").write_text(" ".join(words[: 20 - 2 * number]))
+    rows = neardup("neighbors", folder, "--recipe", "cornell", "--first", "1", "--print").stdout.splitlines()
+    assert [row.split("\t")[:2] for row in rows[1:]] == [["file01.txt", "1"], ["file01.txt", "2"], ["file01.txt", "3"]]
+    similarity = [float(row.split("\t")[3]) for row in rows[1:]]
+    assert similarity == sorted(similarity, reverse=True)
+
+
+def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
+    corpus = write_lines(tmp_path / "c.jsonl", [{"id": "a\tb", "text": FOX}, {"id": "c\nd", "text": FOX}])
+    assert lines_of(corpus, "--k", "1")[0] == ["a\\tb", "1", "c\\nd", "1.0"]
+
+
+def test_repeated_ids_are_told(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": FOX}, {"id": "a", "text": FOX}, {"id": "b", "text": ROSE}, {"id": "c", "text": FOX}]
+    result = neardup("neighbors", write_lines(tmp_path / "c.jsonl", rows), "--print", "--k", "1", *RULES)
+    assert result.stdout.splitlines()[1:] == ["a\t1\tc\t1.0", "c\t1\ta\t1.0"]
+    assert "1 document set aside" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no output is named: give one with -o FILE, or print the neighbours with --print"),
+        (["--print", "--k", "5"], "k 5 is more than a collection of 5 documents can give; ask for at most 4"),
+        (["--print", "--k", "0"], "--k '0' is not a whole number from 1 on"),
+        (["--print", "--k", "many"], "--k 'many' is not a whole number from 1 on"),
+        (["--print", "--first", "-1"], "--first '-1' is not a whole number from 1 on"),
+        (["--print", "--of", "fox-agian"], "no document has the id 'fox-agian'; close ones are 'fox-again', "),
+        (["--print", "--of", "zzz"], "no document has the id 'zzz'; ids look like 'fox', 'rose', 'fox-again'"),
+        (["--print", "--of", "fox", "--first", "1"], "give one of the two"),
+        (["--print", "--measure", "nope"], "measure 'nope' is not known"),
+        (["-o", "out.xlsx"], "out.xlsx has no suffix that names a format"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_refusals(
+    arguments: list[str], message: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in refused("neighbors", corpus, *arguments)
