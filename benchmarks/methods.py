@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from measuring import RESULTS, SHARED, machine, note, save, table
 
 import neardup as nd
-from neardup.comparing import compare
-from neardup.comparison import Comparison, Row, Scored
 from neardup.documents import open_corpus
+from neardup.evaluation.comparing import compare
+from neardup.evaluation.comparison import Comparison, Row, Scored
+from neardup.evaluation.scoring import Figure
 from neardup.recipe import names as recipe_names
-from neardup.scoring import Figure
 
 DATA = SHARED / "data"
 FINE, COARSE = ".05:.95:.05", ".6:.95:.05"

@@ -28,7 +28,7 @@ from measuring import BENCH_HOME, HERE, RESULTS, machine, note, save, table
 from sketch_peers import SLOTS, grams, taken
 
 from neardup._kernels.sketching import minhash
-from neardup.extraction import extract
+from neardup.features.extraction import extract
 from neardup.recipe import Recipe
 
 #: The peers by name, with the environment each runs in.

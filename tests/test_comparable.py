@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_text import naive_normalize
 
-from neardup.comparable import comparable, text_buffers
-from neardup.normalize import NORMALIZERS, has_kernel
+from neardup.text.comparable import comparable, text_buffers
+from neardup.text.normalize import NORMALIZERS, has_kernel
 
 IN_PYTHON = [name for name in NORMALIZERS if not has_kernel(name)]
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=80) | st.text("a é.\n漢", max_size=200)

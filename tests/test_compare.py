@@ -17,16 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.comparing import compare
-from neardup.comparison import Comparison
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, OutputError, RecipeError
-from neardup.labels import Labels, cluster_labels, read_labels
+from neardup.evaluation.comparing import compare
+from neardup.evaluation.comparison import Comparison
+from neardup.evaluation.labels import Labels, cluster_labels, read_labels
+from neardup.evaluation.scoring import Figure, beyond_chance, interval, resample, scores, tally
+from neardup.evaluation.thresholds import ladder, thresholds_of
 from neardup.pairs import PairArrays
 from neardup.pipeline import run
 from neardup.recipe import Recipe
-from neardup.scoring import Figure, beyond_chance, interval, resample, scores, tally
-from neardup.thresholds import ladder, thresholds_of
 
 DOCUMENTS = 9
 NAMES = [str(i) for i in range(DOCUMENTS)]

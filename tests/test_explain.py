@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents import open_corpus
-from neardup.explain import Explanation, explain
-from neardup.flip import bar_of, flip_of
-from neardup.gathering import gather
+from neardup.explain.explanation import Explanation, explain
+from neardup.explain.flip import bar_of, flip_of
+from neardup.explain.passages import Places
+from neardup.explain.reasons import decimals
+from neardup.features.gathering import gather
 from neardup.measures import SET_MEASURES
-from neardup.passages import Places
 from neardup.pipeline import run
-from neardup.reasons import decimals
 from neardup.recipe import Recipe
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "newswire.jsonl"

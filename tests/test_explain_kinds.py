@@ -18,12 +18,12 @@ from naive_features import Gram
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.explain import Explanation, explain
-from neardup.extraction import extract, gram_hashes
-from neardup.gathering import gather
+from neardup.explain.explanation import Explanation, explain
+from neardup.features.extraction import extract, gram_hashes
+from neardup.features.gathering import gather
+from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe, load, names
-from neardup.statistics import Statistics
-from neardup.stop_words import antecedents, stop_words
+from neardup.text.stop_words import antecedents, stop_words
 
 WORDS = ["the", "a", "there", "cat", "Dog,", "fish.", "bird", "sea", "猫", "海。", "قطة", "بحر،"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)

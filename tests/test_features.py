@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup import comparable as comparable_module
-from neardup.comparable import comparable, text_buffers
 from neardup.errors import RecipeError
-from neardup.extraction import extract, gram_hashes
-from neardup.features import FeatureStore
-from neardup.gathering import gather_texts
-from neardup.normalize import normalize
+from neardup.features.extraction import extract, gram_hashes
+from neardup.features.gathering import gather_texts
+from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.spill import Memory
-from neardup.stop_words import antecedents, stop_words
+from neardup.text import comparable as comparable_module
+from neardup.text.comparable import comparable, text_buffers
+from neardup.text.normalize import normalize
+from neardup.text.stop_words import antecedents, stop_words
 
 CHAINS = [
     (features, normalizer)

@@ -9,9 +9,9 @@ import pytest
 
 import neardup as nd
 from neardup.errors import RecipeError
-from neardup.kinds import FEATURE_KINDS, NORMALIZER_NAMES, SIGNATURE_KINDS
 from neardup.measures import MEASURES
 from neardup.recipe import WEIGHTS, Recipe
+from neardup.recipe.kinds import FEATURE_KINDS, NORMALIZER_NAMES, SIGNATURE_KINDS
 
 #: Choices, what is refused and why, and the way out.
 REFUSED: list[tuple[dict[str, Any], str, str]] = [

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup import hamming
 from neardup._kernels.hamming import rearrange
 from neardup.errors import InputError, RecipeError
-from neardup.hamming import Near, choices_of, hamming_pairs
+from neardup.search import hamming
+from neardup.search.hamming import Near, choices_of, hamming_pairs
 
 Words = npt.NDArray[np.uint64]
 

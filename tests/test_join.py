@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup import join as join_module
-from neardup import pruning
 from neardup._kernels.bounds import largest_partner, need, smallest_partner
-from neardup.extraction import extract
-from neardup.features import FeatureStore
-from neardup.join import self_join
+from neardup.features.extraction import extract
+from neardup.features.store import FeatureStore
 from neardup.keep import families, graph, keepers
-from neardup.matches import Matches
 from neardup.measures import SET_MEASURES, exact_fraction, measure, rule, similarities, threshold_of
 from neardup.pairs import Names, Pairs
 from neardup.recipe import Recipe
+from neardup.search import join as join_module
+from neardup.search import pruning
+from neardup.search.join import self_join
+from neardup.search.matches import Matches
 from neardup.spill import Memory
 
 ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
@@ -32,7 +32,9 @@ THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 def joined(texts: list[str], recipe: Recipe, threads: int = 1, split: int = 3, budget: int | None = None) -> Matches:
     with FeatureStore(Memory(budget)) as store:
         for begin in range(0, len(texts), split):
-            store.add(extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, allocate=store.allocate))
+            store.add(
+                extract(pa.array(texts[begin : begin + split], pa.large_string()), recipe, allocate=store.allocate)
+            )
         return self_join(store, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads=threads)
 
 

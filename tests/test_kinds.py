@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
-from neardup.kinds import FEATURE_KINDS, SIGNATURE_KINDS, Clip, Features, Number, Signature
-from neardup.second import SecondStep
+from neardup.recipe.kinds import FEATURE_KINDS, SIGNATURE_KINDS, Clip, Features, Number, Signature
+from neardup.recipe.second import SecondStep
 
 #: What each kind says when only its name is given.
 PLAIN = {
@@ -189,9 +189,7 @@ def test_clips_that_are_none_are_refused(text: str, words: str) -> None:
         ("edit >= 0.00001", ("edit", "", 0.00001), "edit >= 0.00001"),
     ],
 )
-def test_second_steps_are_written_as_they_are_read(
-    text: str, step: tuple[str, str, float], again: str
-) -> None:
+def test_second_steps_are_written_as_they_are_read(text: str, step: tuple[str, str, float], again: str) -> None:
     parsed = SecondStep.parse(text)
     assert parsed == step
     assert str(parsed) == again

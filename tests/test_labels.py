@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
+from neardup.evaluation.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
 
 NAMES = ["a", "b", "c", "d", "e"]
 ROWS = [("a", "b", 1), ("c", "a", 0), ("d", "e", 2)]

@@ -12,10 +12,12 @@ import pytest
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, UnknownDocument
-from neardup.neighbors import Neighbor, Neighbors, neighbors
 from neardup.pipeline import run
-from neardup.queries import Answer, Similar, query
 from neardup.recipe import Recipe, load, names
+from neardup.retrieval.neighbors import Neighbor, Neighbors
+from neardup.retrieval.neighbors import neighbors_of as neighbors
+from neardup.retrieval.queries import Answer, Similar
+from neardup.retrieval.queries import answer_of as query
 
 TEXTS = [
     "the quick brown fox jumps over the lazy dog while the old farmer sleeps",

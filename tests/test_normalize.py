@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_text import is_ignorable, is_single, naive_fold, naive_normalize, naive_tokens
 
-from neardup import unicode_tables
 from neardup._kernels.unicode import normalize_utf8
 from neardup.errors import RecipeError
-from neardup.normalize import (
+from neardup.text import unicode_tables
+from neardup.text.normalize import (
     EMPTY,
     MAX_EXPANSION,
     NORMALIZERS,

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
-from neardup.kinds import Clip, Features, Signature
 from neardup.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
 from neardup.recipe import Recipe, load, names, parse
-from neardup.second import SecondStep
+from neardup.recipe.kinds import Clip, Features, Signature
+from neardup.recipe.second import SecondStep
 
 
 @pytest.mark.parametrize("name", names())
@@ -197,9 +197,9 @@ def test_distances_are_taken_as_they_are_written() -> None:
     for name, value in [("hamming", 2.5), ("hamming", 64), ("hamming", -1), ("euclidean", 0), ("euclidean", -0.1)]:
         with pytest.raises(RecipeError, match=f"threshold {value} is no"):
             threshold_of(name, value)
-    for value in ("nan", "inf", "many"):
+    for written in ("nan", "inf", "many"):
         with pytest.raises(RecipeError, match="is not a number; euclidean takes the largest distance of a match"):
-            threshold_of("euclidean", value)  # type: ignore[arg-type]
+            threshold_of("euclidean", written)  # type: ignore[arg-type]
 
 
 @st.composite

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
-from neardup import semantic, verify
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline import run
 from neardup.recipe import Recipe
-from neardup.verify import edit_counts
+from neardup.search import semantic, verify
+from neardup.search.verify import edit_counts
 
 WORDS = ["fox", "dog", "Owl", "ran", "sat", "the", "élan", "東京", "a"]
 TEXTS = st.lists(
@@ -143,9 +143,7 @@ def test_at_exactly_the_threshold_texts_match() -> None:
     base = "abcdefghij"
     for changed, threshold, match in [(1, 0.9, True), (2, 0.8, True), (3, 0.7, True), (3, 0.71, False), (4, 0.6, True)]:
         other = "x" * changed + base[changed:]
-        result = nd.dedup(
-            [base, other], features="qgrams:1", threshold=0.1, then=f"edit >= {threshold}"
-        )
+        result = nd.dedup([base, other], features="qgrams:1", threshold=0.1, then=f"edit >= {threshold}")
         assert len(result.pairs) == match, (changed, threshold)
 
 
@@ -316,7 +314,11 @@ def test_wrong_encoders_are_refused_in_one_sentence(choices: dict[str, Any], enc
 def test_the_second_step_tells_how_far_it_is() -> None:
     told: list[tuple[str, int, int | None]] = []
     nd.dedup(
-        corpus(60), features="words:1", threshold=0.3, then="edit >= 0.5", progress=lambda *told_of: told.append(told_of)
+        corpus(60),
+        features="words:1",
+        threshold=0.3,
+        then="edit >= 0.5",
+        progress=lambda *told_of: told.append(told_of),
     )
     steps = [(done, total) for stage, done, total in told if stage == "verify"]
     assert steps

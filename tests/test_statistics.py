@@ -20,11 +20,11 @@ from neardup import reading
 from neardup._kernels.sets import value_of
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.extraction import extract, gram_hashes
-from neardup.gathering import Gathering, gather
+from neardup.features.extraction import extract, gram_hashes
+from neardup.features.gathering import Gathering, gather
+from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
-from neardup.statistics import Statistics
-from neardup.stop_words import antecedents, stop_words
+from neardup.text.stop_words import antecedents, stop_words
 
 Words = npt.NDArray[np.uint64]
 
@@ -104,13 +104,11 @@ def squares(document: Sequence[naive.Gram]) -> int:
 @given(st.lists(st.text("abc", max_size=30), max_size=8), st.integers(1, 12), st.integers(1, 7))
 def test_sampled_windows_are_counted_where_they_are_kept(texts: list[str], width: int, modulus: int) -> None:
     recipe = Recipe(features=f"windows:{width}:{modulus}")
-    every = {}
+    every: dict[naive.Gram, int] = {}
     for text in texts:
         found = naive.grams(text, recipe.features, "compact")[0]
         every |= dict(zip(found, gram_hashes(text, recipe).tolist(), strict=True))
-    documents = [
-        naive.features(text, recipe.features, "compact", hashed=lambda gram: every[gram]) for text in texts
-    ]
+    documents = [naive.features(text, recipe.features, "compact", hashed=lambda gram: every[gram]) for text in texts]
     df = naive.frequencies(documents)
     statistics = gathered(texts, recipe)
     assert statistics.distinct == len(df)
@@ -296,9 +294,7 @@ def test_only_weights_by_idf_have_binary_places() -> None:
 
 @settings(max_examples=60)
 @given(TEXTS, st.sampled_from(LINED_UP), st.sampled_from(["tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.75"]))
-def test_documents_have_the_weights_of_their_features(
-    texts: list[str], features: str, weights: str, clip: str
-) -> None:
+def test_documents_have_the_weights_of_their_features(texts: list[str], features: str, weights: str, clip: str) -> None:
     recipe = Recipe(features=features, weights=weights, clip=clip, measure="cosine")
     statistics = gathered(texts, recipe)
     documents, hashed = plain(texts, recipe), hash_of(texts, recipe)

@@ -9,7 +9,7 @@ import pytest
 from naive_text import naive_tokens
 
 from neardup.errors import RecipeError
-from neardup.stop_words import ANTECEDENTS, antecedents, languages, stop_words
+from neardup.text.stop_words import ANTECEDENTS, antecedents, languages, stop_words
 
 
 def test_many_languages_are_known_by_code_and_name() -> None:
@@ -67,6 +67,6 @@ def test_an_unknown_language_names_the_known_ones(given: str, wrong: str) -> Non
 
 
 def test_the_lists_are_read_when_used() -> None:
-    code = "import neardup.stop_words, sys; print('stop_words' in sys.modules)"
+    code = "import neardup.text.stop_words, sys; print('stop_words' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -28,11 +28,11 @@ from sklearn.utils.validation import validate_data
 
 from neardup.api import dedup
 from neardup.errors import InputError, RecipeError
-from neardup.extraction import extract
-from neardup.gathering import gather_texts
+from neardup.features.extraction import extract
+from neardup.features.gathering import gather_texts
+from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
-from neardup.sketches import MinHash, SimHash
-from neardup.statistics import Statistics
+from neardup.sketches.values import MinHash, SimHash
 from neardup.transformers import FeatureTransformer, SimHashTransformer, SketchTransformer, base, features, sketches
 from neardup.transformers import texts as pieces_module
 from neardup.transformers.texts import texts_of

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup import weighted
 from neardup.errors import NeardupError, RecipeError
-from neardup.weighted import WEIGHTED_MEASURES, Vectors, WeightedPairs, exactly, weighted_join
+from neardup.search import weighted
+from neardup.search.weighted import WEIGHTED_MEASURES, Vectors, WeightedPairs, exactly, weighted_join
 
 Vector = dict[int, int]
 Found = dict[tuple[int, int], tuple[int, int, int]]

@@ -27,29 +27,42 @@ __version__ = "0.1.0"
 __all__ = [
     "BrokenRecord",
     "InputError",
+    "MinHash",
     "NeardupError",
     "OutputError",
     "Recipe",
     "RecipeError",
     "Result",
+    "SimHash",
     "UnknownDocument",
+    "compare",
     "dedup",
     "dedup_files",
     "load_recipe",
+    "neighbors",
+    "open_files",
+    "query",
 ]
 
 if TYPE_CHECKING:
-    from neardup.api import dedup, dedup_files, load_recipe
+    from neardup.api import compare, dedup, dedup_files, load_recipe, neighbors, open_files, query
     from neardup.recipe import Recipe
     from neardup.result import Result
+    from neardup.sketches import MinHash, SimHash
 
 #: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
+    "MinHash": "sketches",
     "Recipe": "recipe",
     "Result": "result",
+    "SimHash": "sketches",
+    "compare": "api",
     "dedup": "api",
     "dedup_files": "api",
     "load_recipe": "api",
+    "neighbors": "api",
+    "open_files": "api",
+    "query": "api",
 }
 
 

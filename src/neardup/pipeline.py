@@ -14,22 +14,22 @@ from neardup import __version__
 from neardup.clock import Clock
 from neardup.documents import REPEATED_ID, Corpus, repeated_ids
 from neardup.errors import RecipeError
-from neardup.extraction import Extractor
-from neardup.features import FeatureStore
-from neardup.gathering import gather
-from neardup.lsh import bands_of
-from neardup.matches import Matches, members_of
+from neardup.features.extraction import Extractor
+from neardup.features.gathering import gather
+from neardup.features.statistics import Statistics
+from neardup.features.store import FeatureStore
 from neardup.ordering import keep_order
 from neardup.pairs import Names
 from neardup.parallel import default_threads, in_order
 from neardup.reading import Remembered, Report, pieces
 from neardup.recipe import Recipe
 from neardup.result import Documents, Result, recipe_details
-from neardup.search import find_pairs
-from neardup.semantic import semantic_join
+from neardup.search.engines import find_pairs
+from neardup.search.lsh import bands_of
+from neardup.search.matches import Matches, members_of
+from neardup.search.semantic import semantic_join
+from neardup.search.verify import Encoder, embed, second_step, texts_representative
 from neardup.spill import Memory
-from neardup.statistics import Statistics
-from neardup.verify import Encoder, embed, second_step, texts_representative
 
 #: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
 PAIRS_PER_DOCUMENT = 20.0

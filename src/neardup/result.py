@@ -15,16 +15,16 @@ from neardup.clock import Clock
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, UnknownDocument
 from neardup.keep import Integers, families, keepers
-from neardup.matches import Matches
 from neardup.measures import measure, reaching, similarities, threshold_of
 from neardup.pairs import Names, Pair, Pairs
 from neardup.recipe import Recipe
+from neardup.search.matches import Matches
 from neardup.verdicts import Dropped, Family, family_list
 
 if TYPE_CHECKING:
-    from neardup.explain import Explanation
-    from neardup.statistics import Statistics
-    from neardup.verify import Encoder
+    from neardup.explain.explanation import Explanation
+    from neardup.features.statistics import Statistics
+    from neardup.search.verify import Encoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +229,7 @@ class Result:
         UnknownDocument
             If there is no such document.
         """
-        from neardup.explain import explain
+        from neardup.explain.explanation import explain
 
         rows = [int(self._documents.names.rows[self._position(name)]) for name in (left, right)]
         texts = self._corpus.take(rows)[self._corpus.text_column].to_pylist()

@@ -20,7 +20,7 @@ from calling import (
     write_lines,
 )
 
-from neardup.cli.options import parse_size
+from neardup.cli.numbers import parse_size
 from neardup.cli.screen import size_text, visible
 from neardup.errors import RecipeError
 

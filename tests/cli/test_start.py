@@ -13,10 +13,11 @@ import pytest
 from calling import neardup
 
 import neardup as package
+from neardup.cli.choices import RecipeOptions
 from neardup.cli.dedup import dedup
-from neardup.cli.options import RecipeOptions
 from neardup.measures import MEASURES
-from neardup.recipe import NORMALIZER_NAMES, SEARCHES, Recipe
+from neardup.recipe import Recipe
+from neardup.recipe.kinds import NORMALIZER_NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = "numba", "llvmlite", "pyarrow", "pandas", "numpy"
@@ -45,9 +46,7 @@ def test_version() -> None:
 def test_every_choice_of_a_recipe_has_its_option() -> None:
     options = set(inspect.signature(dedup).parameters)
     described = {"name", "description"}
-    # There is one search so far; an option with one choice would be none.
-    single = {"search"} if len(SEARCHES) == 1 else set()
-    assert {field.name for field in fields(Recipe)} - described - single <= options
+    assert {field.name for field in fields(Recipe)} - described <= options
     for name in [*MEASURES, *NORMALIZER_NAMES]:
         assert name in neardup("dedup", "--help").stdout
 

@@ -1,7 +1,8 @@
 """How much overlap a pair needs: the set measures' bounds in whole numbers.
 
 A threshold is a fraction p/q (of the squared distance, for euclidean) and a rule is (code, p, q, floor_p, floor_q): the
-measure, its threshold, and a floor on Jaccard that must hold too (0/1: none). ``neardup.measures`` makes rules and states the formulas.
+measure, its threshold, and a floor on Jaccard that must hold too (0/1: none). ``neardup.measures`` makes rules and
+states the formulas.
 """
 
 from math import sqrt

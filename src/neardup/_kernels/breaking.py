@@ -1,4 +1,4 @@
-"""UTF-8 texts to segments: where the sentences or clauses of each end (see ``neardup.breaks``)."""
+"""UTF-8 texts to segments: where the sentences or clauses of each end (see ``neardup.text.breaks``)."""
 
 import numpy as np
 

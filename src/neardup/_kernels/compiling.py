@@ -28,7 +28,7 @@ def cache_folder() -> Path | None:
     """
     here = Path(__file__).parent
     digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__} {sys.version}".encode())
-    for source in sorted([*here.glob("*.py"), here.parent / "unicode_tables.py"]):
+    for source in sorted([*here.glob("*.py"), here.parent / "text" / "unicode_tables.py"]):
         digest.update(source.read_bytes())
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")

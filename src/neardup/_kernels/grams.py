@@ -88,7 +88,7 @@ def grams_of(tokens, count, shape, stops, antecedents, grams, at):
     shape: (way, first number, second number), a way of those above; stops, antecedents: open tables of tokens.
     """
     way, first, second = shape
-    if way == CONTIGUOUS or way == SINGLE:
+    if way in (CONTIGUOUS, SINGLE):
         return _contiguous(tokens, count, first if way == CONTIGUOUS else 1, grams, at)
     if way == SKIPPING:
         return _skipping(tokens, count, first, second + 1, grams, at)

@@ -76,7 +76,7 @@ def feature_sets(text, spans, heads, plan, tables, lookup, out, weights, sizes, 
     while width < 2 * (longest + 1):
         width *= 2
     table = np.empty(width, np.uint64)
-    seen = np.empty(width if form == MULTISET or form == COUNTED or way == SINGLE else 1, np.int64)
+    seen = np.empty(width if form in (MULTISET, COUNTED) or way == SINGLE else 1, np.int64)
     spare = longest + 1 if way == SINGLE else 1
     picked = np.empty(spare, np.uint64)
     counts = np.empty(spare, np.int64)

@@ -1,6 +1,6 @@
 """Comparable text to hashes of its tokens or characters.
 
-Comparable text is UTF-8 in which tokens are parted by spaces (see ``neardup.normalize``). The arrays of bytes
+Comparable text is UTF-8 in which tokens are parted by spaces (see ``neardup.text.normalize``). The arrays of bytes
 given here must have 64 readable bytes behind the last text.
 """
 

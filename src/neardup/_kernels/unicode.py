@@ -3,7 +3,7 @@
 import numpy as np
 
 from neardup._kernels.compiling import kernel
-from neardup.unicode_tables import (
+from neardup.text.unicode_tables import (
     DROPPED,
     IGNORABLE,
     JOINS,
@@ -173,7 +173,7 @@ def normalize_utf8(data, lo, hi, tables, out):
     lo, hi : int
         The document's first byte and the one after its last.
     tables : Tables
-        From `neardup.normalize.kernel_tables`.
+        From `neardup.text.normalize.kernel_tables`.
     out : uint8[:]
         Scratch of at least ``MAX_EXPANSION * (hi - lo) + 64`` bytes.
 
@@ -182,7 +182,7 @@ def normalize_utf8(data, lo, hi, tables, out):
     int
         Bytes written: tokens with one space between, none at the ends. -1 where marks compose out of
         order, more than 30 follow one base, or replacements outgrow `out`: then the text needs
-        `neardup.normalize.normalize`, and `out` holds nothing of use.
+        `neardup.text.normalize.normalize`, and `out` holds nothing of use.
     """
     kinds, orders, slots, blob, pairs, ascii_bytes = tables
     n = 0

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, parse_number, with_options
+from neardup.cli.numbers import parse_number
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
 from neardup.cli.screen import (
     count_text,
     interruptible,
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from neardup.comparison import Comparison, Row, Scored
-    from neardup.scoring import Figure
+    from neardup.evaluation.comparison import Comparison, Row, Scored
+    from neardup.evaluation.scoring import Figure
 
 _LABELS = "Labels"
 #: On narrower terminals intervals stand below their figures.
@@ -107,7 +108,7 @@ def compare(
     outputs = output or []
     _check_outputs(outputs, [*inputs, *([labels] if labels is not None else [])], force=force)
 
-    from neardup.comparing import compare as compare_recipes
+    from neardup.evaluation.comparing import compare as compare_recipes
 
     with read.open(inputs, order_column=clusters) as corpus:
         say_notes(corpus)
@@ -145,8 +146,8 @@ def _check_outputs(outputs: Sequence[str], inputs: list[str], *, force: bool) ->
     """Refuse outputs before the work starts."""
     import os
 
-    from neardup.comparison import check_comparison_output
-    from neardup.pages.frame import check_drawing
+    from neardup.evaluation.comparison import check_comparison_output
+    from neardup.evaluation.pages.frame import check_drawing
 
     places: set[str] = set()
     for name in outputs:

@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.options import (
-    Force,
-    Inputs,
-    Json,
-    ReadOptions,
-    RecipeOptions,
-    RunOptions,
-    check_outputs,
-    parse_number,
-    with_options,
-)
+from neardup.cli.choices import RecipeOptions
+from neardup.cli.numbers import parse_number
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, check_outputs, with_options
 from neardup.cli.screen import (
     Report,
     count_text,

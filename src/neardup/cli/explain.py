@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from neardup.cli.options import Json, ReadOptions, RecipeOptions, with_options
+from neardup.cli.choices import RecipeOptions
+from neardup.cli.options import Json, ReadOptions, with_options
 from neardup.cli.screen import count_text, progress_bar, say_if_compiling, say_notes, show_json, visible
 from neardup.errors import UnknownDocument
-from neardup.unknown import remember, unknown_id
+from neardup.retrieval.unknown import remember, unknown_id
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from neardup.documents import Batch, Corpus
-    from neardup.explain import Explanation
-    from neardup.passages import Segment, Span
+    from neardup.explain.explanation import Explanation
+    from neardup.explain.passages import Segment, Span
+    from neardup.features.statistics import Statistics
     from neardup.recipe import Recipe
-    from neardup.statistics import Statistics
 
 
 @with_options
@@ -42,8 +43,8 @@ def explain(
     *inputs, left, right = arguments
     recipe = recipe_options.chosen()
 
-    from neardup.explain import explain as explain_texts
-    from neardup.held import needs_kernels
+    from neardup.explain.explanation import explain as explain_texts
+    from neardup.explain.held import needs_kernels
 
     with read.open(inputs, write=False) as corpus:
         say_notes(corpus)
@@ -63,7 +64,7 @@ def _statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
     """Return what the recipe takes from the whole collection, which is read once more, or None."""
     if not recipe.needs_statistics:
         return None
-    from neardup.gathering import gather
+    from neardup.features.gathering import gather
 
     with progress_bar() as report:
         return gather(corpus, recipe, report=report)
@@ -180,8 +181,8 @@ def _counts_features(recipe: Recipe) -> bool:
 
 
 def _measure(name: str, value: float) -> str:
+    from neardup.explain.reasons import decimals
     from neardup.measures import measure
-    from neardup.reasons import decimals
 
     return f"{name} {decimals(value, up=measure(name).distance)}"
 

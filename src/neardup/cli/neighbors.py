@@ -6,16 +6,10 @@ from typing import Annotated
 
 import typer
 
-from neardup.cli.options import (
-    Force,
-    Inputs,
-    ReadOptions,
-    RecipeOptions,
-    RunOptions,
-    check_outputs,
-    with_options,
-)
-from neardup.cli.rows import print_rows, whole_number, write_rows
+from neardup.cli.choices import RecipeOptions
+from neardup.cli.numbers import whole_number
+from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
+from neardup.cli.rows import print_rows, write_rows
 from neardup.cli.screen import (
     count_text,
     interruptible,
@@ -69,7 +63,7 @@ def neighbors(
     limits = running.limits
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
 
-    from neardup.neighbors import neighbors as find
+    from neardup.retrieval.neighbors import neighbors_of as find
 
     with read.open(inputs) as corpus:
         say_notes(corpus)
@@ -80,7 +74,7 @@ def neighbors(
                 write_rows(found, to_file, force=force)
         if to_screen:
             with interruptible([to_file] if to_file is not None else []):
-                print_rows(found, as_json=as_json)
+                print_rows([found.to_arrow()], found.to_arrow().column_names, as_json=as_json)
         say_set_aside(corpus)
     place = f"; they are in {to_file}" if to_file is not None else ""
     whose = f"{count_text(found.asked, 'document')} among {found.documents:,}"

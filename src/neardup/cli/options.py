@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 import typer
 
-from neardup.errors import OutputError, RecipeError
+from neardup.cli.numbers import parse_size, whole_number
+from neardup.errors import OutputError
 
 if TYPE_CHECKING:
     from neardup.documents import Corpus
-    from neardup.recipe import Recipe
 
-_MATCH, _READ, _RUN = "What matches", "Reading", "Running"
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
-_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_READ, _RUN = "Reading", "Running"
 
 Inputs = Annotated[
     list[str],
@@ -31,134 +29,6 @@ Inputs = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeOptions:
-    """A recipe, and the fields of it that take another value: one option for each field of ``Recipe``."""
-
-    recipe: Annotated[
-        str,
-        typer.Option(metavar="NAME|FILE", rich_help_panel=_MATCH, help="A recipe's name or TOML file."),
-    ] = "default"
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_MATCH,
-            help="Pairs at or above it match; in (0, 1], such as 0.8. For a distance, those at or below it.",
-        ),
-    ] = None
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_MATCH,
-            help="On sets jaccard, overlap, dice, cosine, containment, extended_jaccard, euclidean; on weights "
-            "weighted_jaccard, dice, cosine, extended_jaccard, euclidean; on simhash hamming.",
-        ),
-    ] = None
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND:N",
-            rich_help_panel=_MATCH,
-            help="words:5, qgrams:4[:positional], skips:3:1, clauses, sentence_words:3, spots:1:2, "
-            "terms:64[:sentence][:positional], windows:50:8, checksum:sha1; :multiset behind it counts repeats.",
-        ),
-    ] = None
-    normalize: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_MATCH, help="words, whitespace, compact, strip or raw."),
-    ] = None
-    stop_words: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LANGUAGES",
-            rich_help_panel=_MATCH,
-            help="Leave out stop words of en, or en,de and so on; none for none.",
-        ),
-    ] = None
-    antecedents: Annotated[
-        str | None,
-        typer.Option(metavar="WORDS", rich_help_panel=_MATCH, help="Where spot signatures begin, such as 'is the'."),
-    ] = None
-    clip: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BY:LOW:HIGH",
-            rich_help_panel=_MATCH,
-            help="Drop features by how many documents hold them: df:2:0.5 (counts, or shares with a point) or "
-            "idf:0.2:0.8.",
-        ),
-    ] = None
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_MATCH, help="Weigh features by tf, idf or tfidf."),
-    ] = None
-    signature: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND:N",
-            rich_help_panel=_MATCH,
-            help="Compare simhash, minhash:128, sketch:25, supershingle:6:14 or imatch:5 in place of the features.",
-        ),
-    ] = None
-    jaccard_floor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_MATCH,
-            help="Jaccard that a pair must reach besides; for containment.",
-        ),
-    ] = None
-
-    search: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=_MATCH, help="exact finds every pair; lsh a stated share of them."
-        ),
-    ] = None
-    recall: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_MATCH, help="For lsh: the share at the threshold, as 0.99."),
-    ] = None
-    num_perm: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_MATCH, help="For lsh: the most minima of a document."),
-    ] = None
-    seed: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_MATCH, help="Of sketches and bands."),
-    ] = None
-    then: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEASURE>=NUMBER",
-            rich_help_panel=_MATCH,
-            help="A second, more accurate measure for pairs that pass: 'edit >= 0.9', 'jaccard(words:2) >= 0.6'.",
-        ),
-    ] = None
-
-    def chosen(self, **others: str | None) -> Recipe:
-        """Return the recipe with the given values in it.
-
-        Raises
-        ------
-        RecipeError
-            If there is no such recipe or a value is refused.
-        """
-        from neardup.recipe import load
-
-        changes: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "recipe"}
-        changes = {name: value for name, value in (changes | others).items() if value is not None}
-        for name in ("threshold", "jaccard_floor", "recall"):
-            if name in changes:
-                changes[name] = parse_number(changes[name], "--" + name.replace("_", "-"))
-        for name in ("num_perm", "seed"):
-            if name in changes:
-                changes[name] = parse_whole(changes[name], "--" + name.replace("_", "-"))
-        return load(self.recipe).changed(**changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,60 +101,8 @@ class RunOptions:
     @property
     def limits(self) -> Limits:
         """Threads and memory for ``pipeline.run``."""
-        threads = None
-        if self.threads is not None:
-            if not self.threads.isascii() or not self.threads.isdigit() or int(self.threads) < 1:
-                raise RecipeError(f"--threads {self.threads!r} is not a whole number from 1 on")
-            threads = int(self.threads)
+        threads = None if self.threads is None else whole_number(self.threads, "--threads")
         return {"threads": threads, "memory": parse_size(self.memory, "--memory")}
-
-
-def parse_number(text: str, option: str) -> float:
-    """Return a number from the command line.
-
-    Raises
-    ------
-    RecipeError
-        If it is none.
-    """
-    try:
-        return float(text)
-    except ValueError:
-        raise RecipeError(f"{option} {text!r} is not a number; write it like 0.8") from None
-
-
-def parse_whole(text: str, option: str) -> int:
-    """Return a whole number from the command line.
-
-    Raises
-    ------
-    RecipeError
-        If it is none.
-    """
-    if not text.isascii() or not text.isdigit():
-        raise RecipeError(f"{option} {text!r} is not a whole number from 0 on")
-    return int(text)
-
-
-def parse_size(text: str | None, option: str) -> int | None:
-    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means; None for None.
-
-    Raises
-    ------
-    RecipeError
-        If it is no size, or none of at least one byte.
-    """
-    if text is None:
-        return None
-    match = _SIZE.fullmatch(text.strip())
-    bare = match is not None and match["binary"] and not match["prefix"]
-    size = 0
-    if match is not None and not bare:
-        base = 1024 if match["binary"] else 1000
-        size = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
-    if size < 1:
-        raise RecipeError(f"{option} {text!r} is not a size; write it like 512MB, 2GB or 1.5GiB")
-    return size
 
 
 def check_outputs(tables: dict[str, str | None], summary: str | None, inputs: list[str], *, force: bool) -> None:

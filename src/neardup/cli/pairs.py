@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.options import (
-    Force,
-    Inputs,
-    ReadOptions,
-    RecipeOptions,
-    RunOptions,
-    check_outputs,
-    with_options,
-)
+from neardup.cli.choices import RecipeOptions
+from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
+from neardup.cli.rows import print_rows
 from neardup.cli.screen import (
     count_text,
     interruptible,
@@ -26,8 +18,6 @@ from neardup.cli.screen import (
     say_if_compiling,
     say_notes,
     say_set_aside,
-    speaks_unicode,
-    visible,
 )
 from neardup.errors import OutputError
 
@@ -74,7 +64,7 @@ def pairs(
                 _write(result, to_file, force=force)
         if to_screen:
             with interruptible([to_file] if to_file is not None else []):
-                _print(result, as_json=as_json)
+                print_rows(result.pairs.chunks(), result.pairs.schema().names, as_json=as_json)
         say_set_aside(corpus)
     place = f"; they are in {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")
@@ -90,23 +80,3 @@ def _write(result: Result, output: str, *, force: bool) -> None:
     with open_writer(output, result.pairs.schema(), force) as writer:
         for table in result.pairs.chunks():
             writer.write(table)
-
-
-def _print(result: Result, *, as_json: bool) -> None:
-    ascii_only = not speaks_unicode()
-    if not as_json:
-        sys.stdout.write("left\tright\tsimilarity\n")
-    for table in result.pairs.chunks():
-        rows = table.to_pylist()
-        lines = (json.dumps(row, ensure_ascii=ascii_only) for row in rows) if as_json else map(_line, rows)
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-
-
-def _line(row: dict[str, Any]) -> str:
-    return "\t".join(_field(value) for value in row.values())
-
-
-def _field(value: Any) -> str:
-    """Return a value as a field of a line; an id with a tab or a line break has it written out."""
-    text = visible(str(value)) if sys.stdout.isatty() else str(value)
-    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")

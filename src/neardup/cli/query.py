@@ -7,16 +7,10 @@ from typing import Annotated
 
 import typer
 
-from neardup.cli.options import (
-    Force,
-    Inputs,
-    ReadOptions,
-    RecipeOptions,
-    RunOptions,
-    check_outputs,
-    with_options,
-)
-from neardup.cli.rows import print_rows, whole_number, write_rows
+from neardup.cli.choices import RecipeOptions
+from neardup.cli.numbers import whole_number
+from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
+from neardup.cli.rows import print_rows, write_rows
 from neardup.cli.screen import count_text, progress_bar, say, say_if_compiling, say_notes, say_set_aside
 from neardup.errors import InputError
 
@@ -56,7 +50,7 @@ def query(
         raise InputError("stdin is both an input and the document: name a file for one of them")
     text = _read(document, what)
 
-    from neardup.queries import query as find
+    from neardup.retrieval.queries import answer_of as find
 
     with read.open(inputs) as corpus:
         say_notes(corpus)
@@ -66,7 +60,7 @@ def query(
             if to_file is not None:
                 write_rows(found, to_file, force=force)
         if to_file is None or as_json:
-            print_rows(found, as_json=as_json)
+            print_rows([found.to_arrow()], found.to_arrow().column_names, as_json=as_json)
         say_set_aside(corpus)
     kind = "nearest document" if wanted is not None else "near-duplicate"
     said = count_text(len(found), kind) if len(found) else f"no {kind}"

@@ -1,16 +1,18 @@
-"""Rows of a table: to a file, or on stdout parted by tabs or as JSON lines; and numbers of rows asked for."""
+"""Rows of a table: to a file, or on stdout parted by tabs or as JSON lines."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from neardup.cli.screen import speaks_unicode, visible
-from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
-    from neardup.asking import Table
+    import pyarrow as pa
+
+    from neardup.retrieval.asking import Table
 
 _ROWS_AT_A_TIME = 1 << 16
 
@@ -24,16 +26,16 @@ def write_rows(found: Table, output: str, *, force: bool) -> None:
         writer.write(table)
 
 
-def print_rows(found: Table, *, as_json: bool) -> None:
-    """Print a table to stdout, parted by tabs below the names of its columns, or as JSON lines."""
+def print_rows(tables: Iterable[pa.Table], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print tables to stdout one after the other, parted by tabs below the names of columns, or as JSON lines."""
     ascii_only = not speaks_unicode()
-    table = found.to_arrow()
     if not as_json:
-        sys.stdout.write("\t".join(table.column_names) + "\n")
-    for begin in range(0, len(table), _ROWS_AT_A_TIME):
-        rows = table.slice(begin, _ROWS_AT_A_TIME).to_pylist()
-        lines = (json.dumps(row, ensure_ascii=ascii_only) for row in rows) if as_json else map(_line, rows)
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.write("\t".join(columns) + "\n")
+    for table in tables:
+        for begin in range(0, len(table), _ROWS_AT_A_TIME):
+            rows = table.slice(begin, _ROWS_AT_A_TIME).to_pylist()
+            lines = (json.dumps(row, ensure_ascii=ascii_only) for row in rows) if as_json else map(_line, rows)
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -44,16 +46,3 @@ def _field(value: Any) -> str:
     """Return a value as a field of a line; an id with a tab or a line break has it written out."""
     text = visible(str(value)) if sys.stdout.isatty() else str(value)
     return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")
-
-
-def whole_number(text: str, option: str) -> int:
-    """Return a number from 1 on from the command line.
-
-    Raises
-    ------
-    RecipeError
-        If it is none.
-    """
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise RecipeError(f"{option} {text!r} is not a whole number from 1 on")
-    return int(text)

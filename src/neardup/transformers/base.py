@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from neardup.errors import InputError
-from neardup.extraction import Extractor
-from neardup.features import Block
-from neardup.gathering import gather_texts
-from neardup.items import whole_number
+from neardup.features.extraction import Extractor
+from neardup.features.gathering import gather_texts
+from neardup.features.statistics import Statistics
+from neardup.features.store import Block
 from neardup.parallel import default_threads, in_order
 from neardup.recipe import Recipe
-from neardup.statistics import Statistics
+from neardup.sketches.items import whole_number
 from neardup.transformers.texts import pieces, texts_of
 
 Integers = npt.NDArray[np.int64]

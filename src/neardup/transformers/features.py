@@ -9,11 +9,11 @@ from scipy.sparse import csr_matrix
 
 from neardup._kernels.sets import COUNTED
 from neardup.errors import RecipeError
-from neardup.extraction import Extractor
-from neardup.features import Block
-from neardup.items import whole_number
+from neardup.features.extraction import Extractor
+from neardup.features.statistics import Statistics
+from neardup.features.store import Block
 from neardup.recipe import Recipe
-from neardup.statistics import Statistics
+from neardup.sketches.items import whole_number
 from neardup.transformers.base import Integers, TextTransformer
 
 _MOST_COLUMNS = 1 << 62
@@ -25,7 +25,7 @@ class FeatureTransformer(TextTransformer):
     The value of a feature is 1 for sets, the number of its repeats for ``:multiset`` and ``weights="tf"``, idf =
     ln(1 + N / df) for ``"idf"``, and their product for ``"tfidf"``, for N fitted texts of which df hold the feature;
     one that no fitted text holds counts as held by one. idf is rounded to whole multiples of 2**-16 or coarser, as the
-    join rounds it (``neardup.statistics``), so measures of rows are those of the recipe.
+    join rounds it (``neardup.features.statistics``), so measures of rows are those of the recipe.
 
     Parameters
     ----------

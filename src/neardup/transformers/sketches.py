@@ -9,12 +9,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from neardup._kernels.sketching import minhash, simhash
 from neardup.errors import RecipeError
-from neardup.extraction import Extractor
-from neardup.features import Block
-from neardup.items import LARGEST_ID, whole_number
-from neardup.kinds import MOST_MINIMA
+from neardup.features.extraction import Extractor
+from neardup.features.statistics import Statistics
+from neardup.features.store import Block
 from neardup.recipe import Recipe
-from neardup.statistics import Statistics
+from neardup.recipe.kinds import MOST_MINIMA
+from neardup.sketches.items import LARGEST_ID, whole_number
 from neardup.transformers.base import Integers, TextTransformer
 
 _BITS = 64
@@ -45,7 +45,7 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
 
     Notes
     -----
-    ``transform`` gives uint64 [texts, num_perm], the ``hashvalues`` of a ``neardup.sketches.MinHash`` of the features.
+    ``transform`` gives uint64 [texts, num_perm], the ``hashvalues`` of a ``neardup.MinHash`` of the features.
     A text without features has 2**64 - 1 in all columns, and is no more like another such text than like any other
     [Dahlgaard, Knudsen & Thorup, FOCS 2017, arXiv 1704.04370, 2]. The minima are names, not amounts: they are to be
     compared, not added.

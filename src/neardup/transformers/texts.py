@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.comparable import text_buffers
 from neardup.documents.tables import table_of
 from neardup.errors import InputError
+from neardup.text.comparable import text_buffers
 
 #: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
 _PIECE = 1 << 20

@@ -1,0 +1,7 @@
+"""The functions that ``import neardup`` offers."""
+
+from neardup.api.ask import compare, neighbors, query
+from neardup.api.given import load_recipe, open_files
+from neardup.api.remove import dedup, dedup_files
+
+__all__ = ["compare", "dedup", "dedup_files", "load_recipe", "neighbors", "open_files", "query"]

@@ -1,0 +1,1 @@
+"""Recipes compared on labelled documents."""

@@ -1,0 +1,305 @@
+"""Labels: which documents are near-duplicates in truth, as pairs or as clusters.
+
+A document's *group* is the connected component that the labelled duplicates put it in; what is inside one group
+depends on each other, so intervals draw whole groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup._kernels.grouping import components
+from neardup.errors import InputError, RecipeError
+from neardup.evaluation.labelfile import LabelTable
+
+Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: Fewer labels of a class, and fewer groups, than these bring a warning.
+FEW_LABELS, FEW_GROUPS = 50, 20
+#: What ``Labels.judge`` says of a pair.
+DUPLICATE, OTHER, UNLABELLED = 1, 0, -1
+
+_PAIR_COLUMNS = (("id1", "id2"), ("left", "right"))
+_LABEL_COLUMNS = ("label", "level")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """What is known of the pairs of a corpus of n documents.
+
+    Attributes
+    ----------
+    group : int64[n]
+        The first document of each document's group; itself where it has no duplicate.
+    keys : int64[k] or None
+        The labelled pairs as left * n + right, ascending; None where the groups say all.
+    duplicate : bool[k] or None
+        Whether each of them is a duplicate.
+    complete : bool
+        Whether pairs without a label are no duplicates.
+    warnings : tuple of str
+        What to keep in mind when reading figures that rest on these labels.
+    """
+
+    group: Integers
+    keys: Integers | None
+    duplicate: Bools | None
+    complete: bool
+    warnings: tuple[str, ...]
+
+    def judge(self, left: Integers, right: Integers) -> npt.NDArray[np.int8]:
+        """Return DUPLICATE, OTHER or UNLABELLED for each pair of positions, left < right."""
+        if self.keys is None or self.duplicate is None:
+            same: npt.NDArray[np.int8] = (self.group[left] == self.group[right]).astype(np.int8)
+            return same
+        wanted = left * len(self.group) + right
+        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        verdict = np.where(self.duplicate[place], DUPLICATE, OTHER)
+        return np.where(self.keys[place] == wanted, verdict, OTHER if self.complete else UNLABELLED).astype(np.int8)
+
+    def group_of_pairs(self, left: Integers, right: Integers) -> Integers:
+        """Return the group that each pair counts in: its left document's, or its right's if left has no duplicate."""
+        return np.where(
+            self._alone[self.group[left]] & ~self._alone[self.group[right]], self.group[right], self.group[left]
+        )
+
+    def duplicates_of_groups(self) -> Integers:
+        """Return the number of labelled duplicates in each group: int64[n], 0 for what is no group's first."""
+        if self.keys is None or self.duplicate is None:
+            members = np.bincount(self.group, minlength=len(self.group)).astype(np.int64)
+            return members * (members - 1) // 2
+        return np.bincount(self.group[self._left[self.duplicate]], minlength=len(self.group)).astype(np.int64)
+
+    @property
+    def duplicates(self) -> int:
+        """The number of pairs that are duplicates."""
+        return int(self.duplicates_of_groups().sum())
+
+    @property
+    def others(self) -> int:
+        """The number of pairs that are known to be none."""
+        if self.complete or self.duplicate is None:
+            return len(self.group) * (len(self.group) - 1) // 2 - self.duplicates
+        return int((~self.duplicate).sum())
+
+    @property
+    def groups(self) -> int:
+        """The number of groups that hold a label."""
+        if self.complete or self.keys is None:
+            return len(np.unique(self.group))
+        return len(np.unique(self.group_of_pairs(self._left, self._right)))
+
+    @property
+    def _alone(self) -> Bools:
+        return np.bincount(self.group, minlength=len(self.group)) < 2
+
+    @property
+    def _left(self) -> Integers:
+        return (np.zeros(0, np.int64) if self.keys is None else self.keys) // len(self.group)
+
+    @property
+    def _right(self) -> Integers:
+        return (np.zeros(0, np.int64) if self.keys is None else self.keys) % len(self.group)
+
+
+def read_labels(
+    source: Any,
+    names: Sequence[str],
+    *,
+    label_column: str | None = None,
+    positive: float = 1.0,
+    complete: bool = False,
+    ignore_unknown: bool = False,
+) -> Labels:
+    """Read the labels of a corpus.
+
+    Parameters
+    ----------
+    source : path, table, or list of (id, id, label)
+        A CSV, TSV or JSON lines file, or the same in memory. With a column ``cluster`` and an id it holds clusters;
+        else pairs: the ids in id1 and id2, left and right, or the first two columns.
+    names : sequence of str
+        The corpus's ids as text, in order; of two equal ones the first is meant.
+    label_column : str, optional
+        The column of the labels, ``label`` or ``level`` by default.
+    positive : float
+        Labels at or above it say duplicate. Raising it leaves only the closer levels as duplicates.
+    complete : bool
+        Whether pairs that are not listed are no duplicates; then a list of two columns holds duplicates.
+    ignore_unknown : bool
+        Leave out rows whose ids the corpus does not hold, instead of refusing them.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a row cannot be understood.
+    RecipeError
+        If the labels are of one class only.
+    """
+    table = LabelTable.read(source)
+    place: dict[str, int] = {}
+    for position, name in enumerate(names):
+        place.setdefault(name, position)
+    lowered = {name.lower(): name for name in reversed(table.columns)}
+    paired = next((pair for pair in _PAIR_COLUMNS if set(pair) <= lowered.keys()), None)
+    if "cluster" in lowered and paired is None and label_column is None:
+        return _clusters_of_file(table, lowered, names, place, ignore_unknown=ignore_unknown)
+    ids = (lowered[paired[0]], lowered[paired[1]]) if paired else table.columns[:2]
+    if len(ids) < 2:
+        raise InputError(f"{table.name} has one column, but labels need two ids and a label: id1,id2,label")
+    column = label_column or _label_column(table, ids, lowered, complete=complete)
+    values = np.ones(len(table)) if column is None else table.numbers(column)
+    rows, left, right = table.positions(ids, place, ignore_unknown=ignore_unknown)
+    warnings = [] if len(rows) == len(table) else [_left_out(table, len(table) - len(rows))]
+    fractions = values[values % 1 != 0]
+    if len(fractions):
+        warnings.append(
+            f"Computed labels: those of {table.name} are fractions, such as {fractions[0]:g}, as similarities are; so "
+            "the figures only say how well a recipe agrees with that measure."
+        )
+    keys, duplicate = _distinct(table, ids, rows, left, right, values[rows], len(names), positive)
+    group = np.arange(len(names))
+    components(keys[duplicate] // len(names), keys[duplicate] % len(names), group)
+    return _checked(Labels(group, keys, duplicate, complete, tuple(warnings)), table.name, positive)
+
+
+def cluster_labels(clusters: Sequence[str | None], names: Sequence[str], source: str) -> Labels:
+    """Return labels from the cluster of each document: those of one cluster are duplicates of each other, no others.
+
+    Parameters
+    ----------
+    clusters : sequence of str or None
+        One for each document; None is a cluster of its own.
+    names : sequence of str
+        The corpus's ids as text, in order; of two equal ones only the first is a document.
+    source : str
+        What holds the clusters, for messages.
+
+    Raises
+    ------
+    RecipeError
+        If no two documents share a cluster, or all do.
+    """
+    first: dict[str, int] = {}
+    group = np.arange(len(names))
+    seen: set[str] = set()
+    for place, (name, cluster) in enumerate(zip(names, clusters, strict=True)):
+        if cluster is not None and name not in seen:
+            group[place] = first.setdefault(cluster, place)
+        seen.add(name)
+    missing = sum(cluster is None for cluster in clusters)
+    alone = f"{missing:,} of {len(names):,} documents have no cluster in {source}: each counts as one of its own."
+    return _checked(Labels(group, None, None, True, (alone,) if missing else ()), source, 1.0)
+
+
+def _clusters_of_file(
+    table: LabelTable, lowered: dict[str, str], names: Sequence[str], place: dict[str, int], *, ignore_unknown: bool
+) -> Labels:
+    column = lowered["cluster"]
+    others = [name for name in table.columns if name != column]
+    if not others:
+        raise InputError(f"{table.name} has the one column {column!r}, but clusters need an id too: id,cluster")
+    key = lowered.get("id", others[0])
+    rows, positions = table.positions((key,), place, ignore_unknown=ignore_unknown)
+    clusters: list[str | None] = [None] * len(names)
+    for row, position in zip(rows.tolist(), positions.tolist(), strict=True):
+        given = table.cell(row, column)
+        if clusters[position] not in (None, given):
+            raise InputError(
+                f"{table.where(row)}: document {table.cell(row, key)!r} has two clusters, {clusters[position]!r} and "
+                f"{given!r}; keep one"
+            )
+        clusters[position] = given
+    labels = cluster_labels(clusters, names, table.name)
+    left_out = () if len(rows) == len(table) else (_left_out(table, len(table) - len(rows)),)
+    return Labels(labels.group, None, None, True, left_out + labels.warnings)
+
+
+def _label_column(table: LabelTable, ids: Sequence[str], lowered: dict[str, str], *, complete: bool) -> str | None:
+    """Return the column of the labels; None where a list of two columns holds duplicates only."""
+    found = [lowered[name] for name in _LABEL_COLUMNS if name in lowered and lowered[name] not in ids]
+    if not found and not (complete and len(table.columns) == 2):
+        columns = ", ".join(table.columns)
+        raise InputError(f"{table.name} has no column label or level; name one with --label-column: {columns}")
+    return found[0] if found else None
+
+
+def _left_out(table: LabelTable, count: int) -> str:
+    return f"{count:,} of the {len(table):,} rows of {table.name} are left out: the corpus does not hold their ids."
+
+
+def _distinct(
+    table: LabelTable,
+    ids: Sequence[str],
+    rows: Integers,
+    left: Integers,
+    right: Integers,
+    values: npt.NDArray[np.float64],
+    documents: int,
+    positive: float,
+) -> tuple[Integers, Bools]:
+    """Return the pairs as ascending keys, and whether each is a duplicate."""
+    same = np.flatnonzero(left == right)
+    if len(same):
+        row = int(rows[same[0]])
+        name = table.cell(row, ids[0])
+        raise InputError(f"{table.where(row)} pairs document {name!r} with itself; leave the row out")
+    keys = np.minimum(left, right) * documents + np.maximum(left, right)
+    order = np.argsort(keys, kind="stable")
+    keys, values, rows = keys[order], values[order], rows[order]
+    repeated = keys[1:] == keys[:-1]
+    differs = np.flatnonzero(repeated & (values[1:] != values[:-1]))
+    if len(differs):
+        at = int(differs[0])
+        names = [repr(table.cell(int(rows[at]), name)) for name in ids]
+        raise InputError(
+            f"{table.where(int(rows[at + 1]))}: the pair of {names[0]} and {names[1]} has two labels, {values[at]:g} "
+            f"and {values[at + 1]:g}; keep one"
+        )
+    first = np.concatenate([[True], ~repeated]) if len(keys) else np.zeros(0, np.bool_)
+    return keys[first], values[first] >= positive
+
+
+def _checked(labels: Labels, name: str, positive: float) -> Labels:
+    """Return the labels with warnings where there are few.
+
+    Raises
+    ------
+    RecipeError
+        If all are of one class.
+    """
+    clusters = labels.keys is None
+    if labels.keys is not None and not len(labels.keys):
+        raise RecipeError(f"{name} holds no label of a pair of this corpus; give some")
+    duplicates, others = labels.duplicates, labels.others
+    if not duplicates:
+        way = "give clusters of two documents or more" if clusters else "lower --positive or label some"
+        what = "no two documents of a cluster" if clusters else f"no label at or above {positive:g}, so no duplicates"
+        raise RecipeError(f"{name} holds {what}; {way}")
+    if not others:
+        way = (
+            "add documents that are none"
+            if labels.complete
+            else ("say with --complete that pairs not listed are none, or label some that are none")
+        )
+        raise RecipeError(f"{name} holds duplicates only ({duplicates:,}), which leave precision unknown; {way}")
+    warnings = list(labels.warnings)
+    for count, what in ((duplicates, "duplicates"), (others, "pairs that are no duplicates")):
+        if count < FEW_LABELS:
+            warnings.append(
+                f"Few labels: {count:,} {what}, and {FEW_LABELS} are the least to tell recipes apart; a figure of 1.00 "
+                f"over {count:,} still leaves an error rate of up to {1 - 0.05 ** (1 / count):.0%}."
+            )
+    groups = int((labels.duplicates_of_groups() > 0).sum())
+    if groups < FEW_GROUPS:
+        warnings.append(
+            f"Few groups: the {duplicates:,} labelled duplicates lie in {groups} groups, and only groups count as "
+            "independent of each other."
+        )
+    return Labels(labels.group, labels.keys, labels.duplicate, labels.complete, tuple(warnings))

@@ -1,0 +1,1 @@
+"""Why two texts match or not, in plain Python by the definitions."""

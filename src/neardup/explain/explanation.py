@@ -1,0 +1,245 @@
+"""Why two documents match or not: the grams they share and where, every measure, what would flip the verdict.
+
+Feature sets are compared in plain Python, by the definitions alone, and the kernels must come to the same numbers. What
+depends on a collection, weights and signatures are those that a run would take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from neardup.explain.accurate import Second, second_of, text_counts
+from neardup.explain.flip import Flip, bar_of, flip_of, value_of
+from neardup.explain.grams import Gram, set_counts
+from neardup.explain.held import Counts, compared, held_side
+from neardup.explain.passages import Passage, Segment, Span, changes_of, passages_of, segments_of
+from neardup.explain.reasons import reason_of
+from neardup.measures import SET_MEASURES, measure
+from neardup.recipe import Recipe
+
+if TYPE_CHECKING:
+    from neardup.features.statistics import Statistics
+    from neardup.search.verify import Encoder
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """Why two documents match or not.
+
+    Attributes
+    ----------
+    left, right : str
+        The texts.
+    recipe : Recipe
+        What makes a match.
+    counts : Counts
+        o, a and b as the recipe's measure takes them: of feature sets, of weighted vectors, or of signatures.
+    features : (int, int, int)
+        o, a and b of the feature sets: those that are weighed, or that signatures are made from.
+    left_grams, right_grams : mapping of gram to int
+        The features as tuples of token texts, each with how often it counts: once in a set, as often as it
+        stands in the text in a multiset. Where there is a signature, those it is made from.
+    left_segments, right_segments : tuple of Segment
+        Each text from its start to its end, cut where shared grams begin and end to cover it.
+    left_changes, right_changes : tuple of Span
+        Of what no shared gram covers, the words that differ; the others are the same in both texts, but too
+        few in a row to be a gram, or in none that counts.
+    passages : tuple of Passage
+        What both texts say in the same words, from left to right, each as long as it goes.
+    digests : tuple of str
+        For ``checksum`` and ``imatch``, what is compared, as hex digits (of I-Match the first 16); empty for a
+        document without any.
+    second : Second or None
+        The second step, whether the first one is passed or not.
+    """
+
+    left: str
+    right: str
+    recipe: Recipe
+    counts: Counts
+    features: tuple[int, int, int]
+    left_grams: Mapping[Gram, int]
+    right_grams: Mapping[Gram, int]
+    left_segments: tuple[Segment, ...]
+    right_segments: tuple[Segment, ...]
+    left_changes: tuple[Span, ...]
+    right_changes: tuple[Span, ...]
+    passages: tuple[Passage, ...]
+    digests: tuple[str, str]
+    second: Second | None
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of features of each document, |A| and |B|."""
+        return self.features[1:]
+
+    @property
+    def shared(self) -> int:
+        """The number of features that both hold, |A and B|."""
+        return self.features[0]
+
+    @property
+    def needed(self) -> int | None:
+        """The least o that suffices with such a and b, be it more than there can be; None if one is 0."""
+        return bar_of(self.recipe, self.counts.unit).needed(self.counts.a, self.counts.b)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the pair reaches the threshold (and the floor on Jaccard), of two steps the first; exact."""
+        o, a, b, unit = self.counts
+        return bar_of(self.recipe, unit).reached(o, a, b)
+
+    @property
+    def match(self) -> bool:
+        """Whether the pair passes every step."""
+        return self.passed and (self.second is None or self.second.passed)
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Every set measure of the features, distances as distances; 0 for similarities where a document is empty."""
+        return {name: value_of(name, *self.features) for name in SET_MEASURES}
+
+    @property
+    def similarity(self) -> float:
+        """What pairs show: the recipe's (last) measure from 0 to 1, for distances too."""
+        if self.second:
+            return self.second.value
+        o, a, b, unit = self.counts
+        return float(measure(self.recipe.measure).similarity(o / unit, a / unit, b / unit)) if a and b else 0.0
+
+    @property
+    def value(self) -> float:
+        """The recipe's (first) measure in its own terms: a distance as a distance."""
+        return value_of(self.recipe.measure, *self.counts)
+
+    @property
+    def flip(self) -> Flip:
+        """What would turn the verdict (of the first step) around."""
+        o, a, b, unit = self.counts
+        return flip_of(self.recipe, o, a, b, unit=unit, features=self.features)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What would turn the verdict around, in words, every step."""
+        return self.flip.sentences + ((self.second.sentence,) if self.second else ())
+
+    @property
+    def reason(self) -> str:
+        """The verdict's numbers on one line."""
+        first = reason_of(self.recipe, self.counts, self.features, self.digests)
+        return first + (f"; then {self.second.reason}" if self.second else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return numbers, passages, segments and changes for JSON, without the texts and their grams."""
+        chosen = ("measure", "threshold", "jaccard_floor", "features", "normalize", "clip", "weights", "signature")
+        numbers = ("match", "reason", "similarity", "value", "shared", "needed", "measures")
+        return {
+            **{name: getattr(self, name) for name in numbers},
+            **{name: getattr(self.recipe, name) for name in chosen},
+            "sizes": list(self.sizes),
+            "counts": self.counts._asdict(),
+            "digests": list(self.digests) if any(self.digests) else None,
+            "then": self.second.as_dict() if self.second else None,
+            "flip": self.flip._asdict() | {"sentences": list(self.sentences)},
+            "passages": [
+                {
+                    "left": list(passage.left),
+                    "right": [list(span) for span in passage.right],
+                    "tokens": passage.tokens,
+                    "text": passage.text,
+                }
+                for passage in self.passages
+            ],
+            "segments": {
+                "left": [segment._asdict() for segment in self.left_segments],
+                "right": [segment._asdict() for segment in self.right_segments],
+            },
+            "changes": {
+                "left": [list(span) for span in self.left_changes],
+                "right": [list(span) for span in self.right_changes],
+            },
+            "fingerprint": self.recipe.fingerprint,
+        }
+
+    def __str__(self) -> str:
+        return f"{'near-duplicates' if self.match else 'no near-duplicates'}: {self.reason}"
+
+
+def explain(
+    left: str,
+    right: str,
+    recipe: Recipe,
+    statistics: Statistics | None = None,
+    encoder: Encoder | None = None,
+) -> Explanation:
+    """Explain why two texts match or not.
+
+    Parameters
+    ----------
+    left, right : str
+        The texts.
+    recipe : Recipe
+        How texts become features, the measure and its threshold.
+    statistics : Statistics, optional
+        Of the collection that the texts come from; for recipes with ``needs_statistics``.
+    encoder : Encoder, optional
+        Makes the embeddings for ``semantic``.
+
+    Raises
+    ------
+    RecipeError
+        If the recipe needs statistics or an encoder and there is none.
+
+    Examples
+    --------
+    >>> why = explain("A rose is a rose.", "A rose is a tulip.", Recipe(features="words:2", threshold=0.5))
+    >>> print(why)
+    near-duplicates: jaccard 0.7500 >= 0.5; 3 features shared, of 3 and 4
+    >>> [passage.text for passage in why.passages]
+    ['A rose is a', 'a rose']
+    """
+    sides = held_side(left, recipe, statistics), held_side(right, recipe, statistics)
+    grams = sides[0].counted(recipe), sides[1].counted(recipe)
+    features = set_counts(*grams)
+    words = compared(left, right, recipe, statistics)
+    if recipe.measure == "semantic":
+        counts = Counts(*text_counts("semantic", left, right, encoder))
+    else:
+        counts = words.counts if words else Counts(*features)
+    step = recipe.second_step
+    return Explanation(
+        left,
+        right,
+        recipe,
+        counts,
+        features,
+        *grams,
+        segments_of(sides[0], grams[1]),
+        segments_of(sides[1], grams[0]),
+        *changes_of(*sides),
+        passages_of(*sides),
+        _digests(recipe, grams, words.words if words else ([], [])),
+        second_of(left, right, step, encoder) if step else None,
+    )
+
+
+def _digests(
+    recipe: Recipe, grams: tuple[Mapping[Gram, int], ...], words: tuple[list[int], list[int]]
+) -> tuple[str, str]:
+    """Return what is compared of documents that are one word each, as hex digits."""
+    if recipe.signature.startswith("imatch"):
+        # A feature is the first eight bytes of the digest, read with the smallest first.
+        left, right = ("".join(word.to_bytes(8, "little").hex() for word in side) for side in words)
+    elif recipe.parsed_features.kind == "checksum":
+        algorithm = recipe.parsed_features.flags[0]
+        left, right = ("".join(_digest(str(text), algorithm) for (text,) in side) for side in grams)
+    else:
+        left = right = ""
+    return left, right
+
+
+def _digest(text: str, algorithm: str) -> str:
+    return hashlib.new(algorithm, text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()

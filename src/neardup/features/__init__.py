@@ -1,0 +1,1 @@
+"""Comparable text to features, vectors and signatures, and what a collection says of them."""

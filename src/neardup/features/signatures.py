@@ -1,0 +1,89 @@
+"""Features to signatures: a few words that take the features' place."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup._kernels.signing import mark_sets, place_minima
+from neardup._kernels.sketching import linear_minima, minhash, simhash, supershingles
+from neardup.features.primes import closest_prime
+from neardup.features.statistics import Statistics
+from neardup.features.store import Block
+from neardup.recipe import Recipe
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+#: A prime, and the largest that products modulo it leave room for.
+_LARGEST_PRIME = 2**31 - 1
+
+
+class Signer:
+    """Makes the signatures of batches of documents.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Its ``signature`` and ``seed``.
+    statistics : Statistics, optional
+        Of the collection; a ``sketch`` takes the prime closest to the number of distinct features, 2**31 - 1 at most.
+    """
+
+    def __init__(self, recipe: Recipe, statistics: Statistics | None = None) -> None:
+        signature = recipe.parsed_signature
+        self._kind = "" if signature is None else signature.kind
+        self._numbers: tuple[int, ...] = () if signature is None else signature.numbers
+        self._minima = 0 if signature is None else signature.minima
+        self._seed = np.uint64(recipe.seed)
+        self._p = closest_prime(min(statistics.distinct, _LARGEST_PRIME) if statistics else 2)
+        # The bits of PCG64 are fixed for good, unlike the numbers that NumPy makes of them.
+        raw = np.random.PCG64(recipe.seed).random_raw(2 * max(self._minima, 1))
+        self._a = (raw[0::2] % np.uint64(self._p - 1) + np.uint64(1)).astype(np.int64)
+        self._b = (raw[1::2] % np.uint64(self._p)).astype(np.int64)
+
+    def sign(self, block: Block, allocate: Callable[[int], Words]) -> Block:
+        """Return the block with signatures in the place of its features and weights."""
+        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+        sizes = np.zeros(len(block.sizes), np.int64)
+        if self._kind == "simhash":
+            values = np.empty(len(sizes), np.uint64)
+            simhash(block.features, block.weights, heads, values)
+            sizes[:] = block.sizes > 0
+            features = allocate(int(sizes.sum()))
+            features[:] = values[sizes > 0]
+        elif self._kind == "imatch":
+            features = self._imatch(block, heads, sizes, allocate)
+        else:
+            features = self._minima_of(block, heads, sizes, allocate)
+        marks = np.empty((len(sizes), 2), np.uint64)
+        mark_sets(features, sizes, marks)
+        return block._replace(features=features, sizes=sizes, marks=marks, weights=np.empty(0, np.int64))
+
+    def _minima_of(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:
+        minima = np.empty((len(sizes), self._minima), np.uint64)
+        if self._kind == "sketch":
+            linear_minima(block.features, heads, self._a, self._b, self._p, minima)
+        else:
+            minhash(block.features, heads, self._seed, minima)
+        if self._kind == "supershingle":
+            groups = np.empty((len(sizes), self._numbers[0]), np.uint64)
+            supershingles(minima, self._numbers[1], groups)
+            minima = groups
+        sizes[:] = np.where(block.sizes > 0, minima.shape[1], 0)
+        features = allocate(int(sizes.sum()))
+        place_minima(minima, sizes, features)
+        return features
+
+    def _imatch(self, block: Block, heads: Integers, sizes: Integers, allocate: Callable[[int], Words]) -> Words:
+        found = []
+        for d in np.flatnonzero(block.sizes >= self._numbers[0]).tolist():
+            terms = np.sort(block.features[heads[d] : heads[d + 1]]).astype("<u8")
+            digest = hashlib.sha1(terms.tobytes(), usedforsecurity=False).digest()
+            found.append(max(int.from_bytes(digest[:8], "little"), 1))
+            sizes[d] = 1
+        features = allocate(len(found))
+        features[:] = np.array(found, np.uint64)
+        return features

@@ -1,0 +1,5 @@
+"""Recipes: one choice for each step of the chain."""
+
+from neardup.recipe.recipe import KEEP_ORDERS, SEARCHES, WEIGHTS, Recipe, load, names, parse
+
+__all__ = ["KEEP_ORDERS", "SEARCHES", "WEIGHTS", "Recipe", "load", "names", "parse"]

@@ -1,0 +1,1 @@
+"""The most similar documents, and the near-duplicates of a new one."""

@@ -1,0 +1,1 @@
+"""Features to pairs: the engines in memory."""

@@ -1,0 +1,108 @@
+"""The engines in memory, and which one finds the pairs of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import NeardupError
+from neardup.features.statistics import Statistics
+from neardup.features.store import FeatureStore
+from neardup.measures import measure, rule
+from neardup.recipe import Recipe
+from neardup.search.hamming import hamming_pairs
+from neardup.search.join import self_join
+from neardup.search.lsh import lsh_join
+from neardup.search.matches import Matches, members_of, representatives
+from neardup.search.weighted import Vectors, weighted_join
+
+Integers = npt.NDArray[np.int64]
+Progress = Callable[[int, int], None]
+#: The bits of a simhash.
+_BITS = 64
+
+
+def find_pairs(
+    store: FeatureStore,
+    recipe: Recipe,
+    statistics: Statistics | None,
+    *,
+    threads: int,
+    excluded: npt.NDArray[np.bool_],
+    keep_order: Integers,
+    most_pairs: int | None,
+    progress: Progress,
+) -> Matches:
+    """Return the pairs of a store's documents that match by a recipe's measure and threshold.
+
+    Parameters
+    ----------
+    store : FeatureStore
+        The documents' features.
+    recipe : Recipe
+        Its measure, threshold and search.
+    statistics : Statistics, optional
+        Of the collection, for weights.
+    threads : int
+        They change the time, never the answer.
+    excluded : bool[n]
+        Documents that must match nothing.
+    keep_order : int64[n]
+        The documents in keep order.
+    most_pairs : int, optional
+        For the join of feature sets: where more match, only those of dropped documents with kept ones are found.
+    progress : callable
+        Told (documents done, documents in all) from time to time.
+    """
+    if recipe.measure == "hamming":
+        return _by_hamming_distance(store, recipe, threads, excluded, progress)
+    if recipe.is_weighted:
+        unit = statistics.unit(recipe) if statistics else 1
+        return _by_weights(store, recipe, unit, threads, excluded, progress)
+    if recipe.search == "lsh":
+        return lsh_join(store, recipe, threads=threads, excluded=excluded)
+    return self_join(
+        store,
+        rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
+        threads=threads,
+        excluded=excluded,
+        keep_order=keep_order,
+        most_pairs=most_pairs,
+        progress=progress,
+    )
+
+
+def _by_hamming_distance(
+    store: FeatureStore, recipe: Recipe, threads: int, excluded: npt.NDArray[np.bool_], progress: Progress
+) -> Matches:
+    vectors = store.vectors()
+    representative = representatives(store.marks, store.sizes, excluded)
+    members = members_of(representative)
+    values = vectors.features[vectors.heads[:-1][members]]
+    left, right, distance = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
+    counts = np.full((len(left), 3), _BITS, np.int64)
+    counts[:, 0] -= distance
+    statistics = {"distinct_sets": len(members), "pairs": len(left)}
+    return Matches(representative, members[left], members[right], counts, statistics=statistics)
+
+
+def _by_weights(
+    store: FeatureStore,
+    recipe: Recipe,
+    unit: int,
+    threads: int,
+    excluded: npt.NDArray[np.bool_],
+    progress: Progress,
+) -> Matches:
+    representative = representatives(store.marks, store.sizes, excluded)
+    others = representative != np.arange(len(representative))
+    bound = measure(recipe.measure).bound(recipe.exact_threshold, unit)
+    found = weighted_join(
+        Vectors(*store.vectors()), recipe.measure, bound, excluded=others, threads=threads, progress=progress
+    )
+    if found is None:
+        raise NeardupError("the weighted join gave up without a limit; please report this")
+    statistics = {"distinct_sets": int((~others).sum())} | found.statistics
+    return Matches(representative, found.left, found.right, found.counts, unit, statistics=statistics)

@@ -1,0 +1,209 @@
+"""The exact join: every pair of documents whose measure reaches the threshold, none missed.
+
+The steps, all of which keep every pair (design and sources in docs/architecture.md):
+
+1. equal sets collapse to one representative; 2. a table counts in how many sets each feature occurs; what a
+single set holds cannot be shared, and a set with too few
+   shared features leaves, with its counts; this repeats while it pays;
+3. each set's prefix in rare-first order is indexed, and probed by the sets that are as large or larger;
+4. length, position and bitmap bounds rule candidates out; the rest are counted feature by feature.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup._kernels.keeping import match_with_kept
+from neardup._kernels.matching import Index, Sets, fill_index, index_lengths, match
+from neardup.errors import NeardupError
+from neardup.features.store import FeatureStore
+from neardup.measures import Rule
+from neardup.search.matches import Matches, members_of, representatives, sorted_pairs
+from neardup.search.pruning import FEWEST_BITS, SETS_AT_A_TIME, Prefixes, Steps, prune
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+_MOST_INDEX_BITS = 26
+_MOST_ENTRIES = (1 << 32) - 1
+#: Room for pairs in one call of the kernel, at least.
+_ROOM_FOR_PAIRS = 1 << 16
+
+
+def self_join(
+    store: FeatureStore,
+    rule: Rule,
+    *,
+    threads: int = 1,
+    excluded: npt.NDArray[np.bool_] | None = None,
+    keep_order: Integers | None = None,
+    most_pairs: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Matches:
+    """Find all pairs of a store's documents that reach the rule's threshold.
+
+    Parameters
+    ----------
+    store : FeatureStore
+        The feature sets.
+    rule : Rule
+        The measure with its threshold (``measures.rule``).
+    threads : int
+        Changes the time, never the answer.
+    excluded : bool[n], optional
+        Documents that must match nothing.
+    keep_order : int64[n], optional
+        The documents in keep order, input order by default; it only matters where there are too many pairs.
+    most_pairs : int, optional
+        Where more pairs of distinct sets match, only those of dropped documents with kept ones are found, and
+        ``complete`` is False: who stays is known without the others. None finds all, whatever they cost.
+    progress : callable
+        Told (sets done, sets in all) from time to time.
+    """
+    sizes = store.sizes
+    none = np.zeros(len(sizes), np.bool_)
+    representative = representatives(store.marks, sizes, none if excluded is None else excluded)
+    members = members_of(representative)
+    steps = Steps(store.addresses(), sizes, rule, threads, store.memory)
+    steps.statistics["distinct_sets"] = len(members)
+    members, prefix = prune(steps, members)
+    run = _Join(steps)
+    order = np.argsort(sizes[members], kind="stable")
+    found = run.match(run.sets(members, prefix, order), most_pairs, progress)
+    complete = found is not None
+    if found is None:
+        order = _in_keep_order(members, representative, keep_order)
+        several = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
+        found = run.match_with_kept(run.sets(members, prefix, order), several, progress)
+    ranks, overlap = found
+    documents = members[order][ranks]
+    counts = np.column_stack([overlap, sizes[documents]])
+    left, right, counts = sorted_pairs(documents[:, 0], documents[:, 1], counts)
+    steps.statistics["pairs"] = len(left)
+    return Matches(representative, left, right, counts, complete=complete, statistics=steps.statistics)
+
+
+def _in_keep_order(members: Integers, representative: Integers, keep_order: Integers | None) -> Integers:
+    """Return the order in which sets come when each comes with the first of its documents in keep order."""
+    if keep_order is None:
+        return np.arange(len(members))
+    place = np.full(len(representative), len(representative), np.int64)
+    able = np.flatnonzero(representative[keep_order] >= 0)
+    nodes, first = np.unique(representative[keep_order][able], return_index=True)
+    place[nodes] = able[first]
+    return np.argsort(place[members], kind="stable")
+
+
+class _Join:
+    """The second half of a join: sets by rank, and the pairs among them."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+
+    def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> Sets:
+        """Return the sets by rank."""
+        chosen = members[order]
+        return Sets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
+
+    def _index(self, sets: Sets) -> Index:
+        """Return the index of the prefixes of sets in order of size."""
+        held = np.empty(len(sets.sizes), np.int64)
+        index_lengths(sets, self.steps.rule, held)
+        entries = int(held.sum())
+        if entries >= _MOST_ENTRIES:
+            raise NeardupError(
+                f"the join needs {entries:,} index entries, and holds at most {_MOST_ENTRIES:,}; "
+                "raise the threshold or split the corpus"
+            )
+        bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
+        heads = np.zeros((1 << bits) + 1, np.uint32)
+        index = Index(heads, self.steps.memory.array(np.uint64, entries), bits)
+        fill_index(sets, held, bits, heads, index.entries)
+        self.steps.statistics["index_entries"] = entries
+        self.steps.statistics["longest_list"] = int(np.diff(heads).max(initial=0))
+        return index
+
+    def match(
+        self, sets: Sets, most_pairs: int | None, progress: Callable[[int, int], None]
+    ) -> tuple[Integers, Integers] | None:
+        """Return int64[k, 2] ranks that match and int64[k] overlaps, or None if they are too many."""
+        count = len(sets.sizes)
+        index = self._index(sets)
+        ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
+        local = threading.local()
+
+        def match_from(begin: int) -> list[tuple[Integers, int, int]]:
+            if not hasattr(local, "scratch"):
+                local.scratch = _match_scratch(sets)
+            end = min(begin + SETS_AT_A_TIME, count)
+            results, written = [], 0
+            while begin < end and (most_pairs is None or written <= most_pairs):
+                begin, fresh, candidates, verified = match(
+                    begin, end, sets, index, self.steps.rule, ranks_of_size, local.scratch
+                )
+                results.append((local.scratch[3][:fresh].copy(), candidates, verified))
+                written += fresh
+            return results
+
+        found = [np.zeros((0, 3), np.int64)]
+        total = 0
+        for number, results in enumerate(self.steps.each(match_from, count), 1):
+            for pairs, candidates, verified in results:
+                found.append(pairs)
+                total += len(pairs)
+                self.steps.statistics["candidates"] += candidates
+                self.steps.statistics["verified"] += verified
+            if most_pairs is not None and total > most_pairs:
+                self.steps.memory.give_back(index.entries)
+                return None
+            progress(min(number * SETS_AT_A_TIME, count), count)
+        pairs = np.concatenate(found)
+        return pairs[:, :2], pairs[:, 2]
+
+    def match_with_kept(
+        self, sets: Sets, several: npt.NDArray[np.bool_], progress: Callable[[int, int], None]
+    ) -> tuple[Integers, Integers]:
+        """Return ranks and overlaps as ``match`` does, of sets in keep order with those that are kept.
+
+        A set of several documents is matched with those kept after its first document, too: they may come before its
+        others.
+        """
+        room = int(sets.lengths.sum())
+        bits = min(max(room.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
+        heads = np.full(1 << bits, -1, np.int32)
+        chains = (
+            heads,
+            self.steps.memory.array(np.int32, room),
+            self.steps.memory.array(np.uint64, room),
+            bits,
+        )
+        scratch = _match_scratch(sets)
+        found = [np.zeros((0, 3), np.int64)]
+        used = 0
+
+        def go_through(ranks: Integers, settled: bool) -> None:
+            nonlocal used
+            while len(ranks):
+                part = ranks[:SETS_AT_A_TIME]
+                done, used, written = match_with_kept(part, settled, sets, chains, used, self.steps.rule, scratch)
+                found.append(scratch[3][:written].copy())
+                ranks = ranks[done:]
+                progress(count - len(ranks), count)
+
+        count = len(sets.sizes)
+        go_through(np.arange(count), settled=False)
+        dropped = np.unique(np.concatenate([part[:, 1] for part in found]))
+        go_through(dropped[several[dropped]], settled=True)
+        pairs = np.concatenate(found)
+        return pairs[:, :2], pairs[:, 2]
+
+
+def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:
+    """Return what the matching kernels count, list, look up and write in, with room for all partners of a set."""
+    count = len(sets.sizes)
+    width = 1 << max(2 * int(sets.sizes.max(initial=0)), 4).bit_length()
+    pairs = np.empty((max(count, _ROOM_FOR_PAIRS), 3), np.int64)
+    return np.zeros(count, np.int32), np.empty(count, np.int64), np.empty(width, np.uint64), pairs

@@ -1,0 +1,206 @@
+"""The second step: pairs that a light measure let pass, looked at by a more accurate one on their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup._kernels.overlaps import overlaps
+from neardup.errors import RecipeError
+from neardup.features.extraction import extract
+from neardup.measures import reaching
+from neardup.pairs import Names, Pairs
+from neardup.recipe import Recipe
+from neardup.recipe.second import SecondStep
+from neardup.search.matches import Matches, representatives
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+#: Cosines of embeddings become whole numbers of this.
+COSINE_UNIT = 10**9
+_PAIRS_AT_A_TIME = 1 << 14
+#: Marks pairs of documents whose features are equal where edges are numbered from 2 on.
+_EQUAL = 1.0
+
+
+class Encoder(Protocol):
+    """What makes embeddings: ``encode(texts)`` gives an array with a row of numbers for each text."""
+
+    def encode(self, texts: list[str]) -> Any:
+        """Return the embeddings of texts."""
+
+
+def second_step(
+    matches: Matches,
+    recipe: Recipe,
+    text_marks: Words,
+    text_bytes: Integers,
+    texts_of: Callable[[Integers], Sequence[str]],
+    *,
+    threads: int,
+    encoder: Encoder | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Matches:
+    """Return the matches that pass a recipe's second measure.
+
+    Documents with equal features need not have equal texts: they are pairs to look at like others, and only texts
+    that are equal byte for byte still stand for each other.
+
+    Parameters
+    ----------
+    matches : Matches
+        All pairs that passed the first measure.
+    recipe : Recipe
+        Its ``then``.
+    text_marks, text_bytes : uint64[n], int64[n]
+        Equal for equal texts.
+    texts_of : callable
+        Gives the texts of documents, ascending.
+    encoder : Encoder, optional
+        For ``semantic``.
+    """
+    step = recipe.second_step
+    if step is None:
+        return matches
+    representative = texts_representative(text_marks, text_bytes, matches.representative < 0)
+    left, right, counts = _pairs_of_texts(matches, representative)
+    documents = np.unique(np.concatenate([left, right]))
+    measured = _measured(step, texts_of(documents), threads, encoder)
+    places = np.searchsorted(documents, left), np.searchsorted(documents, right)
+    second = np.empty((len(left), 3), np.int64)
+    for begin in range(0, len(left), _PAIRS_AT_A_TIME):
+        part = slice(begin, begin + _PAIRS_AT_A_TIME)
+        second[part] = measured(places[0][part], places[1][part])
+        progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
+    passed = reaching(step.measure, second, step.exact_threshold) & (second[:, 0] > 0)
+    statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
+    return replace(
+        matches,
+        representative=representative,
+        left=left[passed],
+        right=right[passed],
+        counts=counts[passed],
+        second=second[passed],
+        statistics=statistics,
+    )
+
+
+def texts_representative(text_marks: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
+    """Return for each document the first with the same text, -1 for those that must match nothing."""
+    marks = np.column_stack([text_marks, np.zeros(len(text_marks), np.uint64)])
+    return representatives(marks, text_bytes, alone)
+
+
+def _pairs_of_texts(matches: Matches, representative: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return all pairs of distinct texts that passed, with o, a and b; (1, 1, 1) where the features are equal."""
+    own = np.where(representative == np.arange(len(representative)), matches.representative, -1)
+    edges = np.arange(2, len(matches.left) + 2, dtype=np.float64)
+    pairs = Pairs(Names(np.arange(len(own)), None), own, matches.left, matches.right, edges)
+    parts = list(pairs.arrays())
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 3), np.int64)
+    edge = np.concatenate([part.similarity for part in parts])
+    counts = np.ones((len(edge), 3), np.int64)
+    real = edge > _EQUAL
+    counts[real] = matches.counts[edge[real].astype(np.int64) - 2]
+    return np.concatenate([part.left for part in parts]), np.concatenate([part.right for part in parts]), counts
+
+
+def _measured(
+    step: SecondStep, texts: Sequence[str], threads: int, encoder: Encoder | None
+) -> Callable[[Integers, Integers], Integers]:
+    """Return what gives o, a and b of pairs of texts, by their places."""
+    if step.measure == "edit":
+        return lambda left, right: edit_counts(
+            [texts[i] for i in left], [texts[i] for i in right], step.threshold, threads
+        )
+    if step.measure == "semantic":
+        if encoder is None:
+            raise RecipeError(
+                f"then {str(step)!r} needs an encoder, an object with encode(texts): hand one over in Python, "
+                "nd.dedup(..., encoder=...)"
+            )
+        embeddings = embed(texts, encoder)
+        return lambda left, right: _cosines(embeddings, left, right)
+    return _set_counts(texts, Recipe(features=step.features))
+
+
+def edit_counts(left: Sequence[str], right: Sequence[str], least: float, threads: int = 1) -> Integers:
+    """Return o, a and b of pairs of texts: length of the longer one less the Levenshtein distance, and that length.
+
+    Parameters
+    ----------
+    left, right : sequence of str
+        The texts of each pair.
+    least : float
+        o may be 0 for a pair whose 1 - distance / length is below it: raising it makes the work shorter.
+    threads : int
+        They change the time, never the answer.
+    """
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cpdist
+
+    longer = np.array([max(len(one), len(other)) for one, other in zip(left, right, strict=True)], np.int64)
+    similar = cpdist(
+        left,
+        right,
+        scorer=Levenshtein.normalized_similarity,
+        score_cutoff=max(least - 1e-6, 0.0),
+        dtype=np.float64,
+        workers=threads,
+    )
+    kept = np.rint(np.asarray(similar, np.float64) * longer).astype(np.int64)
+    return np.column_stack([kept, longer, longer])
+
+
+def embed(texts: Sequence[str], encoder: Encoder) -> Floats:
+    """Return the embeddings of texts as rows of length 1 (of zeros, where they are zeros).
+
+    Raises
+    ------
+    RecipeError
+        If the encoder gives no row of finite numbers for each text.
+    """
+    if not len(texts):
+        return np.empty((0, 1))
+    try:
+        rows = np.asarray(encoder.encode(list(texts)), np.float64)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RecipeError(
+            f"the encoder {type(encoder).__name__} fails ({error}); it must have encode(texts), which gives a row of "
+            "finite numbers for each text"
+        ) from error
+    if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
+        raise RecipeError(
+            f"the encoder gave an array of shape {rows.shape} for {len(texts):,} texts; it must give a row of finite "
+            "numbers for each"
+        )
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return unit
+
+
+def _cosines(embeddings: Floats, left: Integers, right: Integers) -> Integers:
+    cosine = np.einsum("ij,ij->i", embeddings[left], embeddings[right])
+    o = np.rint(np.clip(cosine, 0, 1) * COSINE_UNIT).astype(np.int64)
+    return np.column_stack([o, np.full((len(o), 2), COSINE_UNIT, np.int64)])
+
+
+def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Integers], Integers]:
+    block = extract(pa.array(texts, pa.large_string()), recipe)
+    heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+    owner = np.repeat(np.arange(len(block.sizes)), block.sizes)
+    features = block.features[np.lexsort((block.features, owner))]
+
+    def counts(left: Integers, right: Integers) -> Integers:
+        shared = np.empty(len(left), np.int64)
+        overlaps(heads, features, left, right, shared)
+        return np.column_stack([shared, np.maximum(block.sizes[left], 1), np.maximum(block.sizes[right], 1)])
+
+    return counts

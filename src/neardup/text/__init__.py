@@ -1,0 +1,1 @@
+"""Text to comparable text: normalisation, sentences, stop words."""
