@@ -21,6 +21,7 @@ from measuring import BENCH_HOME, NEARDUP, RESULTS, SHARED, machine, note, save,
 #: Each peer's variant that is fastest for the job, and its package.
 PEERS = {
     "neardup": ("dedup", "neardup"),
+    "neardup-lsh": ("dedup", "neardup"),
     "polars": ("exact", "polars"),
     "daft": ("", "daft"),
     "rensa": ("stream", "rensa"),
@@ -34,6 +35,9 @@ _FIGURES = {"cpu": "cpu_s", "wall": "wall_s", "tree_pss_mb": "pss_mb", "maxrss_m
 
 def run_once(peer: str, variant: str, corpus: str) -> dict[str, Any]:
     """Run a peer once through the shared benchmark and return its record."""
+    ours = NEARDUP
+    if peer == "neardup-lsh":
+        peer, ours = "neardup", [str(_with_lsh())]
     command = [
         BENCH_HOME / "venvs" / "base" / "bin" / "python",
         SHARED / "bench" / "bench.py",
@@ -43,17 +47,25 @@ def run_once(peer: str, variant: str, corpus: str) -> dict[str, Any]:
         "1",
     ]
     command += ["--variant", variant] if variant else []
-    env = os.environ | {"NEARDUP": shlex.join(NEARDUP), "BENCH_HOME": str(BENCH_HOME)}
+    env = os.environ | {"NEARDUP": shlex.join(ours), "BENCH_HOME": str(BENCH_HOME)}
     subprocess.run(list(map(str, command)), check=True, env=env, stdout=subprocess.DEVNULL)
     records = json.loads((BENCH_HOME / "results.json").read_text("utf-8"))
     wanted = (peer, variant or "default", corpus, "e2e")
     return next(r for r in records if (r["peer"], r["variant"], r["corpus"], r["mode"]) == wanted)
 
 
+def _with_lsh() -> Path:
+    """Return a command that is neardup with --search lsh behind its first word."""
+    script = BENCH_HOME / "neardup-lsh"
+    script.write_text(f'#!/bin/sh\nfirst=$1; shift\nexec {shlex.join(NEARDUP)} "$first" --search lsh "$@"\n', "utf-8")
+    script.chmod(0o755)
+    return script
+
+
 def version(peer: str, package: str) -> str:
     """Return the version of a peer in its own environment."""
     python = BENCH_HOME / "venvs" / peer / "bin" / "python"
-    if peer == "neardup":
+    if peer.startswith("neardup"):
         python = Path(NEARDUP[0])
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
@@ -100,7 +112,7 @@ def ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "wall": round(ours[row["corpus"]]["wall_s"] / row["wall_s"], 3),
         }
         for row in rows
-        if row["peer"] != "neardup" and row["corpus"] in ours
+        if not row["peer"].startswith("neardup") and row["corpus"] in ours
     ]
 
 

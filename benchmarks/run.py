@@ -20,9 +20,13 @@ QUICK = {
     "memory": ["--corpora", "G60k", "--budgets", "200MB"],
     "hard": ["--scale", "0.1"],
     "blog_job": ["--documents", "20000"],
+    "neighbors": ["--corpus", "G20k", "--documents", "200"],
 }
-QUICK_PEERS = {"peers": ["--corpora", "R20k", "--runs", "1"]}
-FULL: dict[str, list[str]] = {name: [] for name in [*QUICK, "peers", "default_recipe"]}
+QUICK_PEERS = {
+    "peers": ["--corpora", "R20k", "--runs", "1"],
+    "sketches": ["--documents", "2000", "--pairs", "400", "--runs", "1"],
+}
+FULL: dict[str, list[str]] = {name: [] for name in [*QUICK, *QUICK_PEERS, "default_recipe", "methods"]}
 
 
 def main() -> None:

@@ -23,13 +23,17 @@ import growth
 import hard
 import memory
 import methods
+import neighbors
 import peers
+import sketches
 from measuring import RESULTS
 
 Table = Callable[[dict[str, Any]], str]
 
 TABLES: dict[str, tuple[str, Table]] = {
     "peers": ("peers", peers.as_table),
+    "sketches": ("sketches", sketches.as_table),
+    "neighbors": ("neighbors", neighbors.as_table),
     "growth": ("growth", growth.as_table),
     "memory": ("memory", memory.as_table),
     "hard": ("hard", hard.as_table),

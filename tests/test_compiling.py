@@ -29,7 +29,7 @@ def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path) -> N
     assert first == run(ASK, package, cache)
     assert Path(first).parent == cache
     assert Path(first).stat().st_mode & 0o077 == 0, "others must not write where code is run from"
-    for name in ("_kernels/bits.py", "unicode_tables.py"):
+    for name in ("_kernels/bits.py", "text/unicode_tables.py"):
         with open(package / "neardup" / name, "a") as file:
             file.write("\n#\n")
         assert run(ASK, package, cache) != first

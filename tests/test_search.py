@@ -234,7 +234,8 @@ def test_stricter_is_less_for_a_distance(choices: dict[str, Any], thresholds: li
     with pytest.raises(RecipeError) as refused:
         strict.at(asked)
     assert str(refused.value) == (
-        f"threshold {asked} is above this run's {thresholds[1]}: such pairs are unknown; run again with threshold={asked}"
+        f"threshold {asked} is above this run's {thresholds[1]}: such pairs are unknown; "
+        f"run again with threshold={asked}"
     )
 
 
@@ -277,13 +278,14 @@ def test_threads_pieces_and_memory_change_nothing(choices: dict[str, Any], monke
 
 def test_documents_set_aside_match_nothing_whatever_finds_them() -> None:
     table = pa.table({"id": ["a", "b", "a", "c"], "text": ["fox ran off", "owl sat", "fox ran off", "fox ran off"]})
-    for choices in [
+    engines: list[dict[str, Any]] = [
         {"weights": "tf", "measure": "cosine"},
         {"signature": "simhash", "measure": "hamming", "threshold": 3},
         {"search": "lsh"},
         {"signature": "minhash:5", "measure": "overlap"},
         {"then": "edit >= 0.5"},
-    ]:
+    ]
+    for choices in engines:
         result = nd.dedup(table, features="words:1", **choices)
         assert [(p.left, p.right) for p in result.pairs] == [("a", "c")]
         assert result.summary["undecidable"] == 0

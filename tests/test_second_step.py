@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
+from neardup import pipeline
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline import run
@@ -25,7 +26,8 @@ from neardup.search.verify import edit_counts
 
 WORDS = ["fox", "dog", "Owl", "ran", "sat", "the", "élan", "東京", "a"]
 TEXTS = st.lists(
-    st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join) | st.sampled_from(["Fox, dog!", "fox dog", "FOX DOG"]),
+    st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+    | st.sampled_from(["Fox, dog!", "fox dog", "FOX DOG", "...", " "]),
     max_size=9,
 )
 
@@ -162,6 +164,23 @@ def test_equal_features_are_no_equal_texts() -> None:
     }
     assert strict.summary["undecidable"] == 1
     assert strict.summary["exact_copies"] == 2
+
+
+def test_texts_without_features_match_nothing() -> None:
+    result = nd.dedup(["...", "...", "a", "a"], features="words:1", then="edit >= 0.5")
+    assert found_by(result) == {(2, 3): 1.0}
+    assert result.summary["undecidable"] == 2
+
+
+def test_all_pairs_are_measured_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(150)
+    choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "then": "edit >= 0.6"}
+    every = nd.dedup(texts, **choices)
+    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 0)
+    assert not nd.dedup(texts, features="words:1", threshold=0.3, pairs_per_document=0).summary["all_pairs"]
+    again = nd.dedup(texts, pairs_per_document=0, **choices)
+    assert again.summary["all_pairs"]
+    assert found_by(again) == found_by(every)
 
 
 def test_many_copies_are_measured_once() -> None:

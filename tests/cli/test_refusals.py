@@ -39,7 +39,7 @@ BIG = 40_000
         (["corpus.jsonl", "--features", "words:0"], "n is 0, outside 1..100"),
         (["corpus.jsonl", "--normalize", "lower"], "normalize 'lower' is not known; choose one of words"),
         (["corpus.jsonl", "--jaccard-floor", "2"], "is outside [0, 1]"),
-        (["corpus.jsonl", "--recipe", "nws"], "recipe 'nws' is neither a file nor one of default, "),
+        (["corpus.jsonl", "--recipe", "nws"], "recipe 'nws' is neither a file nor one of checksum, cornell, "),
         (["corpus.jsonl", "--keep", "nope"], "no column 'nope'"),
         (["corpus.jsonl", "--time-column", "date"], "--time-column is for --keep newest and oldest"),
         (["corpus.jsonl", "--memory", "lots"], "--memory 'lots' is not a size; write it like 512MB"),

@@ -51,7 +51,7 @@ def kernel(function: Any) -> Any:
         config.CACHE_DIR = before
 
 
-def kernels_are_compiled() -> bool:
-    """Return whether the machine code of the join is there, so that a run starts at once."""
+def kernels_are_compiled(*modules: str) -> bool:
+    """Return whether there is machine code of all these kernel modules, so that a run starts at once."""
     folder = cache_folder()
-    return folder is not None and any(folder.rglob("matching.match-*.nbi"))
+    return folder is not None and all(any(folder.rglob(f"{module}.*.nbi")) for module in modules)

@@ -112,7 +112,7 @@ def compare(
 
     with read.open(inputs, order_column=clusters) as corpus:
         say_notes(corpus)
-        say_if_compiling()
+        say_if_compiling(None, "matching", "banding", "hamming", "weighting")
         with progress_bar() as report:
             found = compare_recipes(
                 corpus,

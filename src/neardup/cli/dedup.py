@@ -101,7 +101,7 @@ def dedup(
 
     with read.open(inputs, order_column=order_column(recipe, time_column), write=not dry_run) as corpus:
         say_notes(corpus)
-        say_if_compiling()
+        say_if_compiling(recipe)
         with progress_bar() as report:
             result = run(corpus, recipe, progress=report, pairs_per_document=most, **limits)
             if not dry_run:

@@ -50,7 +50,7 @@ def explain(
         say_notes(corpus)
         texts = _find(corpus, (left, right))
         if needs_kernels(recipe):
-            say_if_compiling()
+            say_if_compiling(None)
         statistics = _statistics(corpus, recipe)
 
     why = explain_texts(texts[left], texts[right], recipe, statistics)

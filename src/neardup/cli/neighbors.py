@@ -67,7 +67,7 @@ def neighbors(
 
     with read.open(inputs) as corpus:
         say_notes(corpus)
-        say_if_compiling()
+        say_if_compiling(None, "nearest")
         with progress_bar() as report:
             found = find(corpus, recipe, wanted, of=of, first=most, progress=report, **limits)
             if to_file is not None:

@@ -57,7 +57,7 @@ def pairs(
 
     with read.open(inputs) as corpus:
         say_notes(corpus)
-        say_if_compiling()
+        say_if_compiling(recipe)
         with progress_bar() as report:
             result = run(corpus, recipe, progress=report, pairs_per_document=None, **limits)
             if to_file is not None:

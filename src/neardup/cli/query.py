@@ -54,7 +54,7 @@ def query(
 
     with read.open(inputs) as corpus:
         say_notes(corpus)
-        say_if_compiling()
+        say_if_compiling(None, "listing")
         with progress_bar() as report:
             found = find(corpus, recipe, text, k=wanted, what=what, progress=report, **limits)
             if to_file is not None:

@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from neardup.documents import Corpus
+    from neardup.recipe import Recipe
 
 Report = Callable[[str, int, int | None], None]
 
@@ -86,11 +87,22 @@ def say_set_aside(corpus: Corpus) -> None:
         )
 
 
-def say_if_compiling() -> None:
-    """Print that kernels will be compiled, where this machine has not done so before."""
+def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
+    """Print that kernels will be compiled, where this machine has not done so before.
+
+    Parameters
+    ----------
+    recipe : Recipe or None
+        What is to be done, by the engine of the recipe.
+    others : str
+        The kernel modules that are used in its place.
+    """
     from neardup._kernels.compiling import kernels_are_compiled
 
-    if not kernels_are_compiled():
+    if recipe is not None and not others:
+        engine = "hamming" if recipe.measure == "hamming" else "weighting" if recipe.is_weighted else "matching"
+        others = (engine, "banding") if recipe.search == "lsh" else (engine,)
+    if not kernels_are_compiled("shingles", *others):
         say("compiling kernels for this machine (once, about 15 s)")
 
 

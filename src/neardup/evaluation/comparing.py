@@ -157,7 +157,7 @@ def _look(corpus: Corpus) -> _Read:
     for batch in corpus.scan():
         names += map(str, batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist())
         if batch.order is not None:
-            clusters += (None if value is None else str(value) for value in batch.order.to_pylist())
+            clusters += (None if value in (None, "") else str(value) for value in batch.order.to_pylist())
         sample += batch.texts.slice(0, _WARM_DOCUMENTS - len(sample)).to_pylist()
     return _Read(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}))
 

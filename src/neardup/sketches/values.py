@@ -40,8 +40,8 @@ class MinHash:
     -----
     Text is hashed with BLAKE2b to 64 bits (``neardup.sketches.items.item_id``). A slot holds the smallest (round, hash)
     among the items that fell into it, the round in the upper 16 bits; the slots of two sketches agree with the chance
-    of the Jaccard, each. Sketching n items takes about n + K ln K steps, not n K [Dahlgaard, Knudsen & Thorup, FOCS 2017,
-    arXiv 1704.04370].
+    of the Jaccard, each. Sketching n items takes about n + K ln K steps, not n K [Dahlgaard, Knudsen & Thorup, FOCS
+    2017, arXiv 1704.04370].
 
     Examples
     --------
