@@ -19,7 +19,7 @@ def lines_of(*arguments: str | Path) -> list[list[str]]:
 
 
 def test_neighbours_of_every_document(corpus: Path) -> None:
-    result = neardup("neighbors", corpus, "--print", *RULES)
+    result = neardup("neighbors", corpus, *RULES)
     rows = [line.split("\t") for line in result.stdout.splitlines()[1:]]
     assert [row[:3] for row in rows] == [
         ["fox", "1", "fox-again"],
@@ -80,7 +80,6 @@ def test_repeated_ids_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no output is named: give one with -o FILE, or print the neighbours with --print"),
         (["--print", "--k", "5"], "k 5 is more than a collection of 5 documents can give; ask for at most 4"),
         (["--print", "--k", "0"], "--k '0' is not a whole number from 1 on"),
         (["--print", "--k", "many"], "--k 'many' is not a whole number from 1 on"),

@@ -19,7 +19,6 @@ from neardup.cli.screen import (
     say_notes,
     say_set_aside,
 )
-from neardup.errors import OutputError
 
 
 @with_options
@@ -42,10 +41,10 @@ def neighbors(
             "--output",
             "-o",
             metavar="FILE",
-            help="A table of document, rank, neighbor and similarity, in the format of the name; - prints.",
+            help="A table of document, rank, neighbor and similarity, in the format of the name, not on stdout.",
         ),
     ] = None,
-    printing: Annotated[bool, typer.Option("--print", help="Print the table on stdout, parted by tabs.")] = False,
+    printing: Annotated[bool, typer.Option("--print", help="Print the table on stdout, also with -o.")] = False,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table on stdout as JSON lines.")] = False,
 ) -> None:
@@ -55,9 +54,7 @@ def neighbors(
     those come first that were read first.
     """
     to_file = None if output == "-" else output
-    to_screen = output == "-" or printing or as_json
-    if to_file is None and not to_screen:
-        raise OutputError("no output is named: give one with -o FILE, or print the neighbours with --print")
+    to_screen = to_file is None or printing or as_json
     recipe = recipe_options.chosen()
     wanted, most = whole_number(k, "--k"), None if first is None else whole_number(first, "--first")
     limits = running.limits
