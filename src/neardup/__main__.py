@@ -18,7 +18,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A document may hold what the terminal's encoding does not.
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.meta_path.insert(0, _WithoutPandas())
+    sys.meta_path.insert(0, _WithoutThese())
     try:
         from neardup.cli.app import app
 
@@ -28,14 +28,14 @@ def main() -> None:
         sys.exit(130)
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Hides pandas: Arrow would import it, for 0.1 s and 30 MB, and nothing in this process needs it."""
+class _WithoutThese(MetaPathFinder):
+    """Hides pandas and SciPy: Arrow and Numba would import them, for 0.1 s each, and nothing here needs them."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse pandas; leave all else to the others."""
-        if fullname == "pandas":
+        """Refuse these two; leave all else to the others."""
+        if fullname in ("pandas", "scipy"):
             raise ModuleNotFoundError("not needed here", name=fullname)
         return None
 
