@@ -107,7 +107,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
         {"weights": "idf"},
         "measure 'jaccard' does not fit weights 'idf'",
-        "choose dice or cosine or euclidean or extended_jaccard or weighted_jaccard",
+        "choose one of dice, cosine, euclidean, extended_jaccard, weighted_jaccard",
     ),
     (
         {"measure": "weighted_jaccard"},

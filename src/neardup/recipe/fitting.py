@@ -108,7 +108,8 @@ def _check_measure(recipe: Recipe) -> None:
             "hamming": "; for hamming give signature 'simhash'",
         }
         raise RecipeError(
-            f"measure {recipe.measure!r} does not fit {what}; choose {' or '.join(fits)}{ways.get(recipe.measure, '')}"
+            f"measure {recipe.measure!r} does not fit {what}; choose {'one of ' if len(fits) > 1 else ''}"
+            f"{', '.join(fits)}{ways.get(recipe.measure, '')}"
         )
     if recipe.jaccard_floor and (signature is not None or recipe.is_weighted or known.distance):
         raise RecipeError(f"jaccard_floor {recipe.jaccard_floor} is for feature sets, not for {what}; leave it out")
