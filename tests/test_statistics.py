@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup import reading
-from neardup._kernels.sets import value_of
+from neardup._kernels.choosing import value_of
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.features.extraction import extract, gram_hashes

@@ -7,7 +7,7 @@ from neardup._kernels.compiling import kernel
 from neardup._kernels.tokens import holds
 
 #: How the grams of a segment are made from its tokens.
-CONTIGUOUS, SKIPPING, WHOLE, SPOTS, SINGLE = 0, 1, 2, 3, 4
+CONTIGUOUS, SKIPPING, WHOLE, SPOTS = 0, 1, 2, 3
 
 _GRAM = uint64(0xD1342543DE82EF95)
 _PARTIAL = uint64(0xA0761D6478BD642F)
@@ -88,8 +88,8 @@ def grams_of(tokens, count, shape, stops, antecedents, grams, at):
     shape: (way, first number, second number), a way of those above; stops, antecedents: open tables of tokens.
     """
     way, first, second = shape
-    if way in (CONTIGUOUS, SINGLE):
-        return _contiguous(tokens, count, first if way == CONTIGUOUS else 1, grams, at)
+    if way == CONTIGUOUS:
+        return _contiguous(tokens, count, first, grams, at)
     if way == SKIPPING:
         return _skipping(tokens, count, first, second + 1, grams, at)
     if way == WHOLE:

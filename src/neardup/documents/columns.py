@@ -82,7 +82,9 @@ def choose_columns(
     if order == FIND_TIME:
         order = _obvious_time(told)
     elif order:
-        _require(told, order, "the keep order or clusters", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted")
+        _require(
+            told, order, "the keep order or clusters", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
+        )
     return Wanted(text, key or None, order or None, max_document)
 
 

@@ -116,10 +116,10 @@ def second_of(left: str, right: str, step: SecondStep, encoder: Encoder | None =
     RecipeError
         If it is ``semantic`` and there is no encoder.
     """
-    if left == right:
-        return Second(step, (1, 1, 1))
     if not step.features:
         return Second(step, text_counts(step.measure, left, right, encoder))
+    if left == right:
+        return Second(step, (1, 1, 1))
     recipe = Recipe(features=step.features)
     grams = [held_side(text, recipe, None).counted(recipe) for text in (left, right)]
     return Second(step, set_counts(*grams))

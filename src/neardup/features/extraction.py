@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup._kernels.ascii import text_marks
-from neardup._kernels.grams import CONTIGUOUS, SINGLE, SKIPPING, SPOTS, WHOLE
-from neardup._kernels.sets import BY_BOTH, BY_COUNT, BY_VALUE, COUNTED, LISTED, MULTISET, NO_WEIGHTS, SET
+from neardup._kernels.choosing import BY_BOTH, BY_COUNT, BY_VALUE, NO_WEIGHTS, choose_terms, clip_sets
+from neardup._kernels.grams import CONTIGUOUS, SKIPPING, SPOTS, WHOLE
+from neardup._kernels.sets import COUNTED, LISTED, MULTISET, SET
 from neardup._kernels.shingles import feature_sets
 from neardup._kernels.tokens import enter, hash_tokens
 from neardup.features.signatures import Signer
@@ -38,7 +39,7 @@ _WAYS = {
     "skips": SKIPPING,
     "clauses": WHOLE,
     "spots": SPOTS,
-    "terms": SINGLE,
+    "terms": CONTIGUOUS,
 }
 _WEIGHING = {"": NO_WEIGHTS, "tf": BY_COUNT, "idf": BY_VALUE, "tfidf": BY_BOTH}
 _NO_TOKENS = np.zeros(1, np.uint64)
@@ -46,11 +47,30 @@ _NO_WEIGHTS = np.empty(0, np.int64)
 
 
 class _Plan(NamedTuple):
-    """What ``feature_sets`` takes besides texts."""
+    """What the kernels take besides texts.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+        The plan of ``feature_sets``.
+    tables : tuple
+        Stop words and antecedents.
+    lookup : tuple or None
+        Keys, values and unseen of a ``Lookup``.
+    weighing : int
+        Where weights come from.
+    terms : int
+        How many of each segment are chosen; 0 where all features stay.
+    positional : bool
+        Whether chosen terms carry their rank.
+    """
 
     numbers: tuple[int, ...]
     tables: tuple[Words, Words]
-    lookup: tuple[Words, Integers, Integers]
+    lookup: tuple[Words, Integers, Integers] | None
+    weighing: int
+    terms: int
+    positional: bool
 
 
 def _fresh(size: int) -> Words:
@@ -141,21 +161,25 @@ class Extractor:
         normal = comparable(data, ends, self._normalize)
         lengths = normal.spans[:, 1] - normal.spans[:, 0]
         room = int(lengths.sum()) if self._wanted.traits.by_character else int((lengths + 1).sum()) // 2
-        out = SCRATCH.take("features", np.uint64, room + len(block.sizes))
+        out = SCRATCH.take("features", np.uint64, room + len(normal.spans))
         weights = SCRATCH.take("weights", np.int64, len(out)) if self._counts else _NO_WEIGHTS
         plan = self._plan
+        if plan.terms and plan.lookup is not None:
+            # Each segment's terms by themselves, of which the heaviest are chosen.
+            lengths, marks = np.empty(len(normal.spans), np.int64), np.empty((len(normal.spans), 2), np.uint64)
+            every = np.arange(len(lengths) + 1)
+            used = feature_sets(
+                normal.text, normal.spans, every, plan.numbers, plan.tables, out, _NO_WEIGHTS, lengths, marks
+            )
+            listed = out[:used].copy()
+            choice = plan.terms, plan.positional, plan.weighing
+            used = choose_terms(listed, lengths, heads, choice, plan.lookup, out, weights, block.sizes, block.marks)
+            return used, out, weights
         used = feature_sets(
-            normal.text,
-            normal.spans,
-            heads,
-            plan.numbers,
-            plan.tables,
-            plan.lookup,
-            out,
-            weights,
-            block.sizes,
-            block.marks,
+            normal.text, normal.spans, heads, plan.numbers, plan.tables, out, weights, block.sizes, block.marks
         )
+        if plan.lookup is not None:
+            used = clip_sets(out[:used], weights, plan.lookup, plan.weighing, block.sizes, block.marks)
         return used, out, weights
 
     def _checksums(self, data: Any, offsets: Integers, block: Block, allocate: Allocate) -> Block:
@@ -183,18 +207,17 @@ class Extractor:
 
 def _plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _Plan:
     wanted = recipe.parsed_features
-    way = _WAYS.get(wanted.kind, CONTIGUOUS)
-    first, second = (*wanted.numbers, 0, 0)[:2]
-    number, positional = {"windows": second, "terms": first}.get(wanted.kind, 1), wanted.positional
-    if form == COUNTED and lookup is None and wanted.kind == "terms":
-        # Nothing is chosen, and nothing has a rank, before the collection is known.
-        way, first, number, positional = CONTIGUOUS, 1, 1, False
+    terms = wanted.numbers[0] if wanted.kind == "terms" else 0
+    first, second = (1, 0) if terms else (*wanted.numbers, 0, 0)[:2]
+    modulus = second if wanted.kind == "windows" else 1
     weighing = _WEIGHING[recipe.weights] if form == COUNTED and lookup is not None else NO_WEIGHTS
-    numbers = (wanted.traits.by_character, way, first, second, positional, number, form, weighing)
-    known = (
-        (lookup.keys, lookup.values, lookup.unseen) if lookup else (np.empty(0, np.uint64), _NO_WEIGHTS, _NO_WEIGHTS)
-    )
-    return _Plan(tuple(int(number) for number in numbers), _tables(recipe, wanted), known)
+    # A term has no rank before terms are chosen, and none is chosen before the collection is known.
+    placed = wanted.positional and not terms
+    listed = LISTED if terms and lookup is not None else form
+    way = _WAYS.get(wanted.kind, CONTIGUOUS)
+    numbers = (int(wanted.traits.by_character), way, first, second, int(placed), modulus, listed)
+    known = (lookup.keys, lookup.values, lookup.unseen) if lookup is not None and len(lookup.keys) else None
+    return _Plan(numbers, _tables(recipe, wanted), known, weighing, terms, wanted.positional)
 
 
 def _tables(recipe: Recipe, wanted: Features) -> tuple[Words, Words]:

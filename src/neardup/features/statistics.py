@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.sets import enter_values
+from neardup._kernels.choosing import enter_values
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Clip
