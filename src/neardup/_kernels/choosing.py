@@ -5,7 +5,9 @@ from numba import int64, uint64
 
 from neardup._kernels.compiling import kernel
 from neardup._kernels.grams import placed
+from neardup._kernels.listed import most_of
 from neardup._kernels.sets import as_counts, as_set, cleared, mark, slot_of
+from neardup._kernels.shingles import table_for
 
 #: Where a weight comes from.
 NO_WEIGHTS, BY_COUNT, BY_VALUE, BY_BOTH = 0, 1, 2, 3
@@ -140,17 +142,9 @@ def choose_terms(grams, lengths, heads, plan, lookup, out, weights, sizes, marks
     as grams; weights: int64, as long, or empty where there are none; sizes: int64[d]; marks: uint64[d, 2].
     """
     most, positional, weighing = plan
-    longest = 0
-    for d in range(sizes.shape[0]):
-        length = 0
-        for s in range(heads[d], heads[d + 1]):
-            length += lengths[s]
-        longest = max(longest, length)
-    width = 2
-    while width < 2 * (longest + 1):
-        width *= 2
-    table = np.empty(width, np.uint64)
-    seen = np.empty(width, np.int64)
+    longest = most_of(lengths, heads)
+    table = table_for(longest)
+    seen = np.empty(table.shape[0], np.int64)
     picked = np.empty(longest + 1, np.uint64)
     counts = np.empty(longest + 1, np.int64)
     order = np.empty(longest + 1, np.int64)

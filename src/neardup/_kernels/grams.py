@@ -27,7 +27,7 @@ def _whole(tokens, count, grams, at):
 
 
 @kernel
-def _contiguous(tokens, count, n, grams, at):
+def contiguous(tokens, count, n, grams, at):
     """Write the contiguous n-grams; fewer tokens than n make one gram of them all."""
     if count < n:
         return _whole(tokens, count, grams, at)
@@ -89,7 +89,7 @@ def grams_of(tokens, count, shape, stops, antecedents, grams, at):
     """
     way, first, second = shape
     if way == CONTIGUOUS:
-        return _contiguous(tokens, count, first, grams, at)
+        return contiguous(tokens, count, first, grams, at)
     if way == SKIPPING:
         return _skipping(tokens, count, first, second + 1, grams, at)
     if way == WHOLE:
@@ -104,26 +104,29 @@ def placed(gram, place):
 
 
 @kernel
-def add_places(grams, count):
-    """Make the place of each gram part of it."""
-    for i in range(count):
-        grams[i] = placed(grams[i], i)
+def add_places(grams, begin, end):
+    """Make the place of each of grams[begin:end] part of it."""
+    for i in range(begin, end):
+        grams[i] = placed(grams[i], i - begin)
 
 
 @kernel
-def sample(grams, count, modulus):
-    """Keep the grams that are 0 mod modulus, or the smallest where there is none; return how many."""
-    if modulus == 1 or count == 0:
-        return count
-    least = grams[0]
-    kept = 0
-    for i in range(count):
+def sample(grams, begin, end, modulus):
+    """Move the grams of [begin, end) that are 0 mod modulus, or the smallest where there is none, to the front.
+
+    Returns where they end.
+    """
+    if modulus == 1 or begin == end:
+        return end
+    least = grams[begin]
+    kept = begin
+    for i in range(begin, end):
         gram = grams[i]
         least = min(least, gram)
         if gram % uint64(modulus) == uint64(0):
             grams[kept] = gram
             kept += 1
-    if kept == 0:
-        grams[0] = least
-        kept = 1
+    if kept == begin:
+        grams[begin] = least
+        kept += 1
     return kept

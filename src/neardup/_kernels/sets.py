@@ -48,20 +48,20 @@ def as_set(grams, begin, end, table, out, at):
 
 
 @kernel
-def as_multiset(grams, count, table, seen, out, at):
-    """Write (gram, i) for the i-th repeat of each gram: set algebra then gives multiset measures."""
-    shift, mask = cleared(count, table)
-    for i in range(count):
+def as_multiset(grams, begin, end, table, seen, out, at):
+    """Write (gram, i) for the i-th repeat of each of grams[begin:end]: set algebra then gives multiset measures."""
+    shift, mask = cleared(end - begin, table)
+    for i in range(begin, end):
         gram = max(grams[i], uint64(1))
         slot = slot_of(gram, table, shift, mask)
         if table[slot] == uint64(0):
             table[slot] = gram
             seen[slot] = 0
-            out[at + i] = gram
         else:
             seen[slot] += 1
-            out[at + i] = mix(gram + uint64(seen[slot]) * _REPEAT)
-    return count
+            gram = mix(gram + uint64(seen[slot]) * _REPEAT)
+        out[at + i - begin] = gram
+    return end - begin
 
 
 @kernel

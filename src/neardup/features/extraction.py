@@ -13,6 +13,7 @@ import pyarrow as pa
 from neardup._kernels.ascii import text_marks
 from neardup._kernels.choosing import BY_BOTH, BY_COUNT, BY_VALUE, NO_WEIGHTS, choose_terms, clip_sets
 from neardup._kernels.grams import CONTIGUOUS, SKIPPING, SPOTS, WHOLE
+from neardup._kernels.listed import form_sets, list_grams
 from neardup._kernels.sets import COUNTED, LISTED, MULTISET, SET
 from neardup._kernels.shingles import feature_sets
 from neardup._kernels.tokens import enter, hash_tokens
@@ -51,26 +52,41 @@ class _Plan(NamedTuple):
 
     Attributes
     ----------
-    numbers : tuple of int
-        The plan of ``feature_sets``.
+    by_character : bool
+        Whether grams are of characters.
+    shape : tuple of int
+        The shape of ``grams_of``.
+    form : int
+        What becomes of the grams (``_kernels.sets``).
+    positional : bool
+        Whether places, or the ranks of terms, are part of features.
+    modulus : int
+        One in so many grams is kept.
+    terms : int
+        How many of each segment are chosen; 0 where all features stay.
     tables : tuple
-        Stop words and antecedents.
+        Stop words and antecedents, as open tables of tokens.
     lookup : tuple or None
         Keys, values and unseen of a ``Lookup``.
     weighing : int
-        Where weights come from.
-    terms : int
-        How many of each segment are chosen; 0 where all features stay.
-    positional : bool
-        Whether chosen terms carry their rank.
+        Where weights come from (``_kernels.choosing``).
     """
 
-    numbers: tuple[int, ...]
+    by_character: bool
+    shape: tuple[int, int, int]
+    form: int
+    positional: bool
+    modulus: int
+    terms: int
     tables: tuple[Words, Words]
     lookup: tuple[Words, Integers, Integers] | None
     weighing: int
-    terms: int
-    positional: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether features are contiguous grams as sets or multisets, and nothing else."""
+        ordinary = self.shape[0] == CONTIGUOUS and self.form in (SET, MULTISET)
+        return ordinary and not (self.positional or self.terms or len(self.tables[0]) > 1) and self.modulus == 1
 
 
 def _fresh(size: int) -> Words:
@@ -163,24 +179,36 @@ class Extractor:
         room = int(lengths.sum()) if self._wanted.traits.by_character else int((lengths + 1).sum()) // 2
         out = SCRATCH.take("features", np.uint64, room + len(normal.spans))
         weights = SCRATCH.take("weights", np.int64, len(out)) if self._counts else _NO_WEIGHTS
-        plan = self._plan
-        if plan.terms and plan.lookup is not None:
-            # Each segment's terms by themselves, of which the heaviest are chosen.
-            lengths, marks = np.empty(len(normal.spans), np.int64), np.empty((len(normal.spans), 2), np.uint64)
-            every = np.arange(len(lengths) + 1)
-            used = feature_sets(
-                normal.text, normal.spans, every, plan.numbers, plan.tables, out, _NO_WEIGHTS, lengths, marks
-            )
-            listed = out[:used].copy()
-            choice = plan.terms, plan.positional, plan.weighing
-            used = choose_terms(listed, lengths, heads, choice, plan.lookup, out, weights, block.sizes, block.marks)
-            return used, out, weights
-        used = feature_sets(
-            normal.text, normal.spans, heads, plan.numbers, plan.tables, out, weights, block.sizes, block.marks
-        )
-        if plan.lookup is not None:
-            used = clip_sets(out[:used], weights, plan.lookup, plan.weighing, block.sizes, block.marks)
+        plan, results = self._plan, (block.sizes, block.marks)
+        if plan.is_plain and not unit:
+            multiset = plan.form == MULTISET
+            used = feature_sets(normal.text, normal.spans, plan.by_character, plan.shape[1], multiset, out, *results)
+        else:
+            used = self._others(normal, heads, out, weights, results)
+        if plan.lookup is not None and not plan.terms:
+            used = clip_sets(out[:used], weights, plan.lookup, plan.weighing, *results)
         return used, out, weights
+
+    def _others(
+        self, normal: Comparable, heads: Integers, out: Words, weights: Integers, results: tuple[Integers, Words]
+    ) -> int:
+        """Write features that are more than contiguous grams; return how many."""
+        plan = self._plan
+        lengths = np.empty(len(normal.spans), np.int64)
+        if plan.form == LISTED:
+            used: int = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, out, lengths)
+            results[0][:] = np.add.reduceat(np.append(lengths, 0), heads[:-1]) if len(lengths) else 0
+            return used
+        listed = SCRATCH.take("listed", np.uint64, len(out))
+        count = list_grams(normal.text, normal.spans, plan.by_character, plan.shape, plan.tables, listed, lengths)
+        grams = listed[:count]
+        if plan.terms and plan.lookup is not None:
+            choice = plan.terms, plan.positional, plan.weighing
+            used = choose_terms(grams, lengths, heads, choice, plan.lookup, out, weights, *results)
+        else:
+            form = plan.form, plan.positional and not plan.terms, plan.modulus
+            used = form_sets(grams, lengths, heads, form, out, weights, *results)
+        return used
 
     def _checksums(self, data: Any, offsets: Integers, block: Block, allocate: Allocate) -> Block:
         """Return one feature a text, the first 64 bits of its hash; none for an empty text."""
@@ -209,15 +237,17 @@ def _plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _Plan:
     wanted = recipe.parsed_features
     terms = wanted.numbers[0] if wanted.kind == "terms" else 0
     first, second = (1, 0) if terms else (*wanted.numbers, 0, 0)[:2]
-    modulus = second if wanted.kind == "windows" else 1
-    weighing = _WEIGHING[recipe.weights] if form == COUNTED and lookup is not None else NO_WEIGHTS
-    # A term has no rank before terms are chosen, and none is chosen before the collection is known.
-    placed = wanted.positional and not terms
-    listed = LISTED if terms and lookup is not None else form
-    way = _WAYS.get(wanted.kind, CONTIGUOUS)
-    numbers = (int(wanted.traits.by_character), way, first, second, int(placed), modulus, listed)
-    known = (lookup.keys, lookup.values, lookup.unseen) if lookup is not None and len(lookup.keys) else None
-    return _Plan(numbers, _tables(recipe, wanted), known, weighing, terms, wanted.positional)
+    return _Plan(
+        by_character=wanted.traits.by_character,
+        shape=(_WAYS.get(wanted.kind, CONTIGUOUS), first, second),
+        form=form,
+        positional=wanted.positional,
+        modulus=second if wanted.kind == "windows" else 1,
+        terms=terms,
+        tables=_tables(recipe, wanted),
+        lookup=(lookup.keys, lookup.values, lookup.unseen) if lookup is not None and len(lookup.keys) else None,
+        weighing=_WEIGHING[recipe.weights] if form == COUNTED and lookup is not None else NO_WEIGHTS,
+    )
 
 
 def _tables(recipe: Recipe, wanted: Features) -> tuple[Words, Words]:
