@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import NeardupError, RecipeError
+from neardup.features.store import Vectors
 from neardup.search import weighted
-from neardup.search.weighted import WEIGHTED_MEASURES, Vectors, WeightedPairs, exactly, weighted_join
+from neardup.search.weighted import WEIGHTED_MEASURES, WeightedPairs, exactly, weighted_join
 
 Vector = dict[int, int]
 Found = dict[tuple[int, int], tuple[int, int, int]]

@@ -65,7 +65,7 @@ def query(
     kind = "nearest document" if wanted is not None else "near-duplicate"
     said = count_text(len(found), kind) if len(found) else f"no {kind}"
     rest = f"; they are in {to_file}" if to_file is not None else ""
-    if not len(found):
+    if not len(found) and found.documents:
         rest = "; no document shares a feature" if wanted is not None else "; --k 3 shows the three nearest"
     say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
 

@@ -16,7 +16,7 @@ from neardup.search.hamming import hamming_pairs
 from neardup.search.join import self_join
 from neardup.search.lsh import lsh_join
 from neardup.search.matches import Matches, members_of, representatives
-from neardup.search.weighted import Vectors, weighted_join
+from neardup.search.weighted import weighted_join
 
 Integers = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
@@ -99,9 +99,7 @@ def _by_weights(
     representative = representatives(store.marks, store.sizes, excluded)
     others = representative != np.arange(len(representative))
     bound = measure(recipe.measure).bound(recipe.exact_threshold, unit)
-    found = weighted_join(
-        Vectors(*store.vectors()), recipe.measure, bound, excluded=others, threads=threads, progress=progress
-    )
+    found = weighted_join(store.vectors(), recipe.measure, bound, excluded=others, threads=threads, progress=progress)
     if found is None:
         raise NeardupError("the weighted join gave up without a limit; please report this")
     statistics = {"distinct_sets": int((~others).sum())} | found.statistics

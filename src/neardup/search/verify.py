@@ -78,7 +78,7 @@ def second_step(
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
         second[part] = measured(places[0][part], places[1][part])
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-    passed = reaching(step.measure, second, step.exact_threshold) & (second[:, 0] > 0)
+    passed = reaching(step.measure, second, step.exact_threshold)
     statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
     return replace(
         matches,

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from neardup._kernels.probing import Needs, match_vectors
 from neardup._kernels.weighting import Postings, Terms, arrange, count_held, enter_features, fill_postings, totals
 from neardup.errors import NeardupError, RecipeError
+from neardup.features.store import Vectors
 from neardup.measures import MEASURES
 from neardup.measures import measure as measure_of
 from neardup.parallel import in_order
@@ -45,24 +46,6 @@ _LARGEST_SQUARE = 2.0**61
 _VECTORS_AT_A_TIME = 1024
 #: Room for pairs in one call of the kernel, at least.
 _ROOM_FOR_PAIRS = 1 << 16
-
-
-class Vectors(NamedTuple):
-    """Weighted vectors.
-
-    Attributes
-    ----------
-    heads : int64[n + 1]
-        Document d has the features heads[d] to heads[d + 1] - 1.
-    features : uint64[m]
-        The features, never 0, distinct within a document, in any order.
-    weights : int64[m]
-        Their weights, at least 1; the sum of a document's squared weights is less than 2**61.
-    """
-
-    heads: Integers
-    features: Words
-    weights: Integers
 
 
 class WeightedPairs(NamedTuple):
