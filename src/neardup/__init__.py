@@ -19,6 +19,7 @@ from neardup.errors import (
     NeardupError,
     OutputError,
     RecipeError,
+    StoreError,
     UnknownDocument,
 )
 
@@ -26,6 +27,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BrokenRecord",
+    "Document",
+    "Index",
     "InputError",
     "MinHash",
     "NeardupError",
@@ -34,7 +37,9 @@ __all__ = [
     "RecipeError",
     "Result",
     "SimHash",
+    "StoreError",
     "UnknownDocument",
+    "Verdict",
     "compare",
     "dedup",
     "dedup_files",
@@ -46,16 +51,21 @@ __all__ = [
 
 if TYPE_CHECKING:
     from neardup.api import compare, dedup, dedup_files, load_recipe, neighbors, open_files, query
+    from neardup.flow.document import Document, Verdict
+    from neardup.flow.index import Index
     from neardup.recipe import Recipe
     from neardup.result import Result
     from neardup.sketches import MinHash, SimHash
 
 #: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
+    "Document": "flow.document",
+    "Index": "flow.index",
     "MinHash": "sketches",
     "Recipe": "recipe",
     "Result": "result",
     "SimHash": "sketches",
+    "Verdict": "flow.document",
     "compare": "api",
     "dedup": "api",
     "dedup_files": "api",

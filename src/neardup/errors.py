@@ -7,6 +7,7 @@
     │   └── BrokenRecord    one broken document, raised only under ``strict``
     ├── OutputError         a place that cannot be written or must not be overwritten
     ├── RecipeError         an option that is unknown, out of range or does not fit another
+    ├── StoreError          a store that is damaged, in use, full or another recipe's
     └── UnknownDocument     an id that the corpus does not hold
 
 The command line prints the message alone and exits with 2.
@@ -33,6 +34,10 @@ class OutputError(NeardupError):
 
 class RecipeError(NeardupError, ValueError):
     """An option that is unknown, out of range or does not fit another."""
+
+
+class StoreError(NeardupError):
+    """A store that is damaged, in use, full or another recipe's."""
 
 
 class UnknownDocument(NeardupError, KeyError):

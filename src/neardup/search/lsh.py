@@ -118,7 +118,7 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt
     sizes = store.sizes
     representative = representatives(store.marks, sizes, excluded)
     members = members_of(representative)
-    every = in_order(partial(_keys, plan=plan, seed=recipe.seed), store.parts(), threads)
+    every = in_order(partial(keys_of, plan=plan, seed=recipe.seed), store.parts(), threads)
     keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]
     expected = _expected(store, members, recipe, plan)
     chosen = store.addresses()[members], sizes[members]
@@ -150,8 +150,8 @@ def _sketch(part: tuple[Words, Integers], num_perm: int, seed: int) -> Words:
     return minima
 
 
-def _keys(part: tuple[Words, Integers], plan: Bands, seed: int) -> Words:
-    """Return a hash of each band of the documents' sketches: uint64[d, bands]."""
+def keys_of(part: tuple[Words, Integers], plan: Bands, seed: int) -> Words:
+    """Return a hash of each band of the sketches of documents, their features and sizes: uint64[d, bands]."""
     minima = _sketch(part, plan.bands * plan.rows, seed)
     keys = np.empty((len(minima), plan.bands), np.uint64)
     band_keys(minima, plan.rows, keys)

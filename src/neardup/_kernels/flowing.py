@@ -1,0 +1,278 @@
+"""Documents in the order of arrival: whom each one matches in the window, and whether it enters."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, uint32, uint64
+
+from neardup._kernels.addresses import load_u32, place_of, store_u32, store_u64
+from neardup._kernels.bits import load_u64, popcount, prefetch
+from neardup._kernels.bounds import need
+from neardup._kernels.comparing import shared, similarity
+from neardup._kernels.compiling import kernel
+from neardup._kernels.posting import (
+    AT,
+    CURSOR,
+    END,
+    FIRST,
+    LEAVES,
+    MARK,
+    NEXT,
+    RAWS,
+    SERIAL,
+    SIZE,
+    STAMP,
+    TIME,
+    enter_keys,
+    enter_prefix,
+    meet_by_keys,
+    meet_by_prefix,
+    room_for,
+)
+
+#: How a call ended: all done; more memory or more records are needed.
+DONE, NEEDS_MEMORY, NEEDS_RECORDS = range(3)
+#: What the window holds: sets by their rare features; sets by keys; 64-bit fingerprints by keys.
+BY_PREFIX, BY_KEYS, FINGERPRINTS = range(3)
+_LAST_STAMP = 255
+
+
+class Items(NamedTuple):
+    """Documents in order of arrival.
+
+    features, order: uint64[m], their features as they came and in the window's order; heads: int64[n + 1]; raws:
+    int64[n]; keys: uint64[n, k], k = 0 for sets by their rare features; times, leaves, least, marks, serials: int64[n],
+    when each one happened, when it leaves, the least time of leaving that a partner must have, its text's mark, and
+    its number.
+    """
+
+    features: np.ndarray
+    order: np.ndarray
+    heads: np.ndarray
+    raws: np.ndarray
+    keys: np.ndarray
+    times: np.ndarray
+    leaves: np.ndarray
+    least: np.ndarray
+    marks: np.ndarray
+    serials: np.ndarray
+
+
+class Room(NamedTuple):
+    """Scratch: found int64[r]; needs int64[k, 3]; slots int64[32 k]; known uint8[ranks], zeros."""
+
+    found: np.ndarray
+    needs: np.ndarray
+    slots: np.ndarray
+    known: np.ndarray
+
+
+@kernel
+def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at):
+    """Compare document i with the found rows; write (row, o, a, b) of the best match, or of all, to out[at:].
+
+    Returns how many were written, or -1 if they do not fit.
+    """
+    begin, end = items.heads[i], items.heads[i + 1]
+    order, raws, size = items.order[begin:end], items.raws[i], end - begin
+    best = -1.0
+    written = int64(0)
+    records = uint64(lists.records.ctypes.data)
+    for c in range(count):
+        if c + 12 < count:
+            prefetch(records + uint64(64 * room.found[c + 12]))
+        if c + 5 < count:
+            prefetch(place_of(lists.bases, lists.records[room.found[c + 5], AT]))
+        row = room.found[c]
+        record = lists.records[row]
+        other = record[SIZE]
+        if other == 0 or record[LEAVES] < items.least[i] or abs(record[TIME] - items.times[i]) > window:
+            continue
+        place = place_of(lists.bases, record[AT])
+        if kind == FINGERPRINTS:
+            o = 64 - int64(popcount(items.features[begin] ^ load_u64(place)))
+            if 64 - o > rule[1]:
+                continue
+            own = theirs = int64(64)
+            score = float64(o)
+        else:
+            own, theirs = size, other
+            least = need(rule, size, other)
+            if least > min(size, other):
+                continue
+            o = shared(order, raws, place, record[RAWS], other, least, room.known)
+            if o < least:
+                continue
+            score = similarity(rule[0], o, size, other)
+        if listing:
+            if at + written >= out.shape[0]:
+                return int64(-1)
+        elif score < best or (score == best and record[SERIAL] > lists.records[out[at, 0], SERIAL]):
+            continue
+        slot = at + written if listing else at
+        out[slot, 0] = row
+        out[slot, 1] = o
+        out[slot, 2] = own
+        out[slot, 3] = theirs
+        best = score
+        written = written + 1 if listing else int64(1)
+    return written
+
+
+@kernel
+def _mark(items, i, known, value):
+    for k in range(items.heads[i] + items.raws[i], items.heads[i + 1]):
+        known[items.order[k]] = value
+
+
+@kernel
+def _find(i, items, rule, window, lists, room, kind, listing, out, at):
+    begin, end = items.heads[i], items.heads[i + 1]
+    if lists.counters[STAMP] == _LAST_STAMP:
+        lists.counters[STAMP] = 0
+        lists.met[:] = 0
+    lists.counters[STAMP] += 1
+    if kind == BY_PREFIX:
+        count = meet_by_prefix(items.order[begin:end], end - begin, rule, lists, room.found, room.needs, room.slots)
+    else:
+        count = meet_by_keys(items.keys[i], lists, room.found)
+    if count == 0:
+        return int64(0)
+    if kind != FINGERPRINTS:
+        _mark(items, i, room.known, 1)
+    written = _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
+    if kind != FINGERPRINTS:
+        _mark(items, i, room.known, 0)
+    return written
+
+
+@kernel
+def _enter(i, items, rule, lists, kind):
+    """Write document i behind the cursor, and enter it into the lists."""
+    counters = lists.counters
+    begin, end = items.heads[i], items.heads[i + 1]
+    size, raws = end - begin, items.raws[i]
+    document = counters[NEXT]
+    counters[NEXT] += 1
+    row = document & (lists.records.shape[0] - 1)
+    address = counters[CURSOR]
+    place = place_of(lists.bases, address)
+    if kind == FINGERPRINTS:
+        store_u64(place, items.features[begin])
+        counters[CURSOR] += 8
+    else:
+        for k in range(raws):
+            store_u64(place + uint64(8 * k), items.order[begin + k])
+        place += uint64(8 * raws)
+        for k in range(size - raws):
+            store_u32(place + uint64(4 * k), uint32(items.order[begin + raws + k]))
+        counters[CURSOR] += 8 * raws + (4 * (size - raws) + 7) // 8 * 8
+    record = lists.records[row]
+    record[TIME] = items.times[i]
+    record[LEAVES] = items.leaves[i]
+    record[AT] = address
+    record[SIZE] = size
+    record[RAWS] = raws
+    record[MARK] = items.marks[i]
+    record[SERIAL] = items.serials[i]
+    lists.met[row] = 0
+    if kind == BY_PREFIX:
+        enter_prefix(items.order[begin:end], size, rule, document, lists)
+    else:
+        enter_keys(items.keys[i], document, lists)
+
+
+@kernel
+def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scores):
+    """Take documents from begin on, one after the other: find the best match of each, and enter it if it may.
+
+    Parameters
+    ----------
+    window : int
+        The most that two partners' times may differ.
+    asks : bool
+        Whether partners are looked for.
+    enters : int8[n]
+        0: never; 1: if nothing matches it; 2: always.
+    best : int64[n, 6]
+        For each document, what is known already and then what is found: arrival of the best match (-1 for none),
+        o, a, b, the mark of its text, and whether it was found here.
+    scores : float64[n]
+        The similarities that go with it.
+
+    Returns
+    -------
+    tuple
+        The first document that is not done, and how the call ended.
+    """
+    counters = lists.counters
+    out = np.empty((1, 4), np.int64)
+    for i in range(begin, items.heads.shape[0] - 1):
+        size = items.heads[i + 1] - items.heads[i]
+        if size == 0:
+            continue
+        if enters[i]:
+            if counters[NEXT] - counters[FIRST] >= lists.records.shape[0]:
+                return i, NEEDS_RECORDS
+            if counters[END] - counters[CURSOR] < room_for(rule, size, items.keys.shape[1], lists.classes):
+                return i, NEEDS_MEMORY
+        if asks and _find(i, items, rule, window, lists, room, kind, False, out, 0):
+            record = lists.records[out[0, 0]]
+            score = float64(out[0, 1]) / 64.0
+            if kind != FINGERPRINTS:
+                score = similarity(rule[0], out[0, 1], out[0, 2], out[0, 3])
+            if score > scores[i] or (score == scores[i] and record[SERIAL] < best[i, 0]):
+                scores[i] = score
+                best[i, 0] = record[SERIAL]
+                best[i, 1:4] = out[0, 1:]
+                best[i, 4] = record[MARK]
+        if enters[i] == 2 or (enters[i] == 1 and best[i, 0] < 0):
+            _enter(i, items, rule, lists, kind)
+    return items.heads.shape[0] - 1, DONE
+
+
+@kernel
+def list_matches(items, rule, window, lists, room, kind, out):
+    """Write all matches of the first document to out (int64[r, 4]) as (row, o, a, b); return how many, -1: too many."""
+    return _find(0, items, rule, window, lists, room, kind, True, out, 0)
+
+
+@kernel
+def read_back(first, last, lists, words, heads, features):
+    """Write the features of the documents [first, last) to features, and where each one's begin to heads.
+
+    words: uint64[ranks], the feature of each rank. Features may be too short (0): then only heads is filled.
+    """
+    at = int64(0)
+    mask = lists.records.shape[0] - 1
+    for d in range(first, last):
+        record = lists.records[d & mask]
+        heads[d - first] = at
+        size, raws = record[SIZE], record[RAWS]
+        if features.shape[0] > 0 and size > 0:
+            place = place_of(lists.bases, record[AT])
+            for k in range(raws):
+                features[at + k] = load_u64(place + uint64(8 * k))
+            place += uint64(8 * raws)
+            for k in range(size - raws):
+                features[at + raws + k] = words[load_u32(place + uint64(4 * k))]
+        at += size
+    heads[last - first] = at
+
+
+@kernel
+def overlap_with_all(items, lists, known, out):
+    """Write to out[r, 3] the o, a and b of the first document with each row of the records, o = 0 for none."""
+    order, raws = items.order, items.raws[0]
+    mask = lists.records.shape[0] - 1
+    for k in range(order.shape[0] - raws):
+        known[order[raws + k]] = 1
+    for d in range(lists.counters[FIRST], lists.counters[NEXT]):
+        record = lists.records[d & mask]
+        if record[SIZE] > 0:
+            place = place_of(lists.bases, record[AT])
+            out[d & mask, 0] = shared(order, raws, place, record[RAWS], record[SIZE], int64(0), known)
+            out[d & mask, 1] = order.shape[0]
+            out[d & mask, 2] = record[SIZE]
+    for k in range(order.shape[0] - raws):
+        known[order[raws + k]] = 0

@@ -1,0 +1,352 @@
+"""The index that a flow runs through: add a document, and know whether the window held it already."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from itertools import islice
+from os import PathLike
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from neardup.errors import InputError, RecipeError, UnknownDocument
+from neardup.features.gathering import gather_texts
+from neardup.features.statistics import Statistics
+from neardup.flow.document import Document, Verdict
+from neardup.flow.judging import Judge, Judged
+from neardup.flow.register import IndexStatistics, Register
+from neardup.flow.rows import Stored
+from neardup.flow.store import Store
+from neardup.recipe import Recipe, load
+from neardup.window.times import FlowClock, Length, Moment
+
+_SECOND = 1_000_000
+#: Documents and characters that are judged and stored at once.
+_AT_ONCE = 1024
+_CHARACTERS = 1 << 23
+_AGAINST = ("originals", "everything")
+
+
+class Similar(NamedTuple):
+    """A held document, and how similar it is to the one asked about."""
+
+    id: str
+    similarity: float
+
+
+class Index:
+    """A window of documents that says of each new one whether it repeats one of them.
+
+    Parameters
+    ----------
+    recipe : Recipe or str
+        What a match is: any recipe whose documents have keys (sets, sketches, fingerprints, LSH).
+    window : str, int, timedelta or None
+        How far apart partners may be: ``"24h"``, ``"7d"``, ``"8000 documents"`` or 8000; ``"endless"`` or None.
+        Raising it finds repeats of older documents, and takes memory and time in proportion.
+    window_by : str
+        ``time``, or ``hour``: whole hours are compared, as in Montanari & Puglisi 2012, 3.6.
+    against : str
+        ``originals``: a document is compared with what was no duplicate, so that an endless window keeps what
+        ``dedup`` keeps; ``everything``: with duplicates as well, as in the paper.
+    path : path, optional
+        A file for a durable store: every verdict that was given is there, and the window comes back at a restart.
+    sample : list of str or Statistics, optional
+        For recipes whose features depend on a collection (idf, terms, I-Match, the Cornell sketch): texts to take their
+        frequencies from. They stay as they are; give the same ones at each start.
+    now : callable
+        The clock on the wall, in seconds since 1970.
+    **choices
+        Fields of ``Recipe`` that take the place of the recipe's own.
+
+    Raises
+    ------
+    NeardupError
+        If an option does not fit, or the store cannot be used.
+
+    Examples
+    --------
+    >>> import neardup as nd
+    >>> index = nd.Index("ddd", window="24h")
+    >>> index.add(nd.Document("a", "Oil prices rose in early trading on Monday.", "2012-03-01T08:00")).kind
+    'original'
+    >>> index.add(nd.Document("b", "Oil prices rose in early trading Monday.", "2012-03-01T09:30")).of
+    'a'
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe | str = "default",
+        *,
+        window: str | int | timedelta | None = "24h",
+        window_by: str = "time",
+        against: str = "originals",
+        path: str | PathLike[str] | None = None,
+        sample: Sequence[str] | Statistics | None = None,
+        now: Callable[[], float] = time.time,
+        **choices: Any,
+    ) -> None:
+        self.recipe = (load(recipe) if isinstance(recipe, str) else recipe).changed(**choices)
+        length = Length.parse(window, window_by)
+        if against not in _AGAINST:
+            raise RecipeError(f"against {against!r} is not known; choose originals or everything")
+        self._lock = threading.RLock()
+        self._judge = Judge(
+            self.recipe,
+            FlowClock(length, now),
+            everything=against == "everything",
+            statistics=_statistics(self.recipe, sample),
+            text_of=self._text,
+        )
+        self._register = Register(keeps_texts=bool(self.recipe.then), keeps_verdicts=path is None)
+        self._next = 0
+        self.store: Store | None = None
+        if path is not None:
+            settings = {"window": str(length), "window_by": window_by, "against": against}
+            self.store = Store(path, fingerprint=self.recipe.fingerprint, settings=settings)
+            try:
+                self._restore(self.store)
+            except BaseException:
+                self.store.close()
+                raise
+
+    def add(self, document: Document) -> Verdict:
+        """Judge a document and enter it; with a store the verdict is on the disk when it is returned.
+
+        Raises
+        ------
+        InputError
+            If its id has a verdict already.
+        StoreError
+            If the verdict cannot be written; then it was not given, and the document may be added again.
+        """
+        return self.add_many([document])[0]
+
+    def add_many(self, documents: Iterable[Document]) -> list[Verdict]:
+        """Judge documents in their order, as ``add`` does one by one; a store writes many of them at once.
+
+        When it fails, the verdicts on documents before the batch that failed are given and stored: ``verdict_of``
+        tells.
+        """
+        verdicts: list[Verdict] = []
+        for batch in _batches(documents):
+            with self._lock:
+                verdicts += self._add(batch)
+        return verdicts
+
+    def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
+        """Return the held documents that a text matches now, the most similar first; nothing is entered.
+
+        Parameters
+        ----------
+        document : Document or str
+            The text; a timestamp does not matter.
+        k : int, optional
+            Return the k nearest by the first measure instead, whatever their similarity.
+        """
+        if k is not None and k < 1:
+            raise RecipeError(f"k {k} is below 1; ask for one document at least")
+        text = Document("query", document).text if isinstance(document, str) else document.text
+        with self._lock:
+            found, scores = self._judge.matches(text) if k is None else self._judge.nearest(text)
+            named = ((self._register.name(s), score) for s, score in zip(found.tolist(), scores.tolist(), strict=True))
+            return list(islice((Similar(name, score) for name, score in named if name is not None), k))
+
+    def remove(self, name: str) -> None:
+        """Take a document out of the window, so that nothing matches it any more; its verdict stays.
+
+        Raises
+        ------
+        UnknownDocument
+            If the window does not hold it.
+        """
+        with self._lock:
+            if name not in self._register.serials:
+                raise UnknownDocument(f"the window holds no document with the id {name!r}")
+            serial = self._register.serials[name]
+            if self.store is not None:
+                self.store.unhold(serial)
+            self._register.let_go([serial])
+            self._judge.window.remove(serial)
+
+    def verdict_of(self, name: str) -> Verdict | None:
+        """Return the verdict on a document, None if there is none (without a store: none in the window's time)."""
+        with self._lock:
+            return self.store.verdict_of(name) if self.store is not None else self._register.verdict(name)
+
+    def text_of(self, name: str) -> str | None:
+        """Return the text of a held document, None if there is none (texts are kept by stores and for second steps)."""
+        with self._lock:
+            serial = self._register.serials.get(name)
+            if serial is None:
+                return None
+            return self.store.text_of(name) if self.store is not None else self._register.text(serial)
+
+    @property
+    def statistics(self) -> IndexStatistics:
+        """What was seen and is held."""
+        with self._lock:
+            window, counts = self._judge.window, self._register.counts
+            return IndexStatistics(
+                **counts,
+                held=len(self._register),
+                bytes=window.bytes,
+                hours=window.hours,
+                clock=self._judge.clock.seconds,
+            )
+
+    def close(self) -> None:
+        """Close the store; without one there is nothing to do."""
+        with self._lock:
+            if self.store is not None:
+                self.store.close()
+
+    def __len__(self) -> int:
+        return len(self._register)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._register.serials
+
+    def __iter__(self) -> Iterator[str]:
+        with self._lock:
+            return iter(self._register)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._judge.clock.length}>"
+
+    def _add(self, documents: Sequence[Document]) -> list[Verdict]:
+        self._refuse_known([document.id for document in documents])
+        clock, before = self._judge.clock, self._judge.clock.state()
+        moments = [clock.see(document.microseconds) for document in documents]
+        first = self._next
+        judged = self._judge.judge([document.text for document in documents], moments, first)
+        names = {first + i: document.id for i, document in enumerate(documents)}
+        verdicts = [
+            _verdict(document.id, found, names.get(found.of, self._register.name(found.of)))
+            for document, found in zip(documents, judged, strict=True)
+        ]
+        if self.store is not None:
+            try:
+                self._record(self.store, documents, judged, verdicts)
+            except BaseException:
+                clock.restore(before)
+                for i, found in enumerate(judged):
+                    if found.held:
+                        self._judge.window.remove(first + i)
+                raise
+        self._next += len(documents)
+        for i, (document, found) in enumerate(zip(documents, judged, strict=True)):
+            if found.held:
+                self._register.hold(first + i, document.id, document.text)
+        self._register.count(verdicts)
+        self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
+        self._expire()
+        return verdicts
+
+    def _refuse_known(self, names: Sequence[str]) -> None:
+        known = self.store.known(names) if self.store is not None else self._register.known(names)
+        seen: set[str] = set()
+        for name in names:
+            if name in known or name in seen:
+                raise InputError(f"id {name!r} already has a verdict; give each document an id of its own")
+            seen.add(name)
+
+    def _record(
+        self, store: Store, documents: Sequence[Document], judged: Sequence[Judged], verdicts: Sequence[Verdict]
+    ) -> None:
+        rows = [
+            Stored(
+                self._next + i,
+                document.id,
+                document.origin,
+                found.moment.time,
+                found.moment.leaves,
+                found.held,
+                document.text if found.held else None,
+                verdict,
+            )
+            for i, (document, found, verdict) in enumerate(zip(documents, judged, verdicts, strict=True))
+        ]
+        store.record(rows, {"clock": json.dumps(self._judge.clock.state() | {"ahead": self._judge.ahead})})
+
+    def _restore(self, store: Store) -> None:
+        """Bring back the window that a store holds."""
+        self._register.count_as(store.counts)
+        self._next = store.next_serial
+        state = store.state("clock")
+        if state is None:
+            return
+        saved = json.loads(state)
+        clock = self._judge.clock
+        clock.restore(saved)
+        ahead = saved["ahead"]
+        latest = None
+        for batch in store.held():
+            moments = []
+            for row in batch:
+                latest = row.entered if latest is None else max(latest, row.entered)
+                moments.append(Moment(row.time, row.entered, 0, 0, "", latest // clock.length.part, 0))
+                self._register.hold(row.serial, row.id, row.text or "")
+            self._judge.enter([row.text or "" for row in batch], moments, [row.serial for row in batch])
+            for row in batch:
+                if ahead is not None and row.serial == ahead[0]:
+                    self._judge.restore_ahead(row.text or "", row.serial, ahead[1])
+        self._expire()
+
+    def _text(self, serial: int) -> str:
+        return self._register.text(serial) or ""
+
+    def _expire(self) -> None:
+        gone = self._judge.expire()
+        if not len(gone):
+            return
+        self._register.let_go(gone.tolist())
+        if self.store is not None:
+            first = self._register.first
+            self.store.forget(self._next if first is None else first)
+
+
+def _verdict(name: str, found: Judged, of: str | None) -> Verdict:
+    flag = found.moment.flag if found.has_features else "undecidable"
+    time = found.moment.real / _SECOND
+    if found.of < 0:
+        return Verdict(name, "original", None, None, time, flag, None)
+    return Verdict(name, "exact" if found.same_text else "near", of, found.similarity, time, flag, found.counts)
+
+
+def _statistics(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:
+    if not recipe.needs_statistics:
+        return None
+    if sample is None:
+        raise RecipeError(
+            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet; give texts as sample"
+        )
+    if isinstance(sample, Statistics):
+        return sample
+    return gather_texts([pa.array(list(sample), pa.large_string())], recipe)
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    characters = 0
+    for document in documents:
+        if not isinstance(document, Document):
+            raise InputError(f"{type(document).__name__} is no Document; make one: nd.Document(id, text, timestamp)")
+        batch.append(document)
+        characters += len(document.text)
+        if len(batch) >= _AT_ONCE or characters >= _CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,248 @@
+"""Texts in order of arrival -> the best match of each in the window, and the window as it is afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.content.step import content_of
+from neardup.features.extraction import Extractor
+from neardup.features.statistics import Statistics
+from neardup.features.store import Block
+from neardup.measures import similarities
+from neardup.recipe import Recipe
+from neardup.search.matches import Matches
+from neardup.search.verify import second_step
+from neardup.window.times import FlowClock, Moment
+from neardup.window.window import Arrivals, Window
+
+Integers = npt.NDArray[np.int64]
+TextOf = Callable[[int], str]
+
+
+class Judged(NamedTuple):
+    """What was found about one document.
+
+    Attributes
+    ----------
+    moment : Moment
+        When it arrived.
+    of : int
+        The number of its best match; -1 for none.
+    similarity : float
+        To that; -1 for none.
+    counts : tuple of int
+        o, a and b.
+    same_text : bool
+        Whether the texts are equal byte for byte.
+    held : bool
+        Whether the window holds it now.
+    has_features : bool
+        Whether it can match anything.
+    """
+
+    moment: Moment
+    of: int
+    similarity: float
+    counts: tuple[int, int, int]
+    same_text: bool
+    held: bool
+    has_features: bool
+
+
+class Judge:
+    """Looks each document up in the window and enters it there.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What matches.
+    clock : FlowClock
+        When documents arrive.
+    everything : bool
+        Whether duplicates enter the window, too.
+    statistics : Statistics, optional
+        What recipes with ``needs_statistics`` take their frequencies from.
+    text_of : callable
+        The text of a held document by its number, for recipes with a second step.
+    """
+
+    def __init__(
+        self, recipe: Recipe, clock: FlowClock, *, everything: bool, statistics: Statistics | None, text_of: TextOf
+    ) -> None:
+        self.clock, self.window = clock, Window(recipe, clock.length.value)
+        self._recipe, self._everything, self._text_of = recipe, everything, text_of
+        self._extractor = Extractor(recipe, statistics)
+        self._part: int | None = None
+        #: The document that is ahead, if it was entered: should a second one confirm it, it is entered again.
+        self._ahead: tuple[Block, int, int] | None = None
+
+    def judge(self, texts: Sequence[str], moments: Sequence[Moment], first: int) -> list[Judged]:
+        """Return what is found about documents, one after the other, the numbers of which begin with first."""
+        block = self._extractor(pa.array(texts, pa.large_string()))
+        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+        judged: list[Judged] = []
+        for begin, end in self._runs(moments):
+            self._begin(moments[begin])
+            part = _part_of(block, heads, begin, end)
+            judged += self._together(part, texts[begin:end], moments[begin:end], first + begin)
+            for i in range(begin, end):
+                if moments[i].flag == "ahead":
+                    own = (_part_of(block, heads, i, i + 1), first + i, moments[i].time)
+                    self._ahead = own if judged[i].held else None
+        return judged
+
+    def enter(self, texts: Sequence[str], moments: Sequence[Moment], serials: Sequence[int]) -> None:
+        """Enter documents that were held before, as at a restart."""
+        block = self._extractor(pa.array(texts, pa.large_string()))
+        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+        for begin, end in self._runs(moments):
+            self._begin(moments[begin])
+            always = np.full(end - begin, 2, np.int8)
+            numbers = np.array(serials[begin:end], np.int64)
+            part = _part_of(block, heads, begin, end)
+            self.window.take(_arrivals(part, moments[begin:end], numbers, always), asks=False)
+
+    @property
+    def ahead(self) -> tuple[int, int] | None:
+        """The number and time of the document that is ahead and entered, if there is one."""
+        return None if self._ahead is None else self._ahead[1:]
+
+    def restore_ahead(self, text: str, serial: int, time: int) -> None:
+        """Take up the document that was ahead before a restart."""
+        self._ahead = self._extractor(pa.array([text], pa.large_string())), serial, time
+
+    def expire(self) -> Integers:
+        """Drop the sub-indexes that have left the window; return the numbers of the documents in them."""
+        if self.clock.clock is None or self.clock.length.value is None:
+            return np.empty(0, np.int64)
+        return self.window.drop_hours((self.clock.clock - self.clock.length.value) // self.clock.length.part)
+
+    def matches(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
+        """Return the numbers of all held documents that a text matches now, the most similar first."""
+        moment = self.clock.next_moment()
+        block = self._extractor(pa.array([text], pa.large_string()))
+        found, scores, _, _ = self._all_matches(block, text, moment, -1)
+        return found, scores
+
+    def nearest(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
+        """Return the numbers of all held documents with anything in common with a text, the most similar first."""
+        block = self._extractor(pa.array([text], pa.large_string()))
+        found, scores = self.window.nearest(block, self.clock.next_moment().least)
+        return found.serials, scores
+
+    def _runs(self, moments: Sequence[Moment]) -> Iterator[tuple[int, int]]:
+        """Yield stretches that go into one sub-index; a document that confirms another begins one."""
+        begin = 0
+        for i in range(1, len(moments) + 1):
+            if i == len(moments) or moments[i].part != moments[begin].part or moments[i].confirms:
+                yield begin, i
+                begin = i
+
+    def _begin(self, moment: Moment) -> None:
+        if self._part is None or moment.part > self._part:
+            self._part = moment.part
+            self.window.begin_hour(moment.part)
+        if moment.confirms and self._ahead is not None:
+            block, serial, time = self._ahead
+            self._ahead = None
+            self.window.remove(serial)
+            again = moment._replace(time=time, leaves=time)
+            self.window.take(_arrivals(block, [again], np.array([serial]), np.full(1, 2, np.int8)), asks=False)
+
+    def _together(self, block: Block, texts: Sequence[str], moments: Sequence[Moment], first: int) -> list[Judged]:
+        numbers = np.arange(first, first + len(moments))
+        if self._recipe.then:
+            return [
+                self._with_second_step(_part_of(block, None, i, i + 1), texts[i], moments[i], first + i)
+                for i in range(len(moments))
+            ]
+        enters = np.array([0 if m.flag == "late" else 1 + self._everything for m in moments], np.int8)
+        best = self.window.take(_arrivals(block, moments, numbers, enters))
+        columns = (
+            best.serials.tolist(),
+            best.similarity.tolist(),
+            best.counts.tolist(),
+            (best.marks == block.text_marks).tolist(),
+            ((block.sizes > 0) & ((enters == 2) | ((enters == 1) & (best.serials < 0)))).tolist(),
+            (block.sizes > 0).tolist(),
+        )
+        return [
+            Judged(moment, of, score, (o, a, b), same, held, some)
+            for moment, of, score, (o, a, b), same, held, some in zip(moments, *columns, strict=True)
+        ]
+
+    def _with_second_step(self, block: Block, text: str, moment: Moment, serial: int) -> Judged:
+        found, scores, counts, same = self._all_matches(block, text, moment, serial)
+        of, score, best, equal = -1, -1.0, (0, 0, 0), False
+        if len(found):
+            of, score, equal = int(found[0]), float(scores[0]), bool(same[0])
+            o, a, b = map(int, counts[0])
+            best = o, a, b
+        some = bool(block.sizes[0] > 0)
+        held = some and moment.flag != "late" and (self._everything or of < 0)
+        if held:
+            arrival = _arrivals(block, [moment], np.array([serial]), np.full(1, 2, np.int8))
+            self.window.take(arrival, asks=False)
+        return Judged(moment, of, score, best, equal, held, some)
+
+    def _all_matches(
+        self, block: Block, text: str, moment: Moment, serial: int
+    ) -> tuple[Integers, npt.NDArray[np.float64], Integers, npt.NDArray[np.bool_]]:
+        """Return the numbers of all matches, similarities, o, a and b, and whether texts are equal; the best first."""
+        empty = np.empty(0, np.int64)
+        if not len(block.features):
+            return empty, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
+        arrival = _arrivals(block, [moment], np.array([serial]), np.zeros(1, np.int8))
+        found, scores = self.window.matches(arrival)
+        same = found.marks.view(np.uint64) == block.text_marks[0]
+        step = self._recipe.second_step
+        if step is None or not len(found.serials):
+            return found.serials, scores, found.counts, same
+        second, counts = np.ones(len(same)), found.counts.copy()
+        passed = same.copy()
+        # Equal texts match whatever the measure makes of them; the others are measured.
+        differing = np.flatnonzero(~same)
+        if len(differing):
+            places, measured = self._measured(text, found.serials[differing])
+            second[differing[places]] = similarities(step.measure, measured)
+            counts[differing[places]] = measured
+            passed[differing[places]] = True
+        order = np.flatnonzero(passed)
+        order = order[np.lexsort((found.serials[order], -second[order]))]
+        return found.serials[order], second[order], counts[order], same[order]
+
+    def _measured(self, text: str, numbers: Integers) -> tuple[Integers, Integers]:
+        """Return the places of the documents that pass the second step with a text, and o, a and b of each."""
+        texts = [content_of(one, self._recipe.content) for one in (text, *map(self._text_of, numbers.tolist()))]
+        others = np.arange(1, len(texts))
+        every = Matches(
+            np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)
+        )
+        # The marks differ, so that every pair is measured.
+        marks, lengths = np.arange(len(texts), dtype=np.uint64), np.ones(len(texts), np.int64)
+        passed = second_step(every, self._recipe, marks, lengths, lambda places: [texts[i] for i in places], threads=1)
+        return passed.right - 1, passed.second if passed.second is not None else np.empty((0, 3), np.int64)
+
+
+def _part_of(block: Block, heads: Integers | None, begin: int, end: int) -> Block:
+    if heads is None:
+        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+    part = slice(begin, end)
+    return Block(
+        block.features[heads[begin] : heads[end]],
+        block.sizes[part],
+        block.marks[part],
+        block.text_marks[part],
+        block.text_bytes[part],
+        block.weights,
+    )
+
+
+def _arrivals(block: Block, moments: Sequence[Moment], numbers: Integers, enters: npt.NDArray[np.int8]) -> Arrivals:
+    times, leaves, least = np.array([moment[:3] for moment in moments], np.int64).T.copy()
+    return Arrivals(block, times, leaves, least, numbers.astype(np.int64), enters)

@@ -1,0 +1,143 @@
+"""What the store holds of a document, and how that lies in its tables: every row with a checksum."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from neardup.flow.document import Verdict
+
+#: The columns of a row in the order of the table, up to its checksum.
+COLUMNS = "serial, id, origin, time, entered, judged, kind, of, similarity, o, a, b, flag"
+
+_OF_D = ", ".join(f"d.{name}" for name in COLUMNS.split(", "))
+_FIELDS = f"SELECT {_OF_D}, d.sum, h.text, h.sum, h.serial FROM"
+#: From what is held, which is little, to the documents, which are all there ever were: so CROSS JOIN.
+HELD = f"{_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE h.serial >= ? ORDER BY h.serial LIMIT ?"
+_EACH = f"{_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
+UNPLACED = f"{_EACH} d.placed = 0 AND d.serial >= ? ORDER BY d.serial LIMIT ?"
+OF_ID = f"{_EACH} d.id = ?"
+
+Row = tuple[Any, ...]
+
+_NUMBERS = struct.Struct("<3q2d3q")
+
+
+class Stored(NamedTuple):
+    """A document that was judged.
+
+    Attributes
+    ----------
+    serial : int
+        Its number in the order of arrival.
+    id, origin : str
+        As in the Document.
+    time, entered : int
+        Microseconds: its time, and the time by which it leaves the window.
+    held : bool
+        Whether the window holds it.
+    text : str or None
+        Its text while it is held.
+    verdict : Verdict
+        What was decided.
+    """
+
+    serial: int
+    id: str
+    origin: str
+    time: int
+    entered: int
+    held: bool
+    text: str | None
+    verdict: Verdict
+
+
+def to_row(stored: Stored) -> Row:
+    """Return a document as a row: the columns and their checksum."""
+    verdict = stored.verdict
+    # NumPy's numbers are turned into Python's, of which SQLite keeps each as it is.
+    similarity = None if verdict.similarity is None else float(verdict.similarity) + 0.0  # SQLite has no -0.0
+    o, a, b = (None, None, None) if verdict.counts is None else map(int, verdict.counts)
+    row = (
+        int(stored.serial),
+        stored.id,
+        stored.origin,
+        int(stored.time),
+        int(stored.entered),
+        float(verdict.time) + 0.0,
+        verdict.kind,
+        verdict.of,
+        similarity,
+        o,
+        a,
+        b,
+        verdict.flag,
+    )
+    return *row, row_sum(row)
+
+
+def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
+    """Return the document that one of the queries found, or which part of it is not what was written.
+
+    Parameters
+    ----------
+    row : tuple
+        The columns, their checksum, and the text, its checksum and its serial where it is held.
+    forgotten : int
+        Documents with smaller serials are no longer held, even where their texts are still there.
+    """
+    *columns, row_check, text, text_check, held = row
+    try:
+        if row_sum(tuple(columns)) != row_check:
+            return None, "row"
+        if held is not None and text_sum(held, text) != text_check:
+            return None, "text"
+    except (struct.error, TypeError, AttributeError):  # SQLite keeps any type in any column
+        return None, "row"
+    serial, name, origin, time, entered, judged, kind, of, similarity, o, a, b, flag = columns
+    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b))
+    holds = held is not None and held >= forgotten
+    return Stored(serial, name, origin, time, entered, holds, text if holds else None, verdict), ""
+
+
+def row_sum(row: Row) -> int:
+    """Return the checksum of the columns of a row.
+
+    Raises
+    ------
+    struct.error, TypeError, AttributeError
+        If a column holds another type of value.
+    """
+    serial, name, origin, time, entered, judged, kind, of, similarity, o, a, b, flag = row
+    # What is not there counts as some number: a checksum need not tell all rows apart.
+    alike = -1.0 if similarity is None else similarity
+    o, a, b = (-1, -1, -1) if o is None else (o, a, b)
+    numbers = _NUMBERS.pack(serial, time, entered, judged, alike, o, a, b)
+    return zlib.crc32("\0".join((name, origin, kind, of or "", flag)).encode(), zlib.crc32(numbers))
+
+
+def text_sum(serial: int, text: str | None) -> int:
+    """Return the checksum of a held text, which goes with its serial."""
+    return zlib.crc32(b"" if text is None else text.encode(), serial & 0xFFFFFFFF)
+
+
+def added(tally: Mapping[str, int], rows: Sequence[Stored]) -> dict[str, int]:
+    """Return the counts with some more documents."""
+    total = dict(tally)
+    for row in rows:
+        total["arrived"] += 1
+        total["duplicates" if row.verdict.is_duplicate else "originals"] += 1
+        if row.verdict.flag:
+            total[row.verdict.flag] += 1
+    return total
+
+
+def storable(name: str) -> bool:
+    """Whether UTF-8 can hold an id; one that it cannot was never stored."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

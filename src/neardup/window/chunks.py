@@ -1,0 +1,61 @@
+"""Memory that is given out forwards and taken back from behind, an hour at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup._kernels.addresses import CHUNK_BITS
+
+_CHUNK = 1 << CHUNK_BITS
+#: So many chunks can be alive at once: 512 GB.
+_MOST_CHUNKS = 1 << 16
+
+
+class Chunks:
+    """Chunks of memory under addresses that only grow; those of an hour go back to the system as soon as it ends.
+
+    Attributes
+    ----------
+    bases : uint64[65536]
+        Where each chunk lies, a ring by chunk number.
+    """
+
+    def __init__(self) -> None:
+        self.bases: npt.NDArray[np.uint64] = np.zeros(_MOST_CHUNKS, np.uint64)
+        self._next = 1
+        self._alive: deque[tuple[int, npt.NDArray[Any]]] = deque()
+        #: How much of each stretch but the last is used.
+        self._used: deque[int] = deque()
+
+    def extend(self, least: int, cursor: int = 0) -> tuple[int, int]:
+        """Return the first address of a new stretch of at least so many bytes, and the one behind its end.
+
+        The last stretch is used up to the cursor; pages behind it were never written to, so they cost nothing.
+        """
+        if self._alive:
+            self._used.append(cursor - self._alive[-1][0] * _CHUNK)
+        count = max((least + _CHUNK - 1) // _CHUNK, 1)
+        # np.empty touches nothing: pages that are not written to cost no memory.
+        stretch = np.empty(count * _CHUNK, np.uint8)
+        first = self._next
+        for i in range(count):
+            self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * _CHUNK
+        self._alive.append((first, stretch))
+        self._next += count
+        return first * _CHUNK, self._next * _CHUNK
+
+    def drop_below(self, address: int) -> None:
+        """Give back all stretches that end at or below an address."""
+        while self._alive and self._alive[0][0] * _CHUNK + len(self._alive[0][1]) <= address:
+            self._alive.popleft()
+            if self._used:
+                self._used.popleft()
+
+    def used(self, cursor: int) -> int:
+        """Return the bytes that are in use, where the last stretch is used up to the cursor."""
+        last = cursor - self._alive[-1][0] * _CHUNK if self._alive else 0
+        return sum(self._used) + last

@@ -1,0 +1,250 @@
+"""A part of the window under one order of features: an index that begins empty and is dropped hour by hour."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup._kernels.flowing import (
+    BY_PREFIX,
+    DONE,
+    NEEDS_MEMORY,
+    Items,
+    Room,
+    flow,
+    list_matches,
+    overlap_with_all,
+    read_back,
+)
+from neardup._kernels.posting import (
+    COPIES,
+    CURSOR,
+    END,
+    FIRST,
+    HOUR,
+    LEAVES,
+    NEXT,
+    OLDEST,
+    SERIAL,
+    SIZE,
+    Lists,
+    room_for,
+)
+from neardup.measures import Rule
+from neardup.window.chunks import Chunks
+from neardup.window.vocabulary import Vocabulary
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+_FIRST_RECORDS = 1 << 10
+#: Lists of up to so many documents are one block, for speed; fewer in large generations, for memory.
+_MOST_COPIES, _FEWEST_COPIES = 16, 4
+_SMALL = 1 << 16
+#: Size classes grow by a fourth root of two: four of them span sizes that double.
+_CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
+
+
+class Hour(NamedTuple):
+    """A sub-index: its key, its first document and its first address."""
+
+    key: int
+    document: int
+    address: int
+
+
+class Found(NamedTuple):
+    """What a document matches: arrivals, o, a and b (int64[k, 3]), marks of texts."""
+
+    serials: Integers
+    counts: Integers
+    marks: Integers
+
+
+class Generation:
+    """An inverted index of documents, in sub-indexes that are dropped whole.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        The order of features.
+    rule : Rule
+        The measure and its threshold, in the integers of the kernels.
+    kind : int
+        What is held (``_kernels.flowing``).
+    slots : int
+        The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance meetings rarer.
+
+    Attributes
+    ----------
+    entered : int
+        How many documents were ever entered.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int) -> None:
+        self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
+        self.hours: deque[Hour] = deque()
+        self._chunks = Chunks()
+        counters = np.zeros(9, np.int64)
+        counters[CURSOR], counters[END] = self._chunks.extend(1)
+        counters[HOUR] = counters[OLDEST] = counters[CURSOR]
+        records = np.zeros((_FIRST_RECORDS, 8), np.int64)
+        met = np.zeros(_FIRST_RECORDS, np.uint16)
+        self._lists = Lists(self._chunks.bases, np.zeros(slots, np.uint64), records, met, counters, _CLASSES)
+        self._room = self._scratch()
+
+    @property
+    def entered(self) -> int:
+        """How many documents were ever entered."""
+        return int(self._lists.counters[NEXT])
+
+    @property
+    def held(self) -> int:
+        """How many documents are there, those that were removed by hand included."""
+        return int(self._lists.counters[NEXT] - self._lists.counters[FIRST])
+
+    @property
+    def bytes(self) -> int:
+        """What it takes of memory: documents, lists, tables."""
+        counters, lists = self._lists.counters, self._lists
+        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + self.vocabulary.bytes
+        return self._chunks.used(int(counters[CURSOR])) + tables
+
+    def begin_hour(self, key: int) -> None:
+        """Begin a sub-index, with memory of its own."""
+        counters = self._lists.counters
+        if self.hours and counters[CURSOR] == counters[HOUR]:
+            self.hours.pop()
+        else:
+            counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]))
+        counters[HOUR] = counters[CURSOR]
+        counters[COPIES] = _MOST_COPIES if self.held < _SMALL else _FEWEST_COPIES
+        if not self.hours:
+            counters[OLDEST] = counters[HOUR]
+        self.hours.append(Hour(key, int(counters[NEXT]), int(counters[HOUR])))
+
+    def drop_hours(self, least: int) -> Integers:
+        """Drop the sub-indexes whose key is below least, but not the last; return the arrivals of their documents."""
+        counters = self._lists.counters
+        first = int(counters[FIRST])
+        while len(self.hours) > 1 and self.hours[0].key < least:
+            self.hours.popleft()
+        if not self.hours or self.hours[0].document == first:
+            return np.empty(0, np.int64)
+        records = self._rows(first, self.hours[0].document)
+        gone: Integers = records[records[:, SIZE] > 0, SERIAL]
+        counters[FIRST], counters[OLDEST] = self.hours[0].document, self.hours[0].address
+        self._chunks.drop_below(self.hours[0].address)
+        return gone
+
+    def flow(
+        self, items: Items, asks: bool, enters: npt.NDArray[np.int8], best: Integers, scores: Any, window: int
+    ) -> None:
+        """Take documents one after the other; see ``_kernels.flowing.flow``."""
+        at = 0
+        while True:
+            at, status = flow(
+                at, items, self.rule, window, self._lists, self._room, self.kind, asks, enters, best, scores
+            )
+            if status == DONE:
+                return
+            if status == NEEDS_MEMORY:
+                size = int(items.heads[at + 1] - items.heads[at])
+                counters = self._lists.counters
+                least = room_for(self.rule, size, items.keys.shape[1], self._lists.classes)
+                counters[CURSOR], counters[END] = self._chunks.extend(least, int(counters[CURSOR]))
+            else:
+                self._grow()
+
+    def matches(self, items: Items, window: int) -> Found:
+        """Return all that the first of the items matches."""
+        size = 64
+        while True:
+            out = np.empty((size, 4), np.int64)
+            count = list_matches(items, self.rule, window, self._lists, self._room, self.kind, out)
+            if count >= 0:
+                break
+            size *= 8
+        records = self._lists.records[out[:count, 0]]
+        return Found(records[:, SERIAL], out[:count, 1:], records[:, 5])
+
+    def overlaps(self, items: Items, least: int) -> Found:
+        """Return what the first of the items has in common with every document, where that is anything."""
+        records = self._lists.records
+        out = np.zeros((len(records), 3), np.int64)
+        overlap_with_all(items, self._lists, self._room.known, out)
+        rows = np.flatnonzero((out[:, 0] > 0) & (records[:, LEAVES] >= least))
+        return Found(records[rows, SERIAL], out[rows], records[rows, 5])
+
+    def values(self, least: int) -> tuple[Integers, Words]:
+        """Return the arrivals of the fingerprints that are there, and the fingerprints."""
+        first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
+        features, _, records = self.read(first, last)
+        alive = records[:, LEAVES] >= least
+        return records[alive, SERIAL], features[alive]
+
+    def remove(self, serial: int) -> bool:
+        """Take a document out; return whether it was there."""
+        first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
+        rows = np.arange(first, last) & (len(self._lists.records) - 1)
+        found = rows[(self._lists.records[rows, SERIAL] == serial) & (self._lists.records[rows, SIZE] > 0)]
+        self._lists.records[found, SIZE] = 0
+        return bool(len(found))
+
+    def read(self, first: int, last: int) -> tuple[Words, Integers, Integers]:
+        """Return the features of the documents [first, last) that are there, where each begins, and their records."""
+        heads = np.empty(last - first + 1, np.int64)
+        words = self.vocabulary.features
+        read_back(first, last, self._lists, words, heads, np.empty(0, np.uint64))
+        features = np.empty(int(heads[-1]), np.uint64)
+        if len(features):
+            read_back(first, last, self._lists, words, heads, features)
+        records = self._rows(first, last)
+        present = np.append(records[:, SIZE] > 0, True)
+        return features, heads[present], records[present[:-1]]
+
+    def sample(self, documents: int) -> Words:
+        """Return the features of the last so many documents."""
+        last = int(self._lists.counters[NEXT])
+        return self.read(max(last - documents, int(self._lists.counters[FIRST])), last)[0]
+
+    def _rows(self, first: int, last: int) -> Integers:
+        rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]
+        return rows
+
+    def _scratch(self) -> Room:
+        classes = len(_CLASSES)
+        return Room(
+            np.empty(len(self._lists.records), np.int64),
+            np.empty((classes, 3), np.int64),
+            np.empty(32 * classes, np.int64),
+            np.zeros(max(len(self.vocabulary.features), 1), np.uint8),
+        )
+
+    def _grow(self) -> None:
+        """Double the ring of records."""
+        lists = self._lists
+        first, last = int(lists.counters[FIRST]), int(lists.counters[NEXT])
+        size = 2 * len(lists.records)
+        records, met = np.zeros((size, 8), np.int64), np.zeros(size, np.uint16)
+        documents = np.arange(first, last)
+        records[documents & (size - 1)] = lists.records[documents & (size // 2 - 1)]
+        self._lists = lists._replace(records=records, met=met)
+        self._room = self._scratch()
+
+
+def items_of(
+    features: Words,
+    heads: Integers,
+    arranged: tuple[Words, Integers],
+    keys: Words,
+    columns: tuple[Integers, Integers, Integers, Integers, Integers],
+) -> Items:
+    """Return documents as the kernels take them; columns: times, leaves, least, marks, serials."""
+    return Items(features, arranged[0], heads, arranged[1], keys, *columns)
+
+
+__all__ = ["BY_PREFIX", "Found", "Generation", "Hour", "items_of"]

@@ -1,0 +1,415 @@
+"""What can happen to a store from outside: killed writers, torn files, full disks, other openers. Nothing is mocked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from storing import SETTINGS, Twin, batch, opened, stored
+
+from neardup.errors import StoreError
+from neardup.flow.schema import APPLICATION
+from neardup.flow.store import Store, Stored
+
+HERE = str(Path(__file__).parent)
+WRITER = """
+    import sys, time
+    sys.path.insert(0, {here!r})
+    from pathlib import Path
+    from storing import batch, opened
+    with opened(Path(sys.argv[1])) as store:
+        print("open", flush=True)
+        for number in range(store.next_serial // 7, 100_000):
+            store.record(batch(number), {{"batch": str(number)}})
+            print(number, flush=True)
+            if number % 50 == 49:
+                store.forget(number * 7 - 140)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "news.db"
+
+
+@contextlib.contextmanager
+def running(path: Path, script: str = WRITER) -> Iterator[subprocess.Popen[str]]:
+    """Run a script with a store; in the end it is killed with SIGKILL."""
+    code = textwrap.dedent(script).format(here=HERE)
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    return "" if process.stdout is None else process.stdout.readline().strip()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return what lies there, without the lock and the shared memory, which are no data."""
+    return {found.name: found.read_bytes() for found in folder.iterdir() if not found.name.endswith((".lock", "-shm"))}
+
+
+def refused(path: Path, words: str, **changes: object) -> None:
+    """Hold that a store is refused in one sentence, twice, and is left as it is."""
+    before = contents(path.parent)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=words) as caught:
+            opened(path, **changes)
+        assert "\n" not in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert contents(path.parent) == before
+
+
+def complete(store: Store) -> int:
+    """Hold that a store has the first so many batches and nothing else; return how many."""
+    number = store.next_serial // 7
+    assert store.next_serial == number * 7
+    assert store.counts["arrived"] == number * 7
+    assert store.state("batch") == (str(number - 1) if number else None)
+    forgotten = max([done * 7 - 140 for done in range(49, number, 50)], default=0)
+    held = [row for found in store.held() for row in found]
+    # The kill may come between a record and the forgetting after it.
+    first = held[0].serial if held else 0
+    assert first in {max(forgotten, 0), max(forgotten - 350, 0)}
+    assert held == [row for done in range(number) for row in batch(done) if row.serial >= first]
+    assert [row.serial for row in store.unplaced()] == list(range(number * 7))
+    return number
+
+
+def test_a_killed_writer_leaves_what_it_had_confirmed(path: Path) -> None:
+    choose = random.Random(7)
+    confirmed = -1
+    for _ in range(8):
+        with running(path) as process:
+            assert line(process) == "open"
+            for _ in range(choose.randrange(60)):
+                confirmed = int(line(process))
+        with opened(path) as store:
+            assert complete(store) > confirmed
+    assert confirmed > 50
+
+
+def test_a_log_torn_anywhere_goes_back_to_a_commit(path: Path, tmp_path: Path) -> None:
+    with running(path) as process:
+        line(process)
+        while int(line(process)) < 12:
+            pass
+    log = path.with_name("news.db-wal").read_bytes()
+    choose, found = random.Random(8), []
+    places = sorted({0, 1, 31, 32, 33, len(log), *(choose.randrange(len(log)) for _ in range(60))})
+    for number, size in enumerate(places):
+        copy = tmp_path / f"copy{number}" / "news.db"
+        copy.parent.mkdir()
+        shutil.copy(path, copy)
+        copy.with_name("news.db-wal").write_bytes(log[:size])
+        with opened(copy) as store:
+            found.append(complete(store))
+    assert found == sorted(found)
+    assert found[0] == 0
+    assert found[-1] >= 13
+    assert len(set(found)) > 5
+
+
+def test_a_log_damaged_anywhere_goes_back_to_a_commit(path: Path, tmp_path: Path) -> None:
+    with running(path) as process:
+        line(process)
+        while int(line(process)) < 12:
+            pass
+    log = path.with_name("news.db-wal").read_bytes()
+    choose = random.Random(9)
+    for number in range(30):
+        copy = tmp_path / f"copy{number}" / "news.db"
+        copy.parent.mkdir()
+        shutil.copy(path, copy)
+        torn = bytearray(log)
+        torn[choose.randrange(len(log))] ^= 1 << choose.randrange(8)
+        copy.with_name("news.db-wal").write_bytes(torn)
+        with opened(copy) as store:
+            complete(store)
+
+
+def test_a_writer_killed_while_it_makes_the_store_leaves_none_or_a_whole_one(path: Path) -> None:
+    path.with_name("news.db.new").write_bytes(b"half a store")
+    path.with_name("news.db.new-journal").write_bytes(b"half a journal")
+    with opened(path) as store:
+        store.record(batch(0))
+    assert set(contents(path.parent)) == {"news.db"}
+
+
+def filled(path: Path) -> Twin:
+    twin = Twin()
+    with opened(path) as store:
+        for number in range(4):
+            store.record(batch(number))
+            twin.record(batch(number), {})
+    return twin
+
+
+def test_a_file_cut_at_any_byte_of_its_last_page_is_refused(path: Path) -> None:
+    filled(path)
+    whole = path.read_bytes()
+    choose = random.Random(10)
+    sizes = {
+        len(whole) - 1,
+        len(whole) - 8192,
+        1,
+        15,
+        16,
+        99,
+        100,
+        *(len(whole) - choose.randrange(8192) for _ in range(40)),
+    }
+    for size in sorted(sizes - {len(whole)}):
+        path.write_bytes(whole[:size])
+        refused(path, r"news.db is damaged \(.*\); bring it back from a copy, or move it away to begin a new one")
+    path.write_bytes(whole + b"\0" * 100)
+    refused(path, r"is damaged \([\d,]+ bytes long instead of [\d,]+\)")
+    path.write_bytes(b"")
+    refused(path, "is empty, and a store never is; remove it")
+    path.write_bytes(b"\0" * len(whole))
+    refused(path, r"is damaged \(its head is gone\)")
+
+
+def test_a_page_overwritten_with_zeros_is_never_believed(path: Path) -> None:
+    twin = filled(path)
+    whole = path.read_bytes()
+    choose = random.Random(11)
+    caught = 0
+    for page in range(len(whole) // 8192):
+        for begin in (0, choose.randrange(8192), choose.randrange(8192)):
+            start, end = page * 8192 + begin, (page + 1) * 8192
+            path.write_bytes(whole[:start] + bytes(end - start) + whole[end:])
+            try:
+                with opened(path) as store:
+                    twin.check(store)
+            except StoreError:
+                caught += 1
+    assert caught > len(whole) // 8192
+
+
+def test_a_changed_text_or_row_is_found_when_it_is_read(path: Path) -> None:
+    filled(path)
+    for change, words in (
+        ("UPDATE held SET text = 'another' WHERE serial = 3", "the text of document number 3 is not what was written"),
+        ("UPDATE held SET text = x'ff' WHERE serial = 3", "the row of document number 3"),
+        ("UPDATE documents SET time = time + 1 WHERE serial = 3", "the row of document number 3"),
+        ("UPDATE documents SET id = x'ff' WHERE serial = 3", "the row of document number 3"),
+        ("UPDATE held SET text = CAST(x'ff' AS TEXT) WHERE serial = 3", "is damaged .*UTF-8"),
+    ):
+        copy = path.with_name("copy.db")
+        shutil.copy(path, copy)
+        with contextlib.closing(sqlite3.connect(copy)) as connection, connection:
+            connection.execute(change)
+        with opened(copy) as store, pytest.raises(StoreError, match=words):
+            list(store.held())
+
+
+def test_damage_that_shows_later_is_an_error_of_ours(path: Path) -> None:
+    filled(path)
+    state = path.stat()
+    whole = bytearray(path.read_bytes())
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_schema"))
+    begin = (roots["sqlite_autoindex_documents_1"] - 1) * 8192
+    whole[begin : begin + 8] = b"\xee" * 8
+    path.write_bytes(whole)
+    # As if it were the file that was closed, so that it is not checked at the start.
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    with opened(path) as store:
+        with pytest.raises(StoreError, match="is damaged"):
+            store.known(["doc1"])
+        with pytest.raises(StoreError, match="is damaged"):
+            store.record([stored(store.next_serial)])
+        assert store.next_serial == 28
+    path.touch()
+    refused(path, "is damaged")
+
+
+def test_other_files_are_refused_and_left_alone(path: Path, tmp_path: Path) -> None:
+    path.write_text("id,text\n1,hello\n" * 20)
+    refused(path, "is no SQLite file, so it is no store; move it away")
+    path.unlink()
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE mine (a)")
+    refused(path, "is a SQLite file, but not a store of neardup")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute("PRAGMA user_version = 99")
+    refused(path, r"has the format 99, and neardup \S+ knows 1 only; use the neardup that wrote it")
+    assert [found.name for found in tmp_path.iterdir()] == ["news.db"]
+    with pytest.raises(StoreError, match=r"is a folder; a store is a file: name one, for example .*/news.db"):
+        opened(tmp_path)
+    with pytest.raises(StoreError, match=r"nowhere is no folder, so news\.db cannot be in it"):
+        opened(tmp_path / "nowhere" / "news.db")
+    path.unlink()
+    path.with_name("news.db-wal").write_bytes(b"verdicts")
+    refused(path, "is gone, but news.db-wal is still there with verdicts in it")
+
+
+@pytest.mark.parametrize("after", ["a clean end", "a kill"])
+def test_another_recipe_or_window_is_refused_before_anything_is_touched(path: Path, after: str) -> None:
+    if after == "a kill":
+        with running(path) as process:
+            assert [line(process), line(process)] == ["open", "0"]
+        assert path.with_name("news.db-wal").stat().st_size
+    else:
+        filled(path)
+    refused(path, r"made with another recipe \(fingerprint 'f1', not 'f2'\); a store keeps its", fingerprint="f2")
+    refused(path, "made with window '24h', not '48h'; a store keeps its", settings=SETTINGS | {"window": "48h"})
+    refused(path, "made with extra none, not 'x'", settings=SETTINGS | {"extra": "x"})
+    refused(path, "made with window '24h', not none", settings={k: v for k, v in SETTINGS.items() if k != "window"})
+    with opened(path) as store:
+        assert store.next_serial
+
+
+def test_a_store_has_one_writer_and_a_dead_one_is_none(path: Path) -> None:
+    with running(path) as process:
+        assert line(process) == "open"
+        with pytest.raises(StoreError, match=f"is in use by process {process.pid}; a store has one writer at a time"):
+            opened(path)
+    path.with_name("news.db.lock").write_text("pid 1\n")
+    with opened(path) as store:
+        complete(store)
+        with pytest.raises(StoreError, match=rf"is in use by process {os.getpid()} \(this one\)"):
+            opened(path)
+        complete(store)
+
+
+def test_another_program_that_writes_is_named_as_the_cause(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.flow.schema._BUSY_S", 0.05)
+    with opened(path) as store, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="is being written to by another program"):
+            store.record(batch(0))
+        other.execute("ROLLBACK")
+        store.record(batch(0))
+        assert store.next_serial == 7
+
+
+@pytest.mark.parametrize(
+    ("file", "folder", "words"),
+    [
+        (0o000, 0o777, r"cannot be opened \(Permission denied\)"),
+        (0o444, 0o777, r"cannot be opened \(Permission denied\)"),
+        (0o666, 0o555, "cannot be locked: news.db.lock cannot be written beside it"),
+    ],
+)
+def test_no_permission_is_one_sentence(path: Path, file: int, folder: int, words: str) -> None:
+    filled(path)
+    path.with_name("news.db.lock").unlink()
+    root = os.geteuid() == 0
+    # pytest's folders are the user's alone; another user must get to the store to be refused there.
+    above = [at for at in path.parents if at.stat().st_mode & 0o001 == 0] if root else []
+    modes = {at: at.stat().st_mode & 0o7777 for at in {*above, path.parent, path}}
+    try:
+        for at in above:
+            at.chmod(0o755)
+        path.chmod(file)
+        path.parent.chmod(folder)
+        if root:
+            os.seteuid(65534)
+        with pytest.raises(StoreError, match=words):
+            opened(path)
+    finally:
+        if root:
+            os.seteuid(0)
+        for at, mode in modes.items():
+            at.chmod(mode)
+    with opened(path) as store:
+        assert store.next_serial == 28
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk needs root and mount")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)  # noqa: S607
+
+
+def test_a_full_disk_takes_nothing_and_the_store_goes_on(small_disk: Path) -> None:
+    path, ballast = small_disk / "news.db", small_disk / "ballast"
+    ballast.write_bytes(bytes(1_000_000))
+    twin = Twin()
+    with opened(path) as store:
+        fill(store, twin)
+        assert len(twin.rows) > 7
+        with pytest.raises(StoreError, match=r"news.db cannot grow \(.*\); nothing of this was stored: free space"):
+            store.record([stored(store.next_serial, text="too long " * 200_000)])
+        twin.check(store)
+        ballast.unlink()
+        for number in range(store.next_serial // 7, store.next_serial // 7 + 3):
+            store.record(batch(number))
+            twin.record(batch(number), {})
+        twin.check(store)
+    with opened(path) as store:
+        twin.check(store)
+
+
+def fill(store: Store, twin: Twin) -> None:
+    """Record until it failed five times; each failure must leave what was there before."""
+    failures = 0
+    while failures < 5:
+        rows = batch(store.next_serial // 7)
+        try:
+            store.record(rows, {"batch": str(rows[0].serial)})
+        except StoreError:
+            failures += 1
+            twin.check(store)
+        else:
+            twin.record(rows, {"batch": str(rows[0].serial)})
+
+
+def test_a_disk_too_full_for_a_new_store_is_left_clean(small_disk: Path) -> None:
+    ballast = small_disk / "ballast"
+    with contextlib.suppress(OSError):
+        ballast.write_bytes(bytes(3_000_000))
+    with pytest.raises(StoreError, match=r"news.db cannot"):
+        opened(small_disk / "news.db")
+    assert not {found.name for found in small_disk.iterdir()} - {"ballast", "news.db.lock"}
+    ballast.unlink()
+    with opened(small_disk / "news.db") as store:
+        store.record(batch(0))
+
+
+def test_a_limit_on_the_size_of_files_is_like_a_full_disk(path: Path) -> None:
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    twin = Twin()
+    try:
+        with opened(path) as store:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, before[1]))
+            fill(store, twin)
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            twin.check(store)
+            store.record([stored(store.next_serial)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert twin.rows
+
+
+def test_a_text_beyond_what_sqlite_holds_is_refused_and_the_rest_goes_on(path: Path) -> None:
+    with opened(path) as store:
+        store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
+        rows: list[Stored] = [stored(0), stored(1, text="x" * 200_000)]
+        with pytest.raises(StoreError, match=r"news\.db cannot hold this \(.*\); a text may have up to 1 GB"):
+            store.record(rows)
+        assert store.next_serial == 0
+        store.record([stored(0)])
