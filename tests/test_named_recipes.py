@@ -87,6 +87,7 @@ PAPERS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
 }
 USUAL = {
+    "content": "",
     "normalize": "words",
     "features": "words:5",
     "stop_words": "",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import unicodedata
+from dataclasses import asdict
 from fractions import Fraction
 from math import isqrt
 from pathlib import Path
@@ -17,6 +21,7 @@ from neardup.errors import RecipeError
 from neardup.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
 from neardup.recipe import Recipe, load, names, parse
 from neardup.recipe.kinds import Clip, Features, Signature
+from neardup.recipe.recipe import CHAIN_VERSION
 from neardup.recipe.second import SecondStep
 
 
@@ -48,6 +53,8 @@ def test_the_default_recipe_is_that_of_the_class() -> None:
         ('measure = "jacard"', "measure 'jacard' is not known; choose one of jaccard, overlap"),
         ('normalize = "lower"', "normalize 'lower' is not known; choose one of words"),
         ('normalize = "compact"', "normalize 'compact' leaves no tokens for features 'words:5'"),
+        ('content = "page"', "content 'page' is not known; choose one of html, tags"),
+        ("content = true", "content True is not a text"),
         ('search = "magic"', "search 'magic' is not known; choose one of exact"),
         ("jaccard_floor = -1", "jaccard_floor -1 is outside [0, 1]"),
         ("recall = 1.0", "recall 1.0 is outside (0, 1); for every pair choose search 'exact'"),
@@ -115,6 +122,8 @@ def test_the_fingerprint_tells_answers_apart_not_names() -> None:
         {"measure": "dice"},
         {"keep": "longest"},
         {"jaccard_floor": 0.1},
+        {"content": "html"},
+        {"content": "tags"},
         {"normalize": "whitespace"},
         {"stop_words": "en"},
         {"clip": "df:2:0.5"},
@@ -131,6 +140,25 @@ def test_the_fingerprint_tells_answers_apart_not_names() -> None:
     assert Recipe(threshold=1).fingerprint == Recipe(threshold=1.0).fingerprint
     assert Recipe(features="words:4").fingerprint == Recipe(features="words").fingerprint
     assert Recipe(then="edit>=0.90").fingerprint == Recipe(then="edit >= 0.9").fingerprint
+
+
+def test_the_fingerprint_of_a_recipe_without_content_is_that_from_before_there_was_one() -> None:
+    recipe = load("ddd")
+    kept = asdict(recipe)
+    for name in ("name", "description", "content"):
+        del kept[name]
+    kept |= {"chain": CHAIN_VERSION, "unicode": unicodedata.unidata_version}
+    kept |= {name: float(kept[name]) for name in ("threshold", "jaccard_floor", "recall")}
+    assert recipe.fingerprint == hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
+    if unicodedata.unidata_version == "14.0.0":
+        assert recipe.fingerprint == "19272ab749290cf1"
+
+
+def test_another_library_for_pages_is_another_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [Recipe(content=content).fingerprint for content in ("", "tags", "html")]
+    monkeypatch.setattr("importlib.metadata.version", lambda name: f"{name} of tomorrow")
+    after = [Recipe(content=content).fingerprint for content in ("", "tags", "html")]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, True, False]
 
 
 def test_what_a_recipe_holds_is_taken_apart() -> None:
@@ -174,6 +202,7 @@ def test_recipes_say_whether_they_need_the_collection(choices: dict[str, Any], n
 
 def test_a_recipe_can_be_said_on_one_line() -> None:
     assert Recipe().in_words() == "words:5 (words), jaccard >= 0.85"
+    assert Recipe(content="html").in_words() == "content html, words:5 (words), jaccard >= 0.85"
     long = Recipe(features="words:1", stop_words="en", clip="df:2:0.5", weights="tfidf", measure="euclidean",
                   threshold=2.5, then="edit >= 0.9")  # fmt: skip
     assert long.in_words() == (

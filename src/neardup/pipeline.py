@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup import __version__
 from neardup.clock import Clock
+from neardup.content.step import content_of
 from neardup.documents import REPEATED_ID, Corpus, repeated_ids
 from neardup.errors import RecipeError
 from neardup.features.extraction import Extractor
@@ -84,7 +85,7 @@ def collect(
     corpus : Corpus
         It is read once, or twice for recipes with ``needs_statistics``.
     recipe : Recipe
-        Its steps up to ``signature``, and ``keep``.
+        Its steps up to ``signature``, and ``keep``; ``longest`` and ``shortest`` are those of what is compared.
     threads, memory, report
         As in ``run``.
     clock : Clock, optional
@@ -155,7 +156,7 @@ def run(
     with read.store as store:
         with clock.stage("join"):
             if recipe.measure == "semantic" and encoder is not None:
-                joined = _by_embeddings(corpus, recipe, read, encoder, partial(report, "join"))
+                joined = _by_embeddings(corpus, recipe, read, encoder, threads, partial(report, "join"))
             else:
                 joined = find_pairs(
                     store,
@@ -175,7 +176,7 @@ def run(
                 recipe,
                 store.text_marks,
                 store.text_bytes,
-                partial(_texts_of, corpus, read.names),
+                lambda documents: texts_of(corpus, recipe, read.names.rows[documents], threads),
                 threads=threads,
                 encoder=encoder,
                 progress=partial(report, "verify"),
@@ -221,16 +222,24 @@ def checked_threads(threads: int | None) -> int:
 
 
 def _by_embeddings(
-    corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder, progress: Callable[[int, int], None]
+    corpus: Corpus,
+    recipe: Recipe,
+    read: Collected,
+    encoder: Encoder,
+    threads: int,
+    progress: Callable[[int, int], None],
 ) -> Matches:
     representative = texts_representative(read.store.text_marks, read.store.text_bytes, ~read.present)
-    embeddings = embed(_texts_of(corpus, read.names, members_of(representative)), encoder)
+    embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
     return semantic_join(embeddings, representative, recipe.exact_threshold, progress)
 
 
-def _texts_of(corpus: Corpus, names: Names, documents: np.ndarray[Any, np.dtype[np.int64]]) -> Sequence[str]:
-    texts: list[str] = corpus.take(names.rows[documents])[corpus.text_column].to_pylist()
-    return texts
+def texts_of(corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int) -> Sequence[str]:
+    """Return of raw rows what a recipe compares: their texts, or the contents of these."""
+    texts: list[str] = corpus.take(rows)[corpus.text_column].to_pylist()
+    if not recipe.content:
+        return texts
+    return list(in_order(lambda text: content_of(text, recipe.content), texts, threads))
 
 
 def _most_pairs(per_document: float | None, documents: int) -> int | None:

@@ -38,9 +38,9 @@ class Documents:
     order : int64[n]
         Positions in keep order.
     text_marks : uint64[n]
-        Equal for texts that are equal byte for byte.
+        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
     text_bytes : int64[n]
-        The length of each text.
+        The length of each text (or content).
     present : bool[n]
         False for those set aside later, as with repeated ids.
     """

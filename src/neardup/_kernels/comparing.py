@@ -3,10 +3,11 @@
 import numpy as np
 from numba import float64, int64, uint64
 
-from neardup._kernels.addresses import load_u32
+from neardup._kernels.addresses import load_u16, load_u32
 from neardup._kernels.bits import load_u64
 from neardup._kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP
 from neardup._kernels.compiling import kernel
+from neardup._kernels.posting import RAWS, SIZE, WIDE
 
 _AT_ONCE = 128
 
@@ -28,27 +29,34 @@ def similarity(code, o, a, b):
 
 
 @kernel
-def shared(order, raws, place, other_raws, other, least, known):
+def shared(order, raws, place, record, narrow, least, known):
     """Return how many features two sets share, or a smaller number than least once it cannot be reached.
 
-    place: where the other's features are; known: 1 for the ranks of order.
+    order, raws: one set in the window's order; place: where the other's features are; record: its record; narrow: the
+    rank from which on ranks take two bytes; known: 1 for the ranks of order.
     """
     count = int64(0)
     i = int64(0)
     k = int64(0)
-    while i < raws and k < other_raws:
-        theirs = load_u64(place + uint64(8 * k))
+    theirs = record[RAWS]
+    while i < raws and k < theirs:
+        other = load_u64(place + uint64(8 * k))
         own = order[i]
-        count += own == theirs
-        i += own <= theirs
-        k += theirs <= own
-    place += uint64(8 * other_raws)
-    ranked = other - other_raws
+        count += own == other
+        i += own <= other
+        k += other <= own
     if order.shape[0] == raws:
         return count
-    for begin in range(0, ranked, _AT_ONCE):
-        if count + ranked - begin < least:
+    place += uint64(8 * theirs)
+    wide = record[WIDE]
+    rest = record[SIZE] - theirs
+    for k in range(wide):
+        count += known[load_u32(place + uint64(4 * k))]
+    place += uint64(4 * wide)
+    rest -= wide
+    for begin in range(0, rest, _AT_ONCE):
+        if count + rest - begin < least:
             return count
-        for k in range(begin, min(begin + _AT_ONCE, ranked)):
-            count += known[load_u32(place + uint64(4 * k))]
+        for k in range(begin, min(begin + _AT_ONCE, rest)):
+            count += known[narrow + int64(load_u16(place + uint64(2 * k)))]
     return count

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, uint32, uint64
+from numba import float64, int64, njit, uint16, uint32, uint64
 
-from neardup._kernels.addresses import load_u32, place_of, store_u32, store_u64
+from neardup._kernels.addresses import load_u16, load_u32, place_of, store_u16, store_u32, store_u64
 from neardup._kernels.bits import load_u64, popcount, prefetch
 from neardup._kernels.bounds import need
 from neardup._kernels.comparing import shared, similarity
@@ -23,6 +23,7 @@ from neardup._kernels.posting import (
     SIZE,
     STAMP,
     TIME,
+    WIDE,
     enter_keys,
     enter_prefix,
     meet_by_keys,
@@ -35,6 +36,7 @@ DONE, NEEDS_MEMORY, NEEDS_RECORDS = range(3)
 #: What the window holds: sets by their rare features; sets by keys; 64-bit fingerprints by keys.
 BY_PREFIX, BY_KEYS, FINGERPRINTS = range(3)
 _LAST_STAMP = 255
+NARROW = 1 << 16
 
 
 class Items(NamedTuple):
@@ -65,6 +67,12 @@ class Room(NamedTuple):
     needs: np.ndarray
     slots: np.ndarray
     known: np.ndarray
+
+
+@njit(inline="always")
+def narrow_from(room):
+    """Return the rank from which on ranks are stored in two bytes: the most frequent features have them."""
+    return max(room.known.shape[0] - NARROW, 0)
 
 
 @kernel
@@ -100,7 +108,7 @@ def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
             least = need(rule, size, other)
             if least > min(size, other):
                 continue
-            o = shared(order, raws, place, record[RAWS], other, least, room.known)
+            o = shared(order, raws, place, record, narrow_from(room), least, room.known)
             if o < least:
                 continue
             score = similarity(rule[0], o, size, other)
@@ -147,7 +155,7 @@ def _find(i, items, rule, window, lists, room, kind, listing, out, at):
 
 
 @kernel
-def _enter(i, items, rule, lists, kind):
+def _enter(i, items, rule, lists, room, kind):
     """Write document i behind the cursor, and enter it into the lists."""
     counters = lists.counters
     begin, end = items.heads[i], items.heads[i + 1]
@@ -157,6 +165,7 @@ def _enter(i, items, rule, lists, kind):
     row = document & (lists.records.shape[0] - 1)
     address = counters[CURSOR]
     place = place_of(lists.bases, address)
+    wide = int64(0)
     if kind == FINGERPRINTS:
         store_u64(place, items.features[begin])
         counters[CURSOR] += 8
@@ -164,9 +173,14 @@ def _enter(i, items, rule, lists, kind):
         for k in range(raws):
             store_u64(place + uint64(8 * k), items.order[begin + k])
         place += uint64(8 * raws)
-        for k in range(size - raws):
-            store_u32(place + uint64(4 * k), uint32(items.order[begin + raws + k]))
-        counters[CURSOR] += 8 * raws + (4 * (size - raws) + 7) // 8 * 8
+        narrow = narrow_from(room)
+        while wide < size - raws and items.order[begin + raws + wide] < narrow:
+            store_u32(place + uint64(4 * wide), uint32(items.order[begin + raws + wide]))
+            wide += 1
+        place += uint64(4 * wide)
+        for k in range(size - raws - wide):
+            store_u16(place + uint64(2 * k), uint16(int64(items.order[begin + raws + wide + k]) - narrow))
+        counters[CURSOR] += 8 * raws + (4 * wide + 2 * (size - raws - wide) + 7) // 8 * 8
     record = lists.records[row]
     record[TIME] = items.times[i]
     record[LEAVES] = items.leaves[i]
@@ -175,6 +189,7 @@ def _enter(i, items, rule, lists, kind):
     record[RAWS] = raws
     record[MARK] = items.marks[i]
     record[SERIAL] = items.serials[i]
+    record[WIDE] = wide
     lists.met[row] = 0
     if kind == BY_PREFIX:
         enter_prefix(items.order[begin:end], size, rule, document, lists)
@@ -227,7 +242,7 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
                 best[i, 1:4] = out[0, 1:]
                 best[i, 4] = record[MARK]
         if enters[i] == 2 or (enters[i] == 1 and best[i, 0] < 0):
-            _enter(i, items, rule, lists, kind)
+            _enter(i, items, rule, lists, room, kind)
     return items.heads.shape[0] - 1, DONE
 
 
@@ -254,8 +269,13 @@ def read_back(first, last, lists, words, heads, features):
             for k in range(raws):
                 features[at + k] = load_u64(place + uint64(8 * k))
             place += uint64(8 * raws)
-            for k in range(size - raws):
+            wide = record[WIDE]
+            for k in range(wide):
                 features[at + raws + k] = words[load_u32(place + uint64(4 * k))]
+            place += uint64(4 * wide)
+            narrow = max(words.shape[0] - NARROW, 0)
+            for k in range(size - raws - wide):
+                features[at + raws + wide + k] = words[narrow + int64(load_u16(place + uint64(2 * k)))]
         at += size
     heads[last - first] = at
 
@@ -271,7 +291,7 @@ def overlap_with_all(items, lists, known, out):
         record = lists.records[d & mask]
         if record[SIZE] > 0:
             place = place_of(lists.bases, record[AT])
-            out[d & mask, 0] = shared(order, raws, place, record[RAWS], record[SIZE], int64(0), known)
+            out[d & mask, 0] = shared(order, raws, place, record, max(known.shape[0] - NARROW, 0), int64(0), known)
             out[d & mask, 1] = order.shape[0]
             out[d & mask, 2] = record[SIZE]
     for k in range(order.shape[0] - raws):

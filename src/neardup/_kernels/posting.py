@@ -21,9 +21,9 @@ from neardup._kernels.bounds import need, smallest_partner
 from neardup._kernels.compiling import kernel
 
 #: Places in ``counters``.
-CURSOR, END, HOUR, OLDEST, FIRST, NEXT, STAMP, LARGEST, COPIES = range(9)
-#: Places in a record: time, time of leaving, address, size, unknown features, mark of the text, arrival.
-TIME, LEAVES, AT, SIZE, RAWS, MARK, SERIAL = range(7)
+CURSOR, END, HOUR, OLDEST, FIRST, NEXT, STAMP, LARGEST, COPIES, MERGES = range(10)
+#: Places in a record: time, time of leaving, address, size, unknown features, mark of the text, arrival, wide ranks.
+TIME, LEAVES, AT, SIZE, RAWS, MARK, SERIAL, WIDE = range(8)
 #: The most entries of a block, and the bytes before them: the link, how many are used, how many fit.
 BLOCK = 128
 HEADER = 12
@@ -48,7 +48,7 @@ class Lists(NamedTuple):
     bases: uint64[c], see ``addresses``; heads: uint64[a power of two], the newest block of each list; records:
     int64[a power of two, 8], a ring by document number; met: uint16 like records, how often a document was met (low
     byte, 128 once that is often enough) by the question of that number (high byte);
-    counters: int64[9]; classes: int64[k], the smallest size of each size class.
+    counters: int64[10]; classes: int64[k], the smallest size of each size class.
     """
 
     bases: np.ndarray
@@ -221,7 +221,7 @@ def _append(slot, entry, lists):
             store_u32(place + uint64(HEADER + 4 * used), entry)
             store_u16(place + uint64(8), uint16(used + 1))
             fit = 0
-        elif used <= counters[COPIES]:
+        elif used <= (counters[MERGES] if address >= uint64(counters[HOUR]) else counters[COPIES]):
             before = load_u64(place)
             copied = used
             fit = used + max(used // 2, 1)

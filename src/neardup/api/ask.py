@@ -94,6 +94,7 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[Recipe | str] | None = None,
+    content: str | None = None,
     thresholds: str | Sequence[float] = USUAL_THRESHOLDS,
     clusters: str | None = None,
     label_column: str | None = None,
@@ -117,7 +118,7 @@ def compare(
         Pairs that people judged; see ``evaluation.labels.read_labels``.
     clusters : str, optional
         In place of labels: the column whose equal values mean duplicates.
-    recipes, thresholds, label_column, positive, complete, ignore_unknown
+    recipes, content, thresholds, label_column, positive, complete, ignore_unknown
         See ``evaluation.comparing.compare``.
     text_column, id_column, threads, memory, encoder, progress
         As in ``dedup``.
@@ -126,6 +127,7 @@ def compare(
         corpus_from(data, text_column, id_column, clusters),
         labels,
         recipes=recipes,
+        content=content,
         thresholds=thresholds,
         label_column=label_column,
         positive=positive,

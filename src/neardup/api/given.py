@@ -17,6 +17,7 @@ __all__ = ["Choices", "chosen_recipe", "corpus_from", "load_recipe", "open_files
 class Choices(TypedDict, total=False):
     """Fields of ``Recipe`` that take the place of the recipe's own."""
 
+    content: str
     normalize: str
     features: str
     stop_words: str

@@ -8,21 +8,53 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli.numbers import parse_number, whole_number
+from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
     from neardup.recipe import Recipe
 
 _PANEL = "What matches"
 
+#: Options that are no fields of ``Recipe`` by these names.
+_NO_FIELDS = ("recipe", "html")
+
+Html = Annotated[
+    bool,
+    typer.Option("--html", rich_help_panel=_PANEL, help="The texts are web pages: compare their main content alone."),
+]
+Content = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=_PANEL,
+        help="What of the texts is compared: html, the main content of pages (short: --html); tags, all of their text.",
+    ),
+]
+
+
+def chosen_content(html: bool, content: str | None) -> str | None:
+    """Return what ``--html`` and ``--content`` say together; None where neither is given.
+
+    Raises
+    ------
+    RecipeError
+        If they contradict each other.
+    """
+    if html and content not in (None, "html"):
+        raise RecipeError(f"--html is short for --content html, but --content is {content!r}: give one of the two")
+    return "html" if html else content
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeOptions:
-    """A recipe, and the fields of it that take another value: one option for each field of ``Recipe``."""
+    """A recipe, and the fields of it that take another value: one option for each field of ``Recipe``; ``--html``."""
 
     recipe: Annotated[
         str,
         typer.Option(metavar="NAME|FILE", rich_help_panel=_PANEL, help="A recipe's name or TOML file."),
     ] = "default"
+    html: Html = False
+    content: Content = None
     threshold: Annotated[
         str | None,
         typer.Option(
@@ -133,7 +165,8 @@ class RecipeOptions:
         """
         from neardup.recipe import load
 
-        changes: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "recipe"}
+        changes: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NO_FIELDS}
+        changes["content"] = chosen_content(self.html, self.content)
         changes = {name: value for name, value in (changes | others).items() if value is not None}
         for name in ("threshold", "jaccard_floor", "recall"):
             if name in changes:

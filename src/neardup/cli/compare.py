@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neardup.cli.choices import Content, Html, chosen_content
 from neardup.cli.numbers import parse_number
 from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
 from neardup.cli.screen import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from neardup.evaluation.comparison import Comparison, Row, Scored
     from neardup.evaluation.scoring import Figure
+    from neardup.recipe import Recipe
 
 _LABELS = "Labels"
 #: On narrower terminals intervals stand below their figures.
@@ -39,6 +41,8 @@ def compare(
     inputs: Inputs,
     read: ReadOptions,
     running: RunOptions,
+    html: Html = False,
+    content: Content = None,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -107,17 +111,18 @@ def compare(
     limits = running.limits
     outputs = output or []
     _check_outputs(outputs, [*inputs, *([labels] if labels is not None else [])], force=force)
+    chosen = _recipes(recipes, chosen_content(html, content))
 
     from neardup.evaluation.comparing import compare as compare_recipes
 
     with read.open(inputs, order_column=clusters) as corpus:
-        say_notes(corpus)
+        say_notes(corpus, *chosen)
         say_if_compiling(None, "matching", "banding", "hamming", "weighting")
         with progress_bar() as report:
             found = compare_recipes(
                 corpus,
                 labels,
-                recipes=None if recipes is None else [name.strip() for name in recipes.split(",")],
+                recipes=chosen,
                 thresholds=thresholds,
                 label_column=label_column,
                 positive=level,
@@ -140,6 +145,14 @@ def compare(
         _show(found, every=every)
     for name in written:
         say(f"written: {name}")
+
+
+def _recipes(given: str | None, content: str | None) -> list[Recipe]:
+    """Return the recipes to compare, all with the content where one is given."""
+    from neardup.recipe import load, names
+
+    chosen = [load(name.strip()) for name in given.split(",")] if given is not None else [load(n) for n in names()]
+    return chosen if content is None else [recipe.changed(content=content) for recipe in chosen]
 
 
 def _check_outputs(outputs: Sequence[str], inputs: list[str], *, force: bool) -> None:

@@ -100,7 +100,7 @@ def dedup(
     from neardup.pipeline import run
 
     with read.open(inputs, order_column=order_column(recipe, time_column), write=not dry_run) as corpus:
-        say_notes(corpus)
+        say_notes(corpus, recipe)
         say_if_compiling(recipe)
         with progress_bar() as report:
             result = run(corpus, recipe, progress=report, pairs_per_document=most, **limits)
@@ -171,11 +171,12 @@ def _undecidable(number: int, recipe: dict[str, Any]) -> str:
 def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) -> None:
     """Print the summary for people to stderr."""
     recipe, stages = found["recipe"], found["stages"]
+    texts = "contents" if recipe["content"] else "texts"
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
     peak = max((stage["peak_memory_bytes"] for stage in stages), default=0)
     families = f"{found['families']:,}, the largest of {found['largest_family']:,} documents"
     rows = {
-        "exact copies": f"{found['exact_copies']:,}, texts that are equal byte for byte",
+        "exact copies": f"{found['exact_copies']:,}, {texts} that are equal byte for byte",
         "families": families if found["families"] else "none",
         "pairs": f"{found['pairs']:,}" + ("" if found["all_pairs"] else _ONLY_WITH_KEPT),
         "saved": f"{size_text(found['bytes_saved'])} of {size_text(found['text_bytes'])} of text",

@@ -47,7 +47,7 @@ def explain(
     from neardup.explain.held import needs_kernels
 
     with read.open(inputs, write=False) as corpus:
-        say_notes(corpus)
+        say_notes(corpus, recipe)
         texts = _find(corpus, (left, right))
         if needs_kernels(recipe):
             say_if_compiling(None)
@@ -194,4 +194,5 @@ def _choices(recipe: Recipe) -> str:
         stops = f", {f'at {recipe.antecedents}' if recipe.antecedents else f'stop words of {recipe.stop_words}'}"
     named = ("clip", "weights", "signature", "then")
     others = "".join(f", {name} {getattr(recipe, name)}" for name in named if getattr(recipe, name))
-    return f"{recipe.features} ({recipe.normalize}{stops}){others}"
+    content = f"content {recipe.content}, " if recipe.content else ""
+    return f"{content}{recipe.features} ({recipe.normalize}{stops}){others}"

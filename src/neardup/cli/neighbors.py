@@ -63,7 +63,7 @@ def neighbors(
     from neardup.retrieval.neighbors import neighbors_of as find
 
     with read.open(inputs) as corpus:
-        say_notes(corpus)
+        say_notes(corpus, recipe)
         say_if_compiling(None, "nearest")
         with progress_bar() as report:
             found = find(corpus, recipe, wanted, of=of, first=most, progress=report, **limits)

@@ -56,7 +56,7 @@ def pairs(
     from neardup.pipeline import run
 
     with read.open(inputs) as corpus:
-        say_notes(corpus)
+        say_notes(corpus, recipe)
         say_if_compiling(recipe)
         with progress_bar() as report:
             result = run(corpus, recipe, progress=report, pairs_per_document=None, **limits)

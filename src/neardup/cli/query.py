@@ -24,7 +24,10 @@ def query(
     read: ReadOptions,
     running: RunOptions,
     document: Annotated[
-        str, typer.Option("--document", "-d", metavar="FILE", help="The new document, a text in UTF-8; - for stdin.")
+        str,
+        typer.Option(
+            "--document", "-d", metavar="FILE", help="The new document, a text in UTF-8 or an HTML page; - for stdin."
+        ),
     ],
     k: Annotated[
         str | None,
@@ -48,12 +51,12 @@ def query(
     what = "the document on stdin" if document == "-" else document
     if document == "-" and "-" in inputs:
         raise InputError("stdin is both an input and the document: name a file for one of them")
-    text = _read(document, what)
+    text = _read(document, what, content=recipe.content)
 
     from neardup.retrieval.queries import answer_of as find
 
     with read.open(inputs) as corpus:
-        say_notes(corpus)
+        say_notes(corpus, recipe)
         say_if_compiling(None, "listing")
         with progress_bar() as report:
             found = find(corpus, recipe, text, k=wanted, what=what, progress=report, **limits)
@@ -70,18 +73,23 @@ def query(
     say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
 
 
-def _read(name: str, what: str) -> str:
-    """Return the text of the new document."""
+def _read(name: str, what: str, *, content: str) -> str:
+    """Return the text of the new document; that of a web page may be in any encoding."""
+    from neardup.content.charset import page_text
+    from neardup.documents.formats import is_page_name
+
     try:
         if name == "-":
-            content = sys.stdin.buffer.read()
+            read = sys.stdin.buffer.read()
         else:
             with open(name, "rb") as file:
-                content = file.read()
+                read = file.read()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"{what} cannot be read ({reason}): give a text file, or - for stdin") from None
+    if content or is_page_name(name):
+        return page_text(read)
     try:
-        return content.removeprefix(_BOM).decode()
+        return read.removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{what} is not UTF-8 at byte {error.start}: convert it first, as with iconv") from None

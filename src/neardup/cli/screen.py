@@ -64,10 +64,21 @@ def speaks_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
-def say_notes(corpus: Corpus) -> None:
-    """Print what was chosen while the corpus was opened."""
+def say_notes(corpus: Corpus, *recipes: Recipe) -> None:
+    """Print what was chosen while the corpus was opened, and that files look like web pages if no recipe takes them so.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        An open one.
+    recipes : Recipe
+        What is to be done with it.
+    """
     for note in corpus.notes:
         say(note)
+    if corpus.pages and recipes and not any(recipe.content for recipe in recipes):
+        files = count_text(corpus.pages, "document is an HTML file", "documents are HTML files")
+        say(f"{files}, compared with all tags and navigation; --html compares the main content alone")
 
 
 def say_set_aside(corpus: Corpus) -> None:

@@ -47,6 +47,8 @@ class Corpus:
         Choices made while opening that the user may want to know of.
     raw_rows : int
         Number of raw rows, broken ones too; known when `scan` has ended, 0 before.
+    pages : int
+        How many of the files are web pages by their names.
     set_aside : SetAside
         What was set aside: ``counts`` by reason, and the first ``examples``.
     """
@@ -69,6 +71,7 @@ class Corpus:
         self.order_column = wanted.order
         self.notes = list(notes)
         self.raw_rows = 0
+        self.pages = sum(source.pages for source in sources if isinstance(source, TextFiles))
         self._sources = sources
         self._wanted = wanted
         self._inputs = list(inputs)

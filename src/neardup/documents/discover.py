@@ -170,7 +170,7 @@ def _of_folder(filesystem: Any, path: str, name: str, notes: list[str]) -> list[
     if not chosen:
         raise InputError(
             f"{name} holds no document: a folder needs data files (.parquet, .jsonl, .csv, .arrow ...) "
-            "or texts (.txt, .md, no suffix)"
+            "or texts (.txt, .md, .html, no suffix)"
         )
     if len(chosen) < len(files):
         kind = "data" if data else "text"

@@ -21,7 +21,8 @@ KIND_OF_SUFFIX: dict[str, Kind] = {
     ".tsv": "csv",
 }
 CODEC_OF_SUFFIX: dict[str, Codec] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
-TEXT_SUFFIXES = frozenset({"", ".txt", ".text", ".md", ".rst", ".htm", ".html", ".xml", ".tex", ".log"})
+PAGE_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+TEXT_SUFFIXES = PAGE_SUFFIXES | {"", ".txt", ".text", ".md", ".rst", ".xml", ".tex", ".log"}
 KNOWN_SUFFIXES = ".parquet, .jsonl, .ndjson, .json, .csv, .tsv, .arrow, .feather, .ipc, .txt and .md"
 
 _MAGIC_CODECS: tuple[tuple[bytes, Codec], ...] = (
@@ -67,6 +68,11 @@ def format_of_name(name: str) -> Format | None:
 def is_data_name(name: str) -> bool:
     """Whether the name is that of a table rather than of a text."""
     return suffixes(name)[0] in KIND_OF_SUFFIX
+
+
+def is_page_name(name: str) -> bool:
+    """Whether the name is that of a web page."""
+    return suffixes(name)[0] in PAGE_SUFFIXES
 
 
 def codec_of_bytes(head: bytes) -> Codec | None:

@@ -7,9 +7,10 @@ from collections.abc import Generator, Iterator
 import numpy as np
 import pyarrow as pa
 
+from neardup.content.charset import page_text
 from neardup.documents.columnar import TARGET, fitted
 from neardup.documents.discover import Found, readable
-from neardup.documents.formats import codec_of_bytes
+from neardup.documents.formats import codec_of_bytes, is_page_name
 from neardup.documents.parts import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.documents.values import utf8_fault
@@ -32,6 +33,7 @@ class TextFiles:
     def __init__(self, files: list[Found]) -> None:
         self.files = files
         self.found = files[0]
+        self.pages = sum(is_page_name(file.name) for file in files)
 
     def columns(self) -> dict[str, pa.DataType]:
         """Two columns: id and text."""
@@ -62,7 +64,7 @@ class TextFiles:
             content, _ = content_of(self.files[row])
             size += len(content)
             ids.append(name_of(self.files[row]))
-            texts.append(content.decode(errors="replace"))
+            texts.append(_in_utf8(self.files[row], content).decode(errors="replace"))
             if size >= TARGET:
                 yield fitted(pa.table([ids, texts], schema=_SCHEMA), schema, self.found.name)
                 ids, texts, size = [], [], 0
@@ -90,14 +92,15 @@ class _Collected:
 
     def add(self, found: Found, wanted: Wanted) -> None:
         content, damage = content_of(found)
-        fault = utf8_fault(content)
+        text = _in_utf8(found, content)
+        fault = utf8_fault(text)
         if damage:
             self._broken.append(Broken(self.rows, CUT_SHORT, detail=damage, record=content))
         elif fault >= 0:
             self._broken.append(Broken(self.rows, NOT_UTF8, detail=f"byte {fault}", record=content))
         else:
             self._ids.append(name_of(found))
-            self._texts.append(content)
+            self._texts.append(text)
             self._positions.append(self.rows)
         self.rows += 1
         self.size += len(content)
@@ -122,6 +125,11 @@ class _Collected:
 def name_of(found: Found) -> str:
     """Id of a file's document: its path below the folder, or the name it was given by."""
     return found.relative or found.name
+
+
+def _in_utf8(found: Found, content: bytes) -> bytes:
+    """Return the bytes of a text file; those of a web page, which says itself how to read it, as UTF-8."""
+    return page_text(content).encode("utf-8", "replace") if is_page_name(found.name) else content
 
 
 def content_of(found: Found) -> tuple[bytes, str]:

@@ -54,6 +54,7 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[Recipe | str] | None = None,
+    content: str | None = None,
     thresholds: str | Sequence[float] = USUAL_THRESHOLDS,
     label_column: str | None = None,
     positive: float = 1.0,
@@ -78,6 +79,8 @@ def compare(
         As ``labels.read_labels`` takes them. None takes the corpus's clusters.
     recipes : sequence of Recipe or str, optional
         Recipes, names or TOML files; all that come with the package by default.
+    content : str, optional
+        Taken by all recipes in place of their own: see ``Recipe``.
     thresholds : str or sequence of float
         ``first:last:step``, a list parted by commas, or numbers: the thresholds of similarities. Simhash takes Hamming
         distances 0 to 10, and recipes that know one answer keep theirs. A recipe's own threshold is tried, too.
@@ -93,6 +96,8 @@ def compare(
     """
     asked = thresholds_of(thresholds)
     chosen = [recipe if isinstance(recipe, Recipe) else load(recipe) for recipe in recipes or recipe_names()]
+    if content is not None:
+        chosen = [recipe.changed(content=content) for recipe in chosen]
     read = _look(corpus)
     if labels is not None and corpus.order_column is not None:
         raise RecipeError("labels come from one place: give labels, or a column of clusters, not both")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from neardup.content.step import content_of
 from neardup.explain.accurate import Second, second_of, text_counts
 from neardup.explain.flip import Flip, bar_of, flip_of, value_of
 from neardup.explain.grams import Gram, set_counts
@@ -32,7 +33,7 @@ class Explanation:
     Attributes
     ----------
     left, right : str
-        The texts.
+        The texts; for a recipe with ``content``, what of them is compared, and all places are places in it.
     recipe : Recipe
         What makes a match.
     counts : Counts
@@ -133,7 +134,7 @@ class Explanation:
         return first + (f"; then {self.second.reason}" if self.second else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return numbers, passages, segments and changes for JSON, without the texts and their grams."""
+        """Return numbers, passages, segments and changes for JSON, without the texts (but contents) and their grams."""
         chosen = ("measure", "threshold", "jaccard_floor", "features", "normalize", "clip", "weights", "signature")
         numbers = ("match", "reason", "similarity", "value", "shared", "needed", "measures")
         return {
@@ -162,7 +163,7 @@ class Explanation:
                 "right": [list(span) for span in self.right_changes],
             },
             "fingerprint": self.recipe.fingerprint,
-        }
+        } | ({"content": self.recipe.content, "contents": [self.left, self.right]} if self.recipe.content else {})
 
     def __str__(self) -> str:
         return f"{'near-duplicates' if self.match else 'no near-duplicates'}: {self.reason}"
@@ -180,7 +181,7 @@ def explain(
     Parameters
     ----------
     left, right : str
-        The texts.
+        The texts, whole pages where the recipe has a ``content``.
     recipe : Recipe
         How texts become features, the measure and its threshold.
     statistics : Statistics, optional
@@ -201,10 +202,13 @@ def explain(
     >>> [passage.text for passage in why.passages]
     ['A rose is a', 'a rose']
     """
-    sides = held_side(left, recipe, statistics), held_side(right, recipe, statistics)
-    grams = sides[0].counted(recipe), sides[1].counted(recipe)
+    left, right = content_of(left, recipe.content), content_of(right, recipe.content)
+    # What follows is given contents, of which it must not take the content once more.
+    bare = recipe.changed(content="")
+    sides = held_side(left, bare, statistics), held_side(right, bare, statistics)
+    grams = sides[0].counted(bare), sides[1].counted(bare)
     features = set_counts(*grams)
-    words = compared(left, right, recipe, statistics)
+    words = compared(left, right, bare, statistics)
     if recipe.measure == "semantic":
         counts = Counts(*text_counts("semantic", left, right, encoder))
     else:

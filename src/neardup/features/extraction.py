@@ -17,6 +17,7 @@ from neardup._kernels.listed import form_sets, list_grams
 from neardup._kernels.sets import COUNTED, LISTED, MULTISET, SET
 from neardup._kernels.shingles import feature_sets
 from neardup._kernels.tokens import enter, hash_tokens
+from neardup.content.step import contents, method_of
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
@@ -115,7 +116,7 @@ class Extractor:
     Parameters
     ----------
     recipe : Recipe
-        Its ``normalize``, ``features`` and what follows up to ``signature``.
+        Its ``content``, ``normalize``, ``features`` and what follows up to ``signature``.
     statistics : Statistics, optional
         Of the collection (``statistics.gather``); for recipes with ``needs_statistics``.
     form : int, optional
@@ -125,9 +126,12 @@ class Extractor:
     ------
     RecipeError
         If a language has no stop words, or clipping leaves nothing.
+    NeardupError
+        If the library for ``content`` is not installed.
     """
 
     def __init__(self, recipe: Recipe, statistics: Statistics | None = None, form: int | None = None) -> None:
+        self._content = method_of(recipe.content) if recipe.content else None
         self._normalize, self._wanted = recipe.normalize, recipe.parsed_features
         self._signer = Signer(recipe, statistics) if recipe.signature and form is None else None
         if form is None:
@@ -146,6 +150,8 @@ class Extractor:
         allocate : callable
             Gives a uint64 array of a size for what stays, as ``FeatureStore.allocate`` does.
         """
+        if self._content is not None:
+            texts = contents(texts, self._content)
         data, offsets = text_buffers(texts)
         count = len(texts)
         block = Block(

@@ -30,7 +30,7 @@ def gather(corpus: Corpus, recipe: Recipe, *, threads: int | None = None, report
     corpus : Corpus
         It is read once.
     recipe : Recipe
-        Its ``normalize``, ``features`` and ``stop_words``.
+        Its ``content``, ``normalize``, ``features`` and ``stop_words``.
     threads : int, optional
         They change the time, never the answer.
     report : callable, optional

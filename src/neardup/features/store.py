@@ -31,9 +31,9 @@ class Block(NamedTuple):
     marks : uint64[d, 2]
         Equal for equal sets.
     text_marks : uint64[d]
-        Equal for texts that are equal byte for byte.
+        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
     text_bytes : int64[d]
-        The length of each text in bytes of UTF-8.
+        The length of each text (or content) in bytes of UTF-8.
     weights : int64[k]
         The weight of each feature, at least 1; empty for sets.
     """

@@ -21,6 +21,11 @@ from neardup.recipe.second import SecondStep
 #: Raised whenever the same recipe would give other features or pairs than before.
 CHAIN_VERSION = 2
 
+CONTENTS = {
+    "": "the text as it is",
+    "html": "the main content of the page, without navigation and the like",
+    "tags": "all text of the page; only tags are taken away",
+}
 SEARCHES = {
     "exact": "every pair that matches",
     "lsh": "pairs that share a band of their sketches, verified; a stated share of those at the threshold",
@@ -48,6 +53,9 @@ class Recipe:
     ----------
     name, description : str
         For people; they do not change the answer.
+    content : str
+        What of a text is compared: ``html`` for the main content of a page, ``tags`` for all of its text; empty for
+        the text as it is.
     normalize : str
         How texts become comparable: ``words``, ``whitespace``, ``compact``, ``strip`` or ``raw``; empty takes what the
         features usually take.
@@ -96,6 +104,7 @@ class Recipe:
 
     name: str = "default"
     description: str = ""
+    content: str = ""
     normalize: str = ""
     features: str = "words:5"
     stop_words: str = ""
@@ -125,7 +134,8 @@ class Recipe:
             Clip.parse(self.clip)
         if self.then:
             object.__setattr__(self, "then", str(SecondStep.parse(self.then)))
-        for field, known in (("normalize", NORMALIZER_NAMES), ("weights", WEIGHTS), ("search", SEARCHES)):
+        named = {"content": CONTENTS, "normalize": NORMALIZER_NAMES, "weights": WEIGHTS, "search": SEARCHES}
+        for field, known in named.items():
             if getattr(self, field) not in known:
                 choices = ", ".join(name for name in known if name)
                 raise RecipeError(f"{field} {getattr(self, field)!r} is not known; choose one of {choices}")
@@ -193,7 +203,8 @@ class Recipe:
 
     def in_words(self) -> str:
         """Return what matches, on one line: the choices that differ from none."""
-        parts = [f"{self.features} ({self.normalize})"]
+        parts = [f"content {self.content}"] if self.content else []
+        parts.append(f"{self.features} ({self.normalize})")
         what = "stop words" if self.parsed_features.kind == "spots" else "without stop words"
         parts += [f"{what} of {self.stop_words}"] if self.stop_words not in ("", "none") else []
         parts += [f"clip {self.clip}"] if self.clip else []
@@ -232,8 +243,13 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits of the choices and of the chain's and Unicode's versions."""
+        """Sixteen hex digits of the choices and of the versions of the chain, of Unicode and of what finds content."""
         choices = {k: v for k, v in asdict(self).items() if k not in ("name", "description")}
+        if not self.content:
+            # Recipes that are older than this field keep their fingerprint.
+            del choices["content"]
+        elif self.content == "html":
+            choices["library"] = _version_of("trafilatura")
         for name in ("threshold", "jaccard_floor", "recall"):
             choices[name] = float(choices[name])
         choices |= {"chain": CHAIN_VERSION, "unicode": unicodedata.unidata_version}
@@ -242,6 +258,16 @@ class Recipe:
     def to_toml(self) -> str:
         """Return the recipe as TOML; ``load`` reads it back."""
         return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in asdict(self).items())
+
+
+def _version_of(library: str) -> str:
+    """Return the version of a library, which may find another answer in another version; empty where it is not."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def parse(text: str, where: str) -> Recipe:

@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.clock import Clock, Stage
+from neardup.content.step import content_of
 from neardup.documents import Corpus
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import extract
 from neardup.features.store import Vectors
 from neardup.measures import exact_fraction, similarities
 from neardup.pairs import Names
-from neardup.pipeline import Collected, checked_threads
+from neardup.pipeline import Collected, checked_threads, texts_of
 from neardup.recipe import Recipe
 from neardup.retrieval.asking import Report, Table, check_size, read_vectors, silent, unit_of
 from neardup.search.matches import Matches
@@ -82,7 +83,7 @@ def answer_of(
     recipe : Recipe
         What makes a match, the second step included: then the similarity is that of its measure.
     text : str
-        The text.
+        The text; a page where the recipe has a ``content``.
     k : int, optional
         Find the k nearest instead, by the first measure, whatever their similarity.
     what : str
@@ -134,8 +135,9 @@ def _found(recipe: Recipe, text: str, k: int | None, what: str, read: Collected,
     """Return the documents that a text matches by the first measure, or the k nearest."""
     block = extract(pa.array([text], pa.large_string()), recipe, read.statistics)
     if not len(block.features):
+        whose = f"content {recipe.content} of {what}" if recipe.content else what
         raise InputError(
-            f"{what} has no features by {recipe.signature or recipe.features}, so nothing can match it; give a longer "
+            f"{whose} has no features by {recipe.signature or recipe.features}, so nothing can match it; give a longer "
             "one, or choose another recipe"
         )
     new = vectors, block.features, block.weights
@@ -157,7 +159,7 @@ def _second_step(
 ) -> Matching:
     """Return those of the documents found that pass the second measure, by their similarity in it."""
     documents = np.sort(found.document)
-    texts = [text, *corpus.take(names.rows[documents])[corpus.text_column].to_pylist()]
+    texts = [content_of(text, recipe.content), *texts_of(corpus, recipe, names.rows[documents], threads)]
     others = np.arange(1, len(texts))
     matches = Matches(
         np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)

@@ -43,6 +43,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     antecedents: str
     clip: str
     threads: int | None
+    content: str
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from texts what features need to know of a collection: ``clip``, ``weights`` and ``terms`` do.
@@ -131,5 +132,5 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return whole_number(self.threads, "threads", 1, _MOST_THREADS)
 
     def _choices(self) -> dict[str, Any]:
-        names = ("features", "normalize", "stop_words", "antecedents", "clip")
+        names = ("content", "features", "normalize", "stop_words", "antecedents", "clip")
         return {name: getattr(self, name) for name in names}

@@ -38,6 +38,8 @@ class FeatureTransformer(TextTransformer):
         raising n parts more of them, and makes models of the rows larger.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
+    content : str
+        As in ``neardup.recipe.Recipe``; ``content="html"`` takes the main content of pages.
 
     Attributes
     ----------
@@ -72,6 +74,7 @@ class FeatureTransformer(TextTransformer):
         weights: str = "",
         n_columns: int = 1 << 20,
         threads: int | None = None,
+        content: str = "",
     ) -> None:
         self.features = features
         self.normalize = normalize
@@ -81,6 +84,7 @@ class FeatureTransformer(TextTransformer):
         self.weights = weights
         self.n_columns = n_columns
         self.threads = threads
+        self.content = content
 
     def _recipe(self) -> Recipe:
         recipe = Recipe(measure="cosine", weights=self.weights, **self._choices())

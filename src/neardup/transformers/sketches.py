@@ -35,6 +35,8 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
         As in ``neardup.recipe.Recipe``.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
+    content : str
+        As in ``neardup.recipe.Recipe``; ``content="html"`` takes the main content of pages.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
         antecedents: str = "",
         clip: str = "",
         threads: int | None = None,
+        content: str = "",
     ) -> None:
         self.num_perm = num_perm
         self.seed = seed
@@ -77,6 +80,7 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
         self.antecedents = antecedents
         self.clip = clip
         self.threads = threads
+        self.content = content
 
     def _recipe(self) -> Recipe:
         return Recipe(**self._choices())
@@ -102,6 +106,8 @@ class SimHashTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # t
         ``bits`` for uint8 [texts, 64], 0 or 1, the lowest bit in column 0; ``values`` for uint64 [texts, 1].
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
+    content : str
+        As in ``neardup.recipe.Recipe``; ``content="html"`` takes the main content of pages.
 
     Attributes
     ----------
@@ -134,6 +140,7 @@ class SimHashTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # t
         weights: str = "",
         output: str = "bits",
         threads: int | None = None,
+        content: str = "",
     ) -> None:
         self.features = features
         self.normalize = normalize
@@ -143,6 +150,7 @@ class SimHashTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # t
         self.weights = weights
         self.output = output
         self.threads = threads
+        self.content = content
 
     def _recipe(self) -> Recipe:
         # The measure and its threshold make the recipe whole; the features do not depend on them.

@@ -26,6 +26,7 @@ from neardup._kernels.posting import (
     FIRST,
     HOUR,
     LEAVES,
+    MERGES,
     NEXT,
     OLDEST,
     SERIAL,
@@ -41,8 +42,9 @@ Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
 _FIRST_RECORDS = 1 << 10
-#: Lists of up to so many documents are one block, for speed; fewer in large generations, for memory.
-_MOST_COPIES, _FEWEST_COPIES = 16, 4
+#: Lists of up to so many documents move into one block, from an earlier hour and within an hour: many for speed, few
+#: for memory.
+_COPIES_SMALL, _COPIES_LARGE = (16, 16), (4, 0)
 _SMALL = 1 << 16
 #: Size classes grow by a fourth root of two: four of them span sizes that double.
 _CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
@@ -88,7 +90,7 @@ class Generation:
         self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
         self.hours: deque[Hour] = deque()
         self._chunks = Chunks()
-        counters = np.zeros(9, np.int64)
+        counters = np.zeros(10, np.int64)
         counters[CURSOR], counters[END] = self._chunks.extend(1)
         counters[HOUR] = counters[OLDEST] = counters[CURSOR]
         records = np.zeros((_FIRST_RECORDS, 8), np.int64)
@@ -121,7 +123,7 @@ class Generation:
         else:
             counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]))
         counters[HOUR] = counters[CURSOR]
-        counters[COPIES] = _MOST_COPIES if self.held < _SMALL else _FEWEST_COPIES
+        counters[COPIES], counters[MERGES] = _COPIES_SMALL if self.held < _SMALL else _COPIES_LARGE
         if not self.hours:
             counters[OLDEST] = counters[HOUR]
         self.hours.append(Hour(key, int(counters[NEXT]), int(counters[HOUR])))

@@ -1,0 +1,173 @@
+"""What a file holds: told by its first bytes, and where they leave it open by its name's ending."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Literal
+
+Kind = Literal["text", "html", "rss", "atom", "newsml", "newsml-g2", "nitf", "xml", "json", "jsonl"]
+#: Every kind that is told apart; ``xml`` is XML of a kind that is not read.
+KINDS: tuple[Kind, ...] = ("text", "html", "rss", "atom", "newsml", "newsml-g2", "nitf", "xml", "json", "jsonl")
+
+_KIND_OF_SUFFIX: dict[str, Kind] = {
+    ".txt": "text",
+    ".text": "text",
+    ".md": "text",
+    ".htm": "html",
+    ".html": "html",
+    ".xhtml": "html",
+    ".xml": "xml",
+    ".rss": "rss",
+    ".rdf": "rss",
+    ".atom": "atom",
+    ".nitf": "nitf",
+    ".newsml": "newsml",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+#: By the first element; an item may also be a file of its own.
+_KIND_OF_ROOT: dict[str, Kind] = {
+    "rss": "rss",
+    "rdf": "rss",
+    "item": "rss",
+    "feed": "atom",
+    "entry": "atom",
+    "newsml": "newsml",
+    "newsmessage": "newsml-g2",
+    "newsitem": "newsml-g2",
+    "packageitem": "newsml-g2",
+    "nitf": "nitf",
+    "html": "html",
+}
+_XML = frozenset({"rss", "atom", "newsml", "newsml-g2", "nitf", "xml"})
+_HTML_WORDS = (
+    "html head body title meta link base script style div p a article aside section main header footer nav h1 "
+    "h2 h3 h4 h5 h6 span table ul ol li dl br hr img center font form iframe noscript blockquote pre b i em "
+    "strong"
+)
+#: With one of these a page or a part of one may begin.
+_HTML = frozenset(_HTML_WORDS.split())
+_SPACE = b" \t\r\n"
+#: Characters at the start that are looked through for the first element.
+_HEAD = 1 << 16
+#: What may stand before the first element, and the element's name.
+_BEFORE = re.compile(rb"(?:\s++|<\?[^>]*+>|<!--(?s:.*?)-->|<!(?i:doctype)\s++(?:[^\[>]++|\[(?s:.*?)\]\s*+(?=>))*+>)*+")
+_ROOT = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?([A-Za-z_][\w.-]*+)(?=[\s/>])")
+_BEGUN = re.compile(rb"<(?:[A-Za-z_!?][^>]*+)?\Z")
+_WRITTEN = re.compile(rb"[^ \t\r\n]")
+_PAGE = re.compile(rb"<!doctype\s+html", re.IGNORECASE)
+_GZIP = b"\x1f\x8b"
+#: Bytes of the largest file that is unpacked.
+LARGEST = 1 << 30
+
+
+def kind_of_name(name: str) -> Kind | None:
+    """Return the kind that a file's name promises, None when it promises none; ``.gz`` does not count."""
+    base = name.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".gz")
+    stem, dot, last = base.rpartition(".")
+    return _KIND_OF_SUFFIX.get(dot + last) if stem else None
+
+
+def kind_of(data: bytes, name: str) -> Kind:
+    """Return what a file holds.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file, unpacked, without byte order mark.
+    name : str
+        Its name or path.
+    """
+    named = kind_of_name(name)
+    start = data[:_HEAD].lstrip(_SPACE)
+    if not start:
+        return named or "text"
+    if start[:1] in (b"{", b"["):
+        return _json_kind(data, start, named)
+    if start[:1] == b"<":
+        return _markup_kind(start, named)
+    return named if named in ("html", "jsonl", "json") else "xml" if named in _XML else "text"
+
+
+def _json_kind(data: bytes, start: bytes, named: Kind | None) -> Kind:
+    inside = start[1:].lstrip(_SPACE)[:1]
+    promised = named in ("json", "jsonl")
+    if start[:1] == b"[":
+        return "json" if promised or (inside in (b"{", b"]", b"") and named != "text") else "text"
+    if not promised and (named == "text" or inside not in (b'"', b"}", b"")):
+        return "text"
+    if named == "jsonl":
+        return "jsonl"
+    # Several lines are JSON lines when one of the first two is an object by itself.
+    at = len(data) - len(data.lstrip(_SPACE))
+    first = data.find(b"\n", at)
+    if first < 0 or _WRITTEN.search(data, first) is None:
+        return "json"
+    second = data.find(b"\n", first + 1)
+    for line in (data[at:first], data[first + 1 : second if second >= 0 else len(data)]):
+        if line.strip(_SPACE)[:1] == b"{" and line.strip(_SPACE)[-1:] == b"}" and line.strip(_SPACE) != b"{}":
+            return "jsonl"
+    return "json"
+
+
+def _markup_kind(start: bytes, named: Kind | None) -> Kind:
+    if _PAGE.match(start):
+        return "html"
+    before = _BEFORE.match(start)
+    root = _ROOT.match(start, before.end() if before else 0)
+    if root is None:
+        # Nothing but a declaration or the begin of a tag is here: a file that is still being written.
+        begun = start.startswith(b"<?xml") or (_BEGUN.match(start) is not None and named != "text")
+        return "html" if named == "html" else "xml" if begun or named in _XML else "text"
+    found = root[1].decode("ascii", "replace")
+    if found == "NewsItem":
+        return "newsml"
+    found = found.lower()
+    if found in _KIND_OF_ROOT:
+        return _KIND_OF_ROOT[found]
+    if start.startswith(b"<?xml") or named in _XML:
+        return "xml"
+    return "html" if named == "html" or (found in _HTML and named != "text") else "text"
+
+
+def unpacked(data: bytes) -> tuple[bytes, str, bool]:
+    """Unpack gzip.
+
+    Returns
+    -------
+    bytes
+        The content, as far as it can be read; data that is not packed as it is.
+    str
+        What is wrong with it, ``""`` for nothing.
+    bool
+        Whether that is only that it ends early.
+    """
+    if data == _GZIP[:1]:
+        return b"", "compressed data ends early", True
+    if not data.startswith(_GZIP):
+        return data, "", False
+    parts: list[bytes] = []
+    size = 0
+    rest = data
+    while rest.startswith(_GZIP):
+        stream = zlib.decompressobj(31)
+        try:
+            parts.append(stream.decompress(rest, LARGEST - size))
+        except zlib.error as error:
+            return b"".join(parts), f"compressed data is damaged ({error})", False
+        size += len(parts[-1])
+        if size >= LARGEST:
+            return b"", f"unpacked it is larger than {LARGEST >> 20} MiB, the largest file that is read", False
+        if not stream.eof:
+            return b"".join(parts), "compressed data ends early", True
+        rest = stream.unused_data.lstrip(b"\0")
+    if rest:
+        early = _GZIP.startswith(rest)
+        return (
+            b"".join(parts),
+            "compressed data ends early" if early else "something follows the compressed data",
+            early,
+        )
+    return b"".join(parts), "", False

@@ -1,0 +1,88 @@
+"""What readers of files hand over: items, what is broken, and both together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+NO_TEXT = "no text"
+NOT_UTF8 = "not valid UTF-8"
+NOT_JSON = "not valid JSON"
+NOT_AN_OBJECT = "not a JSON object"
+HALF_CHARACTER = "text holds half of a surrogate pair"
+ENDED_EARLY = "the file ends in the middle"
+EMPTY = "the file is empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of news.
+
+    Attributes
+    ----------
+    key : str
+        The item's own id or guid, ``""`` without one.
+    text : str
+        The title, a line feed and the body; one of them where there is no other. For a page, the article alone.
+    title : str
+        The title, ``""`` without one.
+    timestamp : float or None
+        Seconds since 1970 UTC as the item states them; None when it states none that can be read.
+    link : str
+        Where it was published, ``""`` without that.
+    raw : bytes
+        The item as it can be written elsewhere: the file, the line, the object, or the element as UTF-8.
+    """
+
+    key: str
+    text: str
+    title: str
+    timestamp: float | None
+    link: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What could not be read.
+
+    Attributes
+    ----------
+    where : str
+        ``"line 3"``, ``"item 2"``, ``"the file"``.
+    reason : str
+        Why.
+    raw : bytes
+        The bytes, as far as they can be told from those around them.
+    ended_early : bool
+        Whether the file may only be half-written, so that it is worth another try later.
+    """
+
+    where: str
+    reason: str
+    raw: bytes
+    ended_early: bool = False
+
+
+@dataclass(slots=True)
+class Items:
+    """The content of a file.
+
+    Attributes
+    ----------
+    kind : str
+        One of ``items.KINDS``.
+    items : iterator of Item
+        Read as it is asked for, once.
+    broken : list of Broken
+        Complete when `items` has ended.
+    """
+
+    kind: str
+    items: Iterator[Item] = field(default_factory=lambda: iter(()))
+    broken: list[Broken] = field(default_factory=list)
+
+
+def joined(title: str, body: str) -> str:
+    """Return the text of an item with that title and body."""
+    return f"{title}\n{body}" if title and body else title or body

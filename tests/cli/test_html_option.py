@@ -1,0 +1,165 @@
+"""``--html`` and ``--content``: folders of web pages, by every command that takes a recipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from calling import names_in, neardup, refused, write_lines
+from pages import needs_html, page, paragraphs
+
+from neardup.content import html
+
+RULES = ("--features", "words:4", "--threshold", "0.6")
+STORY, OTHER = paragraphs(1), paragraphs(2)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three pages: one article on two sites, and another one on the first site."""
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / "one.html").write_text(page(STORY, 0), "utf-8")
+    (folder / "other.htm").write_text(page(STORY, 1), "utf-8")
+    (folder / "third.xhtml").write_text(page(OTHER, 0), "utf-8")
+    return folder
+
+
+def lines(*arguments: str | Path) -> list[list[str]]:
+    return [line.split("\t") for line in neardup(*arguments).stdout.splitlines()[1:]]
+
+
+@needs_html
+def test_dedup_keeps_pages_as_they_are(folder: Path, tmp_path: Path) -> None:
+    result = neardup("dedup", folder, "-o", f"{tmp_path / 'out'}/", "--html", *RULES)
+    assert "3 documents: 2 kept, 1 dropped" in result.stderr
+    assert "content html, words:4 (words), jaccard >= 0.6" in result.stderr
+    assert "HTML file" not in result.stderr
+    assert names_in(tmp_path / "out") == {"one.html", "third.xhtml"}
+    for name in ("one.html", "third.xhtml"):
+        assert (tmp_path / "out" / name).read_bytes() == (folder / name).read_bytes()
+
+
+@needs_html
+def test_dedup_of_lines_copies_the_bytes(tmp_path: Path) -> None:
+    rows = [{"id": i, "text": page(STORY, i)} for i in range(3)]
+    corpus, out = write_lines(tmp_path / "pages.jsonl", rows), tmp_path / "out.jsonl"
+    found = json.loads(neardup("dedup", corpus, "-o", out, "--html", "--json", *RULES).stdout)
+    assert (found["kept"], found["recipe"]["content"]) == (1, "html")
+    assert out.read_bytes() == corpus.read_bytes().splitlines(keepends=True)[0]
+
+
+@needs_html
+def test_pairs_neighbours_and_queries(folder: Path) -> None:
+    match = ["one.html", "other.htm"]
+    assert [row[:2] for row in lines("pairs", folder, "--print", "--html", *RULES)] == [match]
+    assert [row[:3] for row in lines("neighbors", folder, "--html", "--k", "1", "--of", match[0])] == [
+        ["one.html", "1", "other.htm"]
+    ]
+    asked = folder.parent / "asked.html"
+    asked.write_bytes(b"\xff\xfe" + page(STORY, 2).encode("utf-16-le"))
+    assert [row[0] for row in lines("query", folder, "-d", asked, "--html", *RULES)] == match
+    assert lines("query", folder, "-d", asked, *RULES) == []
+
+
+@needs_html
+def test_a_page_on_stdin_may_be_in_any_encoding(folder: Path) -> None:
+    written = page([paragraph + " Düne" for paragraph in STORY], 2).replace("utf-8", "iso-8859-1").encode("latin-1")
+    found = neardup("query", folder, "-d", "-", "--html", *RULES, stdin=written).stdout
+    assert "one.html" in found
+    assert "is not UTF-8" in neardup("query", folder, "-d", "-", *RULES, code=2, stdin=written).stderr
+
+
+@needs_html
+def test_explain_shows_the_article(folder: Path) -> None:
+    shown = neardup("explain", folder, "one.html", "other.htm", "--html", *RULES).stdout
+    assert "near-duplicates: jaccard" in " ".join(shown.split())
+    assert "content html, words:4 (words)" in " ".join(shown.split())
+    assert "section" not in shown
+    assert "<" not in shown
+    why = json.loads(neardup("explain", folder, "one.html", "other.htm", "--html", "--json", *RULES).stdout)
+    assert why["match"]
+    assert why["content"] == "html"
+    start, end = why["passages"][0]["left"]
+    assert why["contents"][0][start:end] == why["passages"][0]["text"]
+    assert STORY[4] in why["passages"][0]["text"].replace("\n", " ")
+    plain = json.loads(neardup("explain", folder, "one.html", "other.htm", "--json", *RULES).stdout)
+    assert not plain["match"]
+    assert not {"content", "contents"} & plain.keys()
+
+
+@needs_html
+def test_compare_takes_pages(folder: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id1,id2,label\none.html,other.htm,1\none.html,third.xhtml,0\nother.htm,third.xhtml,0\n")
+    asked = ("compare", folder, "--labels", labels, "--recipes", "default", "--thresholds", "0.6", "--json")
+    counts = [
+        json.loads(neardup(*asked, *more).stdout)["recipes"][0]["rows"][0]["correct"] for more in ([], ["--html"])
+    ]
+    assert counts == [0, 1]
+
+
+def test_tags_alone_need_no_library(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    html._extract.cache_clear()
+    monkeypatch.setitem(sys.modules, "trafilatura", None)
+    rules = ("--content", "tags", "--features", "words:4", "--threshold", "0.3")
+    by_options = neardup("pairs", folder, "--print", *rules)
+    assert [line.split("\t")[:2] for line in by_options.stdout.splitlines()[1:]] == [["one.html", "third.xhtml"]]
+    mine = tmp_path / "mine.toml"
+    mine.write_text('content = "tags"\nfeatures = "words:4"\nthreshold = 0.3\n')
+    by_file = neardup("pairs", folder, "--print", "--recipe", mine)
+    assert by_file.stdout == by_options.stdout
+    assert "HTML file" not in by_file.stderr
+    as_text = neardup("pairs", folder, "--print", "--recipe", mine, "--content", "")
+    assert as_text.stdout != by_options.stdout
+    assert as_text.stderr.count("HTML files") == 1
+
+
+@pytest.mark.parametrize("command", [["dedup", "--dry-run"], ["pairs", "--print"], ["neighbors", "--k", "1"]])
+def test_pages_taken_as_texts_are_said(command: list[str], folder: Path) -> None:
+    said = neardup(command[0], folder, *command[1:]).stderr.splitlines()[0]
+    assert said == (
+        "neardup: 3 documents are HTML files, compared with all tags and navigation; --html compares the main content "
+        "alone"
+    )
+    (folder / "other.htm").unlink()
+    (folder / "third.xhtml").rename(folder / "third.txt")
+    assert "1 document is an HTML file, compared" in neardup("dedup", folder, "--dry-run").stderr
+    (folder / "one.html").rename(folder / "one.txt")
+    assert "HTML" not in neardup("dedup", folder, "--dry-run").stderr
+
+
+def test_other_commands_say_it_too(folder: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id1,id2,label\none.html,other.htm,1\none.html,third.xhtml,0\n")
+    commands: list[list[str | Path]] = [
+        ["explain", folder, "one.html", "other.htm"],
+        ["query", folder, "-d", folder / "one.html"],
+        ["compare", folder, "--labels", labels, "--recipes", "default,checksum", "--thresholds", "0.6"],
+    ]
+    for arguments in commands:
+        assert "3 documents are HTML files" in neardup(*arguments).stderr
+
+
+def test_refusals(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refused("pairs", folder, "--print", "--html", "--content", "tags") == (
+        "--html is short for --content html, but --content is 'tags': give one of the two"
+    )
+    message = "content 'page' is not known; choose one of html, tags"
+    assert refused("pairs", folder, "--print", "--content", "page") == message
+    assert refused("compare", folder, "--clusters", "x", "--content", "page") == message
+    html._extract.cache_clear()
+    monkeypatch.setitem(sys.modules, "trafilatura", None)
+    said = neardup("dedup", folder, "--dry-run", "--html", code=2).stderr
+    assert 'pip install "neardup[html]"' in said
+    assert said.count("\n") == 1
+
+
+@needs_html
+def test_an_empty_page_is_no_question(folder: Path, tmp_path: Path) -> None:
+    asked = tmp_path / "asked.html"
+    asked.write_text("<html><body><script>1</script></body></html>")
+    said = neardup("query", folder, "-d", asked, "--html", *RULES, code=2).stderr
+    assert f"content html of {asked} has no features by words:4, so nothing can match it" in said

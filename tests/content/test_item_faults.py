@@ -1,0 +1,252 @@
+"""Broken, cut, hostile files: nothing raises, nothing is lost without a word, nothing outside the file is read."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import re
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import ATOM, JSON_LINES, JSON_LIST, RSS2, SAMPLES
+from test_items import parts, read
+
+from neardup.content import jsonitems, kinds, xmlreading
+from neardup.content.items import items_in
+from neardup.content.records import ENDED_EARLY
+
+_ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
+
+
+@pytest.mark.parametrize("name", _ITEMS)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_file_cut_anywhere_loses_no_item_silently(name: str, named: bool) -> None:
+    data, kind, whole = SAMPLES[name]
+    for cut in range(len(data)):
+        found, items = read(name if named else "x", data[:cut])
+        assert parts(items) == whole[: len(items)], cut
+        rest = data[cut:].strip()
+        line_end = kind == "jsonl" and (data[cut - 1 : cut] in (b"\n", b"}") and cut > 0)
+        early = [fault for fault in found.broken if fault.ended_early]
+        if line_end or not rest:
+            assert not found.broken, cut
+        else:
+            assert (len(early), len(found.broken)) == (1, 1), cut
+
+
+@pytest.mark.parametrize("name", [name for name in _ITEMS if SAMPLES[name][1] not in ("json", "jsonl")])
+def test_where_a_feed_is_cut_into_pieces_does_not_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, _, whole = SAMPLES[name]
+    middle = data.rindex(b"</")
+    faulty = data[:middle] + b"&bad" + data[middle:]
+    expected = [(fault.where, fault.reason, fault.raw) for fault in read(name, faulty)[0].broken]
+    assert expected
+    for size in (1, 7, 100):
+        monkeypatch.setattr(xmlreading, "_CHUNK", size)
+        assert parts(read(name, data)[1]) == whole
+        assert [(fault.where, fault.reason, fault.raw) for fault in read(name, faulty)[0].broken] == expected
+
+
+@pytest.mark.parametrize("name", ["courier.xml", "lines.jsonl", "list.json", "plain.txt", "tide.nitf"])
+def test_a_packed_file_cut_anywhere_has_ended_early(name: str) -> None:
+    data, _, whole = SAMPLES[name]
+    packed = gzip.compress(data)
+    for cut in range(len(packed)):
+        found, items = read(f"{name}.gz", packed[:cut])
+        assert parts(items) == whole[: len(items)], cut
+        assert any(fault.ended_early for fault in found.broken), cut
+
+
+def test_a_text_cut_within_a_character_has_ended_early() -> None:
+    whole = "新闻 📰".encode()
+    for cut in range(len(whole)):
+        found, items = read("x.txt", whole[:cut])
+        boundary = whole[:cut].decode(errors="ignore").encode() == whole[:cut] and cut > 0
+        assert bool(items) == boundary
+        assert [fault.ended_early for fault in found.broken] == ([] if boundary else [True])
+    wide = "新闻 📰".encode("utf-16")
+    assert [fault.ended_early for fault in read("x.txt", wide[:-1])[0].broken] == [True]
+    assert [fault.ended_early for fault in read("x.txt", wide[:1])[0].broken] == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason", "early"),
+    [
+        ("x", b"", "empty", True),
+        ("x.txt", b" \n", "no text", False),
+        ("x.txt", b"caf\xe9 ol\xe9", "not valid UTF-8 (byte 3)", False),
+        ("x.bin", b"\x89PNG\r\n\x1a\n\0\0", "UTF-8|NUL", False),
+        ("x.txt", b"abc\0\0\0\0", "NUL", True),
+        ("x.txt", b"abc\0def", "NUL", False),
+        ("x.jsonl", b"\0" * 50, ENDED_EARLY, True),
+        ("x.html", b"\0" * 50, ENDED_EARLY, True),
+        ("x.json", b'{"id": 1}', "no text", False),
+        ("x.json", b'{"text": 5}', "no text", False),
+        ("x.json", b'{"text": "a"} {"text": "b"}', "follows", False),
+        ("x.json", b"[" * 100_000, "nested too deep|ends", None),
+        ("x.json", b'{"a":' * 100_000, "nested too deep|ends", None),
+        ("x.json", b'{"id": ' + b"9" * 10_000 + b', "text": "x"}', "number too long", False),
+        ("x.json", b'{"text": "\\ud83d"}', "surrogate", False),
+        ("x.json", b'{"text": "\xff"}', "UTF-8", False),
+        ("x.xml", b'<?xml version="1.0"?><opml><body/></opml>', "unknown kind (it begins with <opml>)", False),
+        ("x.rss", b"<rss><channel><item></item></channel></rss>", "no text", False),
+        ("x.rss", b"<rss><channel><item><title>a</title></channel></rss>", "mismatched tag", False),
+        ("x.gz", gzip.compress(b"abc")[:-6] + b"\1\1" + gzip.compress(b"abc")[-4:], "damaged", False),
+        ("x.gz", gzip.compress(b"abc") + b"more", "something follows", False),
+    ],
+)
+def test_what_cannot_be_read_says_why(name: str, data: bytes, reason: str, early: bool | None) -> None:
+    found, items = read(name, data)
+    assert not items
+    (fault,) = found.broken
+    assert any(part in fault.reason for part in reason.split("|"))
+    assert early is None or fault.ended_early == early
+
+
+def test_a_broken_line_is_set_aside_and_the_rest_goes_on() -> None:
+    lines = JSON_LINES.splitlines()
+    bad = [b"{no json}", b"[1]", b'{"text": "\xff"}', b'"text"', b'{"id": 5}']
+    data = b"\n".join([lines[0].encode(), *bad, b"", lines[1].encode(), lines[2].encode()]) + b"\n"
+    found, items = read("x.jsonl", data)
+    assert parts(items) == SAMPLES["lines.jsonl"][2]
+    assert [fault.where for fault in found.broken] == [f"line {number}" for number in range(2, 7)]
+    assert [fault.raw for fault in found.broken] == bad
+    assert not any(fault.ended_early for fault in found.broken)
+
+
+def test_a_broken_object_of_a_list_is_set_aside_and_the_rest_goes_on() -> None:
+    for bad in ('{"text": nothing}', '{"text" "x"}', "{}", "17"):
+        data = JSON_LIST.replace("},", "}, " + bad + ",")
+        found, items = read("x.json", data)
+        assert parts(items) == SAMPLES["list.json"][2], bad
+        assert len(found.broken) == 1, bad
+        assert not found.broken[0].ended_early
+    found, items = read("x.json", JSON_LIST.replace("},", '}, {"text": "a",'))
+    assert parts(items) == SAMPLES["list.json"][2][:1]
+    assert b"zweite" in found.broken[0].raw
+
+
+def test_a_list_of_too_many_faults_is_given_up_with_all_that_remains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonitems, "MOST_BROKEN", 3)
+    found, items = read("x.json", "[" + "{bad}, " * 5 + '{"text": "lost"}]')
+    assert not items
+    assert len(found.broken) == 3
+    assert found.broken[-1].raw.endswith(b'{"text": "lost"}]')
+
+
+@pytest.mark.parametrize(("text", "name"), [(RSS2, "item"), (ATOM, "entry")])
+def test_a_broken_item_of_a_feed_is_set_aside_and_the_rest_goes_on(text: str, name: str) -> None:
+    _, whole = read("x", text)
+    starts = [match.start() for match in re.finditer(f"<{name}>", text)]
+    for number, start in enumerate(starts):
+        for bad in ("&nothing;", "</wrong>", "<a b>", "\x01", "<x:unbound/>"):
+            place = start + len(name) + 2
+            found, items = read("x", text[:place] + bad + text[place:])
+            assert parts(items) == parts(whole[:number] + whole[number + 1 :]), (number, bad)
+            (fault,) = found.broken
+            assert fault.where == f"item {number + 1}"
+            assert bad.encode() in fault.raw
+            assert not fault.ended_early
+
+
+def test_a_feed_of_too_many_faults_is_given_up_with_all_that_remains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xmlreading, "MOST_FAULTS", 3)
+    feed = (
+        "<rss><channel>" + "<item><title>&bad</title></item>" * 5 + "<item><title>lost</title></item></channel></rss>"
+    )
+    found, items = read("x", feed)
+    assert not items
+    assert len(found.broken) == 3
+    assert b"lost" in found.broken[-1].raw
+
+
+_LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
+BOMBS = {
+    "laughs": f'<!DOCTYPE rss [<!ENTITY l0 "ha">{_LAUGHS}]>',
+    "quadratic": f'<!DOCTYPE rss [<!ENTITY l11 "{"A" * 50_000}">]>',
+    "file": '<!DOCTYPE rss [<!ENTITY l11 SYSTEM "file:///etc/hostname">]>',
+    "parameter": '<!DOCTYPE rss [<!ENTITY % p SYSTEM "http://127.0.0.1:9/x.dtd"> %p;]>',
+    "attributes": '<!DOCTYPE rss [<!ATTLIST item a CDATA "x">]>',
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_bombs_are_refused_in_a_sentence(bomb: str) -> None:
+    feed = (
+        f"<?xml version='1.0'?>{BOMBS[bomb]}<rss><channel><item><title>{'&l11;' * 1000}</title></item></channel></rss>"
+    )
+    found, items = read("x.xml", feed)
+    assert not items
+    (fault,) = found.broken
+    assert "could be a bomb; remove the DOCTYPE" in fault.reason
+    assert not fault.ended_early
+
+
+def test_a_document_type_elsewhere_is_passed_over_and_never_fetched() -> None:
+    item = "<item><title>&eacute; &nope; x</title></item>"
+    feed = f'<!DOCTYPE rss SYSTEM "file:///etc/hostname"><rss><channel>{item}</channel></rss>'
+    assert [item.text for item in read("x", feed)[1]] == ["é x"]
+
+
+def test_elements_too_deep_are_refused() -> None:
+    for depth in (300, 100_000):
+        feed = "<rss><channel><item>" + "<b>" * depth + "</b>" * depth + "</item></channel></rss>"
+        found, items = read("x", feed)
+        assert not items
+        assert "inside one another" in found.broken[0].reason
+
+
+def test_a_file_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "LARGEST", 1 << 20)
+    found, items = read("x.txt.gz", zlib.compress(b"\0" * (1 << 22), wbits=31))
+    assert not items
+    assert "larger than" in found.broken[0].reason
+
+
+def test_items_are_read_as_they_are_asked_for() -> None:
+    found = items_in("x.jsonl", b'{"text": "a"}\n{bad}\n{"text": "b"}\n', modified=0.0)
+    assert next(found.items).text == "a"
+    assert not found.broken
+    assert next(found.items).text == "b"
+    assert len(found.broken) == 1
+
+
+def healthy(name: str, data: bytes) -> None:
+    """Whatever it is, each item can be written, and what gave none is named."""
+    found, items = read(name, data)
+    for item in items:
+        f"{item.key}{item.text}{item.title}{item.link}".encode()
+        assert item.text.strip()
+        assert item.raw
+        assert item.timestamp is None or abs(item.timestamp) < 1e12
+    assert all(fault.where and fault.reason for fault in found.broken)
+    if not items and found.kind not in ("rss", "atom", "newsml", "newsml-g2", "jsonl", "json"):
+        assert found.broken
+
+
+_NAMES = st.sampled_from(["x", "x.txt", "x.xml", "x.json", "x.jsonl", "x.rss", "x.gz", "x.nitf"])
+_BEGINS = st.sampled_from(
+    [b"", b"{", b"[", b"<", b"<rss>", b"\x1f\x8b\x08\0", b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf", b"<?xml"]
+)
+
+
+@given(_NAMES, _BEGINS, st.binary(max_size=200))
+def test_no_bytes_raise(name: str, begin: bytes, rest: bytes) -> None:
+    if kinds.kind_of(begin + rest, name) != "html":
+        healthy(name, begin + rest)
+
+
+@given(st.sampled_from(sorted(SAMPLES)), st.integers(0, 1 << 32), _NAMES)
+def test_no_change_of_a_file_raises(sample: str, seed: int, name: str) -> None:
+    draw = random.Random(seed)
+    data = SAMPLES[sample][0]
+    for _ in range(draw.randrange(1, 4)):
+        at, length = draw.randrange(len(data) + 1), draw.randrange(30)
+        new = draw.choice(
+            [b"", draw.randbytes(3), data[at : at + length] * 2, b"<", b"&x;", b'"', b"\0", b"]]>", b"</item>"]
+        )
+        data = data[:at] + new + data[at + draw.choice([0, length]) :]
+    if kinds.kind_of(data, name) != "html":
+        healthy(name, data)

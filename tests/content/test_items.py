@@ -1,0 +1,190 @@
+"""Files of news to items: every kind is told by its content, and its items come out whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from pages import needs_html, page, paragraphs
+from samples import ATOM, JSON_LINES, JSON_ONE, RSS2, SAMPLES
+
+from neardup.content import jsonitems
+from neardup.content.items import Items, items_in
+from neardup.content.kinds import KINDS, kind_of
+from neardup.content.records import Item
+from neardup.content.times import seconds_of
+from neardup.documents import columns
+
+
+def read(name: str, data: bytes | str) -> tuple[Items, list[Item]]:
+    found = items_in(name, data.encode() if isinstance(data, str) else data, modified=0.0)
+    return found, list(found.items)
+
+
+def parts(items: list[Item]) -> list[tuple[str, str, str, float | None, str]]:
+    return [(item.key, item.text, item.title, item.timestamp, item.link) for item in items]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_kind_gives_its_items(name: str) -> None:
+    data, kind, expected = SAMPLES[name]
+    found, items = read(name, data)
+    assert (found.kind, parts(items), found.broken) == (kind, expected, [])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_content_tells_the_kind_without_the_name(name: str) -> None:
+    data, kind, expected = SAMPLES[name]
+    found, items = read("download", data)
+    assert (found.kind, parts(items)) == (kind, expected)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("wrong", ["x.xml", "x.html", "x.json"])
+def test_the_content_counts_for_more_than_the_name(name: str, wrong: str) -> None:
+    data, kind, expected = SAMPLES[name]
+    if kind == "text":
+        return
+    found, items = read(wrong, data)
+    assert (found.kind, parts(items)) == (kind, expected)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_gzip_is_unpacked_also_in_pieces(name: str) -> None:
+    data, kind, expected = SAMPLES[name]
+    half = len(data) // 2
+    for packed in (gzip.compress(data), gzip.compress(data[:half]) + gzip.compress(data[half:])):
+        found, items = read(f"{name}.gz", packed)
+        assert (found.kind, parts(items), found.broken) == (kind, expected, [])
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name != "netscape"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_byte_order_marks_name_the_encoding(name: str, encoding: str) -> None:
+    data, kind, expected = SAMPLES[name]
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    found, items = read(name, mark + data.decode().encode(encoding))
+    assert (found.kind, parts(items), found.broken) == (kind, expected, [])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_bytes_of_an_item_are_that_item_again(name: str) -> None:
+    for item in read(name, SAMPLES[name][0])[1]:
+        found, again = read("item", item.raw)
+        assert (parts(again), found.broken) == (parts([item]), [])
+
+
+def test_json_lines_keep_their_bytes() -> None:
+    assert [item.raw for item in read("x", JSON_LINES)[1]] == JSON_LINES.encode().splitlines()
+    assert read("x.json", JSON_ONE)[1][0].raw == JSON_ONE.encode()
+
+
+def test_fields_have_the_names_that_columns_have() -> None:
+    assert jsonitems.TEXT_NAMES == columns.TEXT_NAMES
+    assert jsonitems.ID_NAMES == columns.ID_NAMES
+    assert jsonitems.TIME_NAMES == columns.TIME_NAMES
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"description": "d", "body": "b", "content": "c"}, "c"),
+        ({"text": None, "content": {"x": 1}, "body": "b"}, "b"),
+        ({"Text": "upper"}, "upper"),
+        ({"headline": "h", "article": "a"}, "h\na"),
+        ({"title": "only"}, "only"),
+        ({"title": "", "text": "x"}, "x"),
+        ({"title": 5, "text": "x"}, "x"),
+    ],
+)
+def test_the_first_name_that_holds_a_string_is_the_text(fields: dict[str, object], text: str) -> None:
+    assert [item.text for item in read("x.json", json.dumps(fields))[1]] == [text]
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (1553167800, 1553167800.0),
+        (1553167800.25, 1553167800.25),
+        (1553167800250, 1553167800.25),
+        ("1553167800", 1553167800.0),
+        ("2019-03-21", 1553126400.0),
+        ("2019-03-21 11:30:00", 1553167800.0),
+        ("2019-03-21T12:30:00+01:00", 1553167800.0),
+        ("20190321T113000Z", 1553167800.0),
+        ("20190321T123000+0100", 1553167800.0),
+        ("Thu, 21 Mar 2019 11:30:00 GMT", 1553167800.0),
+        ("21 Mar 19 06:30 EST", 1553167800.0),
+        ("1987-02-26T15:01:01.79", 541350061.79),
+        ("yesterday", None),
+        ("", None),
+        ("9" * 100, None),
+        (True, None),
+        (None, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (10**400, None),
+        ([2019], None),
+    ],
+)
+def test_times_are_seconds_of_1970(value: object, seconds: float | None) -> None:
+    assert seconds_of(value) == seconds
+
+
+@pytest.mark.parametrize(
+    ("start", "name", "kind"),
+    [
+        ("Once", "x", "text"),
+        ("Once", "x.html", "html"),
+        ("[Reuters] Gold rose", "x", "text"),
+        ("{curly}", "x", "text"),
+        ('["a"]', "x.json", "json"),
+        ("<3 love", "x.txt", "text"),
+        ("<p>One", "x", "html"),
+        ("<p>One", "x.txt", "text"),
+        ("<!doctype HTML><p>One", "x.txt", "html"),
+        ("<!-- saved --><html>", "x", "html"),
+        ('<?xml version="1.0"?><!DOCTYPE html PUBLIC "a" "b"><html>', "x", "html"),
+        ('<?xml version="1.0"?><opml>', "x", "xml"),
+        ("<opml>", "x.xml", "xml"),
+        ("<?xml ver", "x", "xml"),
+        ("<rs", "x", "xml"),
+        ("<3 love", "x", "text"),
+        ("<a:feed xmlns:a='http://www.w3.org/2005/Atom'>", "x", "atom"),
+        ('{"a": 1}\n{"a": 2}', "x", "jsonl"),
+        ('{broken\n{"a": 2}', "x.jsonl", "jsonl"),
+        ('{"a":\n 1}', "x", "json"),
+        ('{"a": 1}', "x.jsonl", "jsonl"),
+        ("", "x.rss", "rss"),
+    ],
+)
+def test_first_bytes_and_names(start: str, name: str, kind: str) -> None:
+    assert kind_of(start.encode(), name) == kind
+    assert kind in KINDS
+
+
+def test_entries_of_other_namespaces_are_no_items() -> None:
+    feed = RSS2.replace("<media:title>", "<media:item><title>no</title></media:item><media:title>")
+    assert parts(read("x", feed)[1]) == SAMPLES["courier.xml"][2]
+    feed = RSS2.replace("<item>", "<media:item><title>no</title></media:item><item>", 1)
+    assert parts(read("x", feed)[1]) == SAMPLES["courier.xml"][2]
+    prefixed = ATOM.replace("<", "<a:").replace("<a:/", "</a:").replace("<a:?", "<?").replace("xmlns=", "xmlns:a=", 1)
+    prefixed = prefixed.replace("<a:div ", "<a:div xmlns:a='http://www.w3.org/1999/xhtml' ")
+    assert parts(read("x", prefixed)[1]) == SAMPLES["valley.atom"][2]
+
+
+@needs_html
+def test_a_page_is_one_item_with_what_its_head_says() -> None:
+    markup = page(paragraphs(1), 0).replace(
+        "</title>",
+        "&amp; more</title><link rel='canonical' href='https://x.example/a'>"
+        '<meta property="article:published_time" content="2019-03-21T11:30:00Z">',
+    )
+    found, items = read("x", markup)
+    assert (found.kind, found.broken, len(items)) == ("html", [], 1)
+    (item,) = items
+    assert item.text.endswith("\n".join(paragraphs(1)))
+    assert "section" not in item.text
+    assert item.title.endswith("& more")
+    assert (item.key, item.timestamp, item.link, item.raw) == ("", 1553167800.0, "https://x.example/a", markup.encode())

@@ -1,0 +1,133 @@
+"""Tags out of markup: what is text, in time that grows with the markup and no faster."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.content import tags
+from neardup.content.tags import WINDOW, Tags, strip_tags
+
+_PIECES = ["<", ">", "</", "<a", "<b ", "<p>", "</p>", "<!--", "-->", "<!", "<?", "=", '"', "'", '="', "='", "/>", " "]
+_PIECES += [
+    "<script>",
+    "</script",
+    "</script>",
+    "<style ",
+    "</style>",
+    "x",
+    "&amp;",
+    "&#",
+    "9999",
+    ";",
+    "\0",
+    "\n",
+    "é",
+]
+hostile = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("plain", "plain"),
+        ("", ""),
+        ("<p>one</p><p>two</p>", "one\ntwo"),
+        ("<p>H<b>e</b>llo,\n  <a href='x'>you</a></p>", "Hello, you"),
+        ("a<br>b<br/>c", "a\nb\nc"),
+        ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
+        ("&lt;b&gt; &eacute; &#x4e2d; &#128240; &amp;amp;", "<b> é 中 📰 &amp;"),
+        ("<script>if (a < b) document.write('<p>no</p>')</script>yes", "yes"),
+        ("<STYLE type=x>p {}</Style >yes", "yes"),
+        ("<script>never closed", ""),
+        ("<script/>still code</script>text", "still code\ntext"),
+        ("<scripty>text</scripty>", "text"),
+        ("x<!-- <p>no</p> -->y<!-->z", "xyz"),
+        ("x<!-- never closed", "x"),
+        ("<!DOCTYPE html><?php echo 1 ?>x</ 5>y</>z", "xyz"),
+        ("<a title=\"a > b\" rel='>'>x</a>", "x"),
+        ('<a title = "a > b">x</a>', "x"),
+        ('<a title=">x</a>', "x"),
+        ("<p don't>x</p>", "x"),
+        ("x <b and nothing else", "x"),
+        ("<img alt='no'/>x", "x"),
+        ("a\0b<scr\0ipt>no</script>", "ab"),
+        ("<svg><path d='M0'/>x</svg>", "x"),
+        ("&#" + "9" * 10_000 + ";x", "\ufffdx"),
+        ("&#x110000;&#xd800;", "\ufffd\ufffd"),
+        ("<p>العربية</p><p>中文 📈</p>", "العربية\n中文 📈"),
+        (f"<p title='{'x > ' * 1000}'>y</p>", "y"),
+    ],
+)
+def test_text_is_what_a_reader_sees(markup: str, text: str) -> None:
+    assert strip_tags(markup) == text
+
+
+@given(st.text("ab \t\x1f\u2003", max_size=60), st.integers(1, 9))
+def test_long_lines_are_spaced_like_short_ones(line: str, long: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tags, "_LONG_LINE", long)
+        assert tags.lines_of(line) == " ".join(line.split())
+
+
+@given(hostile)
+def test_long_and_short_tags_are_told_alike(markup: str) -> None:
+    assert list(Tags(markup)) == list(Tags(markup, window=0))
+
+
+@given(st.one_of(st.text(max_size=200), hostile))
+def test_tags_stand_in_order_and_within_the_markup(markup: str) -> None:
+    at = 0
+    for tag in Tags(markup):
+        assert at <= tag.start <= tag.end <= len(markup)
+        assert not tag.name or markup[tag.start] == "<"
+        at = tag.end
+    assert isinstance(strip_tags(markup), str)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["p", "b", "div", "td", "h1"]), st.text("abc <>=/'&;-!?", max_size=12))))
+def test_what_stands_in_tags_is_never_shown(attributes: list[tuple[str, str]]) -> None:
+    markup = "".join(
+        f'<{name} title="SECRET {value}" data-x=SECRET>{i}</{name}><!-- SECRET --><script>"SECRET {value}"</script>'
+        for i, (name, value) in enumerate(attributes)
+    )
+    text = strip_tags(markup)
+    assert "SECRET" not in text
+    assert "".join(text.split()) == "".join(map(str, range(len(attributes))))
+
+
+REPEATED = [
+    *_PIECES,
+    "<a ",
+    "<a b=",
+    '<a b=">',
+    "<a b='>",
+    "<a b=\"'> <a b='\">",
+    "<!-- ",
+    "<!",
+    '= "',
+    "=   '",
+    "</scrip ",
+    "&",
+]
+
+
+@pytest.mark.parametrize("begin", ["", "<a ", "<script>", "<!--", '<a b="'])
+@pytest.mark.parametrize("end", ["", ">", '"', "-->"])
+def test_no_markup_is_looked_at_again_and_again(begin: str, end: str) -> None:
+    for piece in REPEATED:
+        markup = begin + piece * (10_000 // len(piece)) + end
+        seen = Tags(markup)
+        for _ in seen:
+            pass
+        assert seen.looked <= 8 * len(markup) + 4 * WINDOW, piece
+
+
+@given(hostile)
+def test_looking_is_linear_for_any_mixture(piece: str) -> None:
+    markup = piece * (1 + 4_000 // max(1, len(piece)))
+    seen = Tags(markup, window=64)
+    for _ in seen:
+        pass
+    assert seen.looked <= 12 * len(markup) + 4 * WINDOW
