@@ -12,11 +12,9 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import pyarrow as pa
-
 from neardup.errors import InputError, RecipeError, UnknownDocument
-from neardup.features.gathering import gather_texts
 from neardup.features.statistics import Statistics
+from neardup.flow.arriving import batches_of, statistics_for, verdict_of
 from neardup.flow.document import Document, Verdict
 from neardup.flow.judging import Judge, Judged
 from neardup.flow.register import IndexStatistics, Register
@@ -25,10 +23,6 @@ from neardup.flow.store import Store
 from neardup.recipe import Recipe, load
 from neardup.window.times import FlowClock, Length, Moment
 
-_SECOND = 1_000_000
-#: Documents and characters that are judged and stored at once.
-_AT_ONCE = 1024
-_CHARACTERS = 1 << 23
 _AGAINST = ("originals", "everything")
 
 
@@ -100,7 +94,7 @@ class Index:
             self.recipe,
             FlowClock(length, now),
             everything=against == "everything",
-            statistics=_statistics(self.recipe, sample),
+            statistics=statistics_for(self.recipe, sample),
             text_of=self._text,
         )
         self._register = Register(keeps_texts=bool(self.recipe.then), keeps_verdicts=path is None)
@@ -134,7 +128,7 @@ class Index:
         tells.
         """
         verdicts: list[Verdict] = []
-        for batch in _batches(documents):
+        for batch in batches_of(documents):
             with self._lock:
                 verdicts += self._add(batch)
         return verdicts
@@ -233,7 +227,7 @@ class Index:
         judged = self._judge.judge([document.text for document in documents], moments, first)
         names = {first + i: document.id for i, document in enumerate(documents)}
         verdicts = [
-            _verdict(document.id, found, names.get(found.of, self._register.name(found.of)))
+            verdict_of(document.id, found, names.get(found.of, self._register.name(found.of)))
             for document, found in zip(documents, judged, strict=True)
         ]
         if self.store is not None:
@@ -315,38 +309,3 @@ class Index:
         if self.store is not None:
             first = self._register.first
             self.store.forget(self._next if first is None else first)
-
-
-def _verdict(name: str, found: Judged, of: str | None) -> Verdict:
-    flag = found.moment.flag if found.has_features else "undecidable"
-    time = found.moment.real / _SECOND
-    if found.of < 0:
-        return Verdict(name, "original", None, None, time, flag, None)
-    return Verdict(name, "exact" if found.same_text else "near", of, found.similarity, time, flag, found.counts)
-
-
-def _statistics(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:
-    if not recipe.needs_statistics:
-        return None
-    if sample is None:
-        raise RecipeError(
-            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet; give texts as sample"
-        )
-    if isinstance(sample, Statistics):
-        return sample
-    return gather_texts([pa.array(list(sample), pa.large_string())], recipe)
-
-
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    characters = 0
-    for document in documents:
-        if not isinstance(document, Document):
-            raise InputError(f"{type(document).__name__} is no Document; make one: nd.Document(id, text, timestamp)")
-        batch.append(document)
-        characters += len(document.text)
-        if len(batch) >= _AT_ONCE or characters >= _CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch

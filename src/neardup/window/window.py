@@ -27,8 +27,8 @@ Floats = npt.NDArray[np.float64]
 #: A first generation is made anew when it has so many documents, with tables of so many slots.
 _STAGES = {0: 1 << 16, 256: 1 << 18, 1024: 1 << 19, 4096: 1 << 20, 16384: 1 << 22}
 _LAST_STAGE = max(_STAGES)
-#: A generation lasts for so many documents at least.
-_FEWEST = 4 * _LAST_STAGE
+#: A generation lasts for so many documents at least, and at most: their numbers have 26 bits.
+_FEWEST, _MOST = 4 * _LAST_STAGE, 1 << 24
 #: Orders are made from so many documents.
 _SAMPLE = 8192
 #: More than any difference of times.
@@ -108,7 +108,7 @@ class Window:
         """Begin a sub-index; what arrives goes there until the next one begins."""
         newest = self._generations[-1]
         if not self._stages and newest.entered >= self._lasts:
-            self._lasts = max(_FEWEST, self.held)
+            self._lasts = min(max(_FEWEST, self.held), _MOST)
             vocabulary = self._vocabulary(newest)
             slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._lasts).bit_length())
             self._generations.append(self._generation(vocabulary, slots))
