@@ -90,14 +90,14 @@ class Index:
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
         self._lock = threading.RLock()
+        self._register = Register(keeps_texts=bool(self.recipe.then), keeps_verdicts=path is None)
         self._judge = Judge(
             self.recipe,
             FlowClock(length, now),
             everything=against == "everything",
             statistics=statistics_for(self.recipe, sample),
-            text_of=self._text,
+            text_of=self._register.text,
         )
-        self._register = Register(keeps_texts=bool(self.recipe.then), keeps_verdicts=path is None)
         self._next = 0
         self.store: Store | None = None
         if path is not None:
@@ -297,9 +297,6 @@ class Index:
                 if ahead is not None and row.serial == ahead[0]:
                     self._judge.restore_ahead(row.text or "", row.serial, ahead[1])
         self._expire()
-
-    def _text(self, serial: int) -> str:
-        return self._register.text(serial) or ""
 
     def _expire(self) -> None:
         gone = self._judge.expire()

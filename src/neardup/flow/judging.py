@@ -21,7 +21,7 @@ from neardup.window.times import FlowClock, Moment
 from neardup.window.window import Arrivals, Window
 
 Integers = npt.NDArray[np.int64]
-TextOf = Callable[[int], str]
+TextOf = Callable[[int], str | None]
 
 
 class Judged(NamedTuple):
@@ -218,7 +218,9 @@ class Judge:
 
     def _measured(self, text: str, numbers: Integers) -> tuple[Integers, Integers]:
         """Return the places of the documents that pass the second step with a text, and o, a and b of each."""
-        texts = [content_of(one, self._recipe.content) for one in (text, *map(self._text_of, numbers.tolist()))]
+        texts = [
+            content_of(one, self._recipe.content) for one in (text, *(self._text_of(n) or "" for n in numbers.tolist()))
+        ]
         others = np.arange(1, len(texts))
         every = Matches(
             np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)
