@@ -21,6 +21,9 @@ QUICK = {
     "hard": ["--scale", "0.1"],
     "blog_job": ["--documents", "20000"],
     "neighbors": ["--corpus", "G20k", "--documents", "200"],
+    "window": ["--news", "G20k", "--mixes", "G20k", "--window", "2000", "--small-items", "1000", "--corpus", "G20k"],
+    "window_store": ["--corpus", "G20k", "--stored", "0", "5000", "--batches", "5", "--singles", "300"],
+    "window_day": ["million", "--corpora", "G20k", "G10k"],
 }
 QUICK_PEERS = {
     "peers": ["--corpora", "R20k", "--runs", "1"],

@@ -26,6 +26,9 @@ import methods
 import neighbors
 import peers
 import sketches
+import window
+import window_day
+import window_store
 from measuring import RESULTS
 
 Table = Callable[[dict[str, Any]], str]
@@ -39,6 +42,13 @@ TABLES: dict[str, tuple[str, Table]] = {
     "hard": ("hard", hard.as_table),
     "first_run": ("first_run", first_run.as_table),
     "blog_job": ("blog_job", blog_job.as_table),
+    "window": ("window", window.as_table),
+    "window-million": ("window", window.million_table),
+    "window-fill": ("window", window.fill_table),
+    "window-store": ("window_store", window_store.as_table),
+    "window-restart": ("window_store", window_store.restart_table),
+    "window-day": ("window_day", window_day.as_table),
+    "window-hours": ("window_day", window_day.hours_table),
     "strata": ("default_recipe", default_recipe.strata_table),
     "read_whole": ("default_recipe", default_recipe.read_whole_table),
     "thresholds": ("default_recipe", default_recipe.threshold_table),

@@ -61,7 +61,7 @@ class Items(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Scratch: found int64[r]; needs int64[k, 3]; slots int64[32 k]; known uint8[ranks], zeros."""
+    """Scratch: found int64[r]; needs int64[k, 2]; slots int64[32 k]; known uint8[ranks], zeros."""
 
     found: np.ndarray
     needs: np.ndarray
@@ -73,6 +73,16 @@ class Room(NamedTuple):
 def narrow_from(room):
     """Return the rank from which on ranks are stored in two bytes: the most frequent features have them."""
     return max(room.known.shape[0] - NARROW, 0)
+
+
+@njit(inline="always")
+def _share_a_key(keys, place):
+    """Return whether two documents share a key: band b of one is compared with band b of the other."""
+    count = keys.shape[0]
+    found = False
+    for k in range(count):
+        found |= keys[k] == load_u64(place - uint64(8 * (count - k)))
+    return found
 
 
 @kernel
@@ -107,6 +117,8 @@ def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
             own, theirs = size, other
             least = need(rule, size, other)
             if least > min(size, other):
+                continue
+            if kind == BY_KEYS and not _share_a_key(items.keys[i], place):
                 continue
             o = shared(order, raws, place, record, narrow_from(room), least, room.known)
             if o < least:
@@ -166,6 +178,14 @@ def _enter(i, items, rule, lists, room, kind):
     address = counters[CURSOR]
     place = place_of(lists.bases, address)
     wide = int64(0)
+    if kind == BY_KEYS:
+        # The keys stand before the features: lists are found by hashes, and only equal keys make partners.
+        keys = items.keys.shape[1]
+        for k in range(keys):
+            store_u64(place + uint64(8 * k), items.keys[i, k])
+        counters[CURSOR] += 8 * keys
+        address += 8 * keys
+        place += uint64(8 * keys)
     if kind == FINGERPRINTS:
         store_u64(place, items.features[begin])
         counters[CURSOR] += 8

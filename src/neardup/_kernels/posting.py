@@ -35,7 +35,6 @@ _PARTS = 64
 _FEATURES_A_MEETING = 32
 _MOST_MEETINGS = 32
 _COUNT = uint32(255)
-_ENOUGH = uint32(128)
 _FIRST_FIT = 8
 _HALF_WAY = uint32(1 << (DOCUMENT_BITS - 1))
 #: Features whose lists are asked for before any of them is read.
@@ -47,7 +46,7 @@ class Lists(NamedTuple):
 
     bases: uint64[c], see ``addresses``; heads: uint64[a power of two], the newest block of each list; records:
     int64[a power of two, 8], a ring by document number; met: uint16 like records, how often a document was met (low
-    byte, 128 once that is often enough) by the question of that number (high byte);
+    byte) by the question of that number (high byte);
     counters: int64[10]; classes: int64[k], the smallest size of each size class.
     """
 
@@ -103,7 +102,7 @@ def held_prefix(rule, size, classes):
 def room_for(rule, size, keys, classes):
     """Return the most bytes that a document may take."""
     prefix = keys if keys > 0 else held_prefix(rule, size, classes)
-    return 8 * (size + 2) + prefix * (HEADER + 4 * BLOCK)
+    return 8 * (size + 2 + keys) + prefix * (HEADER + 4 * BLOCK)
 
 
 @njit(inline="always")
@@ -112,6 +111,8 @@ def _meet(head, least, often, lists, found, count):
     oldest = uint64(lists.counters[OLDEST])
     stamp = uint32(lists.counters[STAMP]) << uint32(8)
     mask = uint32(lists.records.shape[0] - 1) & _DOCUMENT
+    base, top, enough = stamp, stamp | _COUNT, stamp + uint32(often)
+    low = uint32(least) << uint32(DOCUMENT_BITS)
     address = head
     while address >= oldest:
         place = place_of(lists.bases, address)
@@ -121,19 +122,14 @@ def _meet(head, least, often, lists, found, count):
         used = int64(load_u16(place + uint64(8)))
         for k in range(used):
             entry = load_u32(place + uint64(HEADER + 4 * k))
-            if int64(entry >> uint32(DOCUMENT_BITS)) >= least:
+            if entry >= low:
                 row = int64(entry & mask)
-                seen = uint32(lists.met[row])
-                if (seen & ~_COUNT) != stamp:
-                    seen = stamp
-                if (seen & _COUNT) < _ENOUGH:
-                    # A list may hold chance meetings of other classes, so that the count need not stop at often.
-                    seen += uint32(1)
-                    if int64(seen & _COUNT) >= often:
-                        seen |= _ENOUGH
-                        found[count] = row
-                        count += 1
-                    lists.met[row] = seen
+                seen = max(uint32(lists.met[row]), base)
+                seen += uint32(seen < top)
+                lists.met[row] = seen
+                if seen == enough:
+                    found[count] = row
+                    count += 1
         address = before
     return count
 
@@ -142,7 +138,7 @@ def _meet(head, least, often, lists, found, count):
 def meet_by_prefix(order, size, rule, lists, found, needs, slots):
     """Write to found the rows of all documents that may match one with the given features; return how many.
 
-    order: uint64[size], features in the window's order; needs: int64[classes, 3], room; slots: int64[32 * classes],
+    order: uint64[size], features in the window's order; needs: int64[classes, 2], room; slots: int64[32 * classes],
     room.
     """
     smallest = smallest_partner(rule, size)
@@ -150,15 +146,17 @@ def meet_by_prefix(order, size, rule, lists, found, needs, slots):
     last = first
     largest = lists.counters[LARGEST]
     prefix = int64(0)
+    often = int64(1)
     for c in range(first, lists.classes.shape[0] - 1):
         low = max(lists.classes[c], smallest)
         least = need(rule, size, low)
         if low > largest or least > size:
             break
-        often = min(_meetings(lists.classes, c), least)
+        if c == first:
+            # All classes ask for the same: a document may also be met by chance, in a list of another class.
+            often = min(_meetings(lists.classes, c), least)
         needs[c, 0] = least - often + 1
         needs[c, 1] = _part_remaining(lists.classes, c, needs[c, 0])
-        needs[c, 2] = often
         prefix = max(prefix, size - needs[c, 0] + 1)
         last = c + 1
     count = int64(0)
@@ -185,7 +183,7 @@ def meet_by_prefix(order, size, rule, lists, found, needs, slots):
             for c in range(first, last):
                 slot = slots[(i - begin) * width + c - first]
                 if slot >= 0:
-                    count = _meet(lists.heads[slot], needs[c, 1], needs[c, 2], lists, found, count)
+                    count = _meet(lists.heads[slot], needs[c, 1], often, lists, found, count)
     return count
 
 
@@ -253,9 +251,14 @@ def enter_prefix(order, size, rule, document, lists):
     prefix = held_prefix(rule, size, lists.classes)
     which = class_of(lists.classes, size)
     heads = uint64(lists.heads.ctypes.data)
+    oldest = uint64(lists.counters[OLDEST])
     for i in range(prefix):
+        if i + 16 < prefix:
+            prefetch(heads + uint64(8 * _slot(order[i + 16], which, lists.heads)))
         if i + 8 < prefix:
-            prefetch(heads + uint64(8 * _slot(order[i + 8], which, lists.heads)))
+            head = lists.heads[_slot(order[i + 8], which, lists.heads)]
+            if head >= oldest:
+                prefetch(place_of(lists.bases, head))
         part = uint32(_part_remaining(lists.classes, which, size - i))
         entry = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & _DOCUMENT)
         _append(_slot(order[i], which, lists.heads), entry, lists)

@@ -10,6 +10,7 @@ from neardup.documents import Corpus, corpus_of, open_corpus
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe import load as load_recipe
+from neardup.recipe.choosing import chosen
 
 __all__ = ["Choices", "chosen_recipe", "corpus_from", "load_recipe", "open_files"]
 
@@ -89,11 +90,4 @@ def chosen_recipe(recipe: Recipe | str, choices: Choices) -> Recipe:
     RecipeError
         If there is no such recipe, a recipe has no such field, or a value is refused.
     """
-    found = load_recipe(recipe) if isinstance(recipe, str) else recipe
-    known = Choices.__annotations__
-    for name in choices:
-        if name not in known:
-            raise RecipeError(
-                f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(known)}"
-            )
-    return found.changed(**{name: value for name, value in choices.items() if value is not None})
+    return chosen(recipe, choices)

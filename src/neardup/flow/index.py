@@ -16,12 +16,15 @@ from neardup.errors import InputError, RecipeError, UnknownDocument
 from neardup.features.statistics import Statistics
 from neardup.flow.arriving import batches_of, statistics_for, verdict_of
 from neardup.flow.document import Document, Verdict
-from neardup.flow.judging import Judge, Judged
+from neardup.flow.judging import Judge, Judged, Kept
 from neardup.flow.register import IndexStatistics, Register
 from neardup.flow.rows import Stored
 from neardup.flow.store import Store
-from neardup.recipe import Recipe, load
-from neardup.window.times import FlowClock, Length, Moment
+from neardup.parallel import default_threads
+from neardup.recipe import Recipe
+from neardup.recipe.choosing import chosen
+from neardup.window.keys import check_keys
+from neardup.window.times import FlowClock, Length
 
 _AGAINST = ("originals", "everything")
 
@@ -85,7 +88,8 @@ class Index:
         now: Callable[[], float] = time.time,
         **choices: Any,
     ) -> None:
-        self.recipe = (load(recipe) if isinstance(recipe, str) else recipe).changed(**choices)
+        self.recipe = chosen(recipe, choices)
+        check_keys(self.recipe)
         length = Length.parse(window, window_by)
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
@@ -166,7 +170,7 @@ class Index:
             if self.store is not None:
                 self.store.unhold(serial)
             self._register.let_go([serial])
-            self._judge.window.remove(serial)
+            self._judge.remove(serial)
 
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None if there is none (without a store: none in the window's time)."""
@@ -237,15 +241,15 @@ class Index:
                 clock.restore(before)
                 for i, found in enumerate(judged):
                     if found.held:
-                        self._judge.window.remove(first + i)
+                        self._judge.remove(first + i)
                 raise
         self._next += len(documents)
         for i, (document, found) in enumerate(zip(documents, judged, strict=True)):
             if found.held:
                 self._register.hold(first + i, document.id, document.text)
         self._register.count(verdicts)
-        self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
         self._expire()
+        self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
         return verdicts
 
     def _refuse_known(self, names: Sequence[str]) -> None:
@@ -272,7 +276,7 @@ class Index:
             )
             for i, (document, found, verdict) in enumerate(zip(documents, judged, verdicts, strict=True))
         ]
-        store.record(rows, {"clock": json.dumps(self._judge.clock.state() | {"ahead": self._judge.ahead})})
+        store.record(rows, {"clock": json.dumps(self._judge.state())})
 
     def _restore(self, store: Store) -> None:
         """Bring back the window that a store holds."""
@@ -282,21 +286,14 @@ class Index:
         if state is None:
             return
         saved = json.loads(state)
-        clock = self._judge.clock
-        clock.restore(saved)
-        ahead = saved["ahead"]
-        latest = None
-        for batch in store.held():
-            moments = []
-            for row in batch:
-                latest = row.entered if latest is None else max(latest, row.entered)
-                moments.append(Moment(row.time, row.entered, 0, 0, "", latest // clock.length.part, 0))
-                self._register.hold(row.serial, row.id, row.text or "")
-            self._judge.enter([row.text or "" for row in batch], moments, [row.serial for row in batch])
-            for row in batch:
-                if ahead is not None and row.serial == ahead[0]:
-                    self._judge.restore_ahead(row.text or "", row.serial, ahead[1])
+        self._judge.restore(saved)
+        self._judge.enter(map(self._taken_back, store.held()), default_threads())
         self._expire()
+
+    def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
+        for row in rows:
+            self._register.hold(row.serial, row.id, row.text or "")
+        return [Kept(row.serial, row.text or "", row.time, row.entered) for row in rows]
 
     def _expire(self) -> None:
         gone = self._judge.expire()

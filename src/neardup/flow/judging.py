@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.measures import similarities
+from neardup.parallel import in_order
 from neardup.recipe import Recipe
 from neardup.search.matches import Matches
 from neardup.search.verify import second_step
@@ -22,6 +24,7 @@ from neardup.window.window import Arrivals, Window
 
 Integers = npt.NDArray[np.int64]
 TextOf = Callable[[int], str | None]
+_ALWAYS = np.full(1, 2, np.int8)
 
 
 class Judged(NamedTuple):
@@ -54,6 +57,15 @@ class Judged(NamedTuple):
     has_features: bool
 
 
+class Kept(NamedTuple):
+    """A document that was held before a restart: its number, text, time, and time of leaving."""
+
+    serial: int
+    text: str
+    time: int
+    leaves: int
+
+
 class Judge:
     """Looks each document up in the window and enters it there.
 
@@ -77,17 +89,25 @@ class Judge:
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._recipe, self._everything, self._text_of = recipe, everything, text_of
         self._extractor = Extractor(recipe, statistics)
-        self._part: int | None = None
+        #: The sub-indexes, with the number of the first document in or after each.
+        self._hours: list[tuple[int, int]] = []
+        #: The first number and the texts of the documents that are judged now.
+        self._together_with: tuple[int, Sequence[str]] = 0, ()
         #: The document that is ahead, if it was entered: should a second one confirm it, it is entered again.
         self._ahead: tuple[Block, int, int] | None = None
+        #: Documents that were confirmed, with the times that count since then.
+        self._revived: dict[int, int] = {}
+        self._awaited: int | None = None
+        self._hours_before: list[tuple[int, int]] = []
 
     def judge(self, texts: Sequence[str], moments: Sequence[Moment], first: int) -> list[Judged]:
         """Return what is found about documents, one after the other, the numbers of which begin with first."""
         block = self._extractor(pa.array(texts, pa.large_string()))
         heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+        self._together_with = first, texts
         judged: list[Judged] = []
         for begin, end in self._runs(moments):
-            self._begin(moments[begin])
+            self._begin(moments[begin], first + begin)
             part = _part_of(block, heads, begin, end)
             judged += self._together(part, texts[begin:end], moments[begin:end], first + begin)
             for i in range(begin, end):
@@ -96,31 +116,75 @@ class Judge:
                     self._ahead = own if judged[i].held else None
         return judged
 
-    def enter(self, texts: Sequence[str], moments: Sequence[Moment], serials: Sequence[int]) -> None:
-        """Enter documents that were held before, as at a restart."""
-        block = self._extractor(pa.array(texts, pa.large_string()))
-        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
-        for begin, end in self._runs(moments):
-            self._begin(moments[begin])
-            always = np.full(end - begin, 2, np.int8)
-            numbers = np.array(serials[begin:end], np.int64)
-            part = _part_of(block, heads, begin, end)
-            self.window.take(_arrivals(part, moments[begin:end], numbers, always), asks=False)
+    def enter(self, batches: Iterable[Sequence[Kept]], threads: int = 1) -> None:
+        """Enter documents that were held before a restart, in batches; ``restore`` comes before.
 
-    @property
-    def ahead(self) -> tuple[int, int] | None:
-        """The number and time of the document that is ahead and entered, if there is one."""
-        return None if self._ahead is None else self._ahead[1:]
+        Parameters
+        ----------
+        batches : iterable
+            Documents in the order of their numbers.
+        threads : int
+            They make features while others are entered; it changes the time, never the window.
+        """
+        confirmed: list[tuple[Block, Kept]] = []
+        for kept, block in in_order(self._features_of, batches, threads):
+            heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+            moments = [self._moment_before(document) for document in kept]
+            for i, document in enumerate(kept):
+                if document.serial in self._revived:
+                    confirmed.append((_part_of(block, heads, i, i + 1), document))
+                if document.serial == self._awaited:
+                    self._ahead = _part_of(block, heads, i, i + 1), document.serial, document.time
+            for begin, end in self._runs(moments):
+                self._begin(moments[begin], kept[begin].serial)
+                always = np.array([0 if d.serial in self._revived else 2 for d in kept[begin:end]], np.int8)
+                numbers = np.array([d.serial for d in kept[begin:end]], np.int64)
+                part = _part_of(block, heads, begin, end)
+                self.window.take(_arrivals(part, moments[begin:end], numbers, always), asks=False)
+        # A document that was confirmed leaves with those that came after it.
+        for block, document in confirmed:
+            moment = self._moment_before(document)._replace(leaves=self._revived[document.serial])
+            self.window.take(_arrivals(block, [moment], np.array([document.serial]), _ALWAYS), asks=False)
 
-    def restore_ahead(self, text: str, serial: int, time: int) -> None:
-        """Take up the document that was ahead before a restart."""
-        self._ahead = self._extractor(pa.array([text], pa.large_string())), serial, time
+    def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], Block]:
+        return kept, self._extractor(pa.array([document.text for document in kept], pa.large_string()))
+
+    def _moment_before(self, document: Kept) -> Moment:
+        """Return the moment of a document from before a restart."""
+        place = bisect_right(self._hours_before, document.serial, key=lambda hour: hour[1])
+        part = self._hours_before[max(place - 1, 0)][0]
+        return Moment(document.time, document.leaves, 0, 0, "", part, 0)
+
+    def state(self) -> dict[str, Any]:
+        """Return what ``restore`` needs besides the documents that are held."""
+        ahead = None if self._ahead is None else self._ahead[1]
+        return self.clock.state() | {"ahead": ahead, "revived": list(self._revived.items()), "hours": self._hours}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a state from before a restart; ``enter`` follows for what was held then."""
+        self.clock.restore(state)
+        self._awaited, self._revived = state["ahead"], dict(state["revived"])
+        self._hours_before = [(part, serial) for part, serial in state["hours"]]
+
+    def remove(self, serial: int) -> None:
+        """Take a document out of the window."""
+        self.window.remove(serial)
+        if self._ahead is not None and self._ahead[1] == serial:
+            self._ahead = None
 
     def expire(self) -> Integers:
         """Drop the sub-indexes that have left the window; return the numbers of the documents in them."""
         if self.clock.clock is None or self.clock.length.value is None:
             return np.empty(0, np.int64)
-        return self.window.drop_hours((self.clock.clock - self.clock.length.value) // self.clock.length.part)
+        least = (self.clock.clock - self.clock.length.value) // self.clock.length.part
+        gone = self.window.drop_hours(least)
+        while len(self._hours) > 1 and self._hours[0][0] < least:
+            self._hours.pop(0)
+        if self.clock.pending is None:
+            self._ahead = None
+        for serial in self._revived.keys() & set(gone.tolist() if self._revived else ()):
+            del self._revived[serial]
+        return gone
 
     def matches(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
         """Return the numbers of all held documents that a text matches now, the most similar first."""
@@ -132,7 +196,7 @@ class Judge:
     def nearest(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
         """Return the numbers of all held documents with anything in common with a text, the most similar first."""
         block = self._extractor(pa.array([text], pa.large_string()))
-        found, scores = self.window.nearest(block, self.clock.next_moment().least)
+        found, scores = self.window.nearest(block, self.clock.next_moment())
         return found.serials, scores
 
     def _runs(self, moments: Sequence[Moment]) -> Iterator[tuple[int, int]]:
@@ -143,16 +207,17 @@ class Judge:
                 yield begin, i
                 begin = i
 
-    def _begin(self, moment: Moment) -> None:
-        if self._part is None or moment.part > self._part:
-            self._part = moment.part
+    def _begin(self, moment: Moment, serial: int) -> None:
+        if not self._hours or moment.part > self._hours[-1][0]:
+            self._hours.append((moment.part, serial))
             self.window.begin_hour(moment.part)
         if moment.confirms and self._ahead is not None:
             block, serial, time = self._ahead
             self._ahead = None
             self.window.remove(serial)
+            self._revived[serial] = time
             again = moment._replace(time=time, leaves=time)
-            self.window.take(_arrivals(block, [again], np.array([serial]), np.full(1, 2, np.int8)), asks=False)
+            self.window.take(_arrivals(block, [again], np.array([serial]), _ALWAYS), asks=False)
 
     def _together(self, block: Block, texts: Sequence[str], moments: Sequence[Moment], first: int) -> list[Judged]:
         numbers = np.arange(first, first + len(moments))
@@ -186,7 +251,7 @@ class Judge:
         some = bool(block.sizes[0] > 0)
         held = some and moment.flag != "late" and (self._everything or of < 0)
         if held:
-            arrival = _arrivals(block, [moment], np.array([serial]), np.full(1, 2, np.int8))
+            arrival = _arrivals(block, [moment], np.array([serial]), _ALWAYS)
             self.window.take(arrival, asks=False)
         return Judged(moment, of, score, best, equal, held, some)
 
@@ -218,9 +283,12 @@ class Judge:
 
     def _measured(self, text: str, numbers: Integers) -> tuple[Integers, Integers]:
         """Return the places of the documents that pass the second step with a text, and o, a and b of each."""
-        texts = [
-            content_of(one, self._recipe.content) for one in (text, *(self._text_of(n) or "" for n in numbers.tolist()))
-        ]
+        first, given = self._together_with
+        theirs = (
+            given[number - first] if 0 <= number - first < len(given) else self._text_of(number) or ""
+            for number in numbers.tolist()
+        )
+        texts = [content_of(one, self._recipe.content) for one in (text, *theirs)]
         others = np.arange(1, len(texts))
         every = Matches(
             np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)

@@ -95,7 +95,8 @@ class Register:
     @property
     def first(self) -> int | None:
         """The smallest number that is held, None if there is none."""
-        return min(self._names, default=None)
+        # Numbers are entered in their order, and a dictionary keeps it.
+        return next(iter(self._names), None)
 
     def hold(self, serial: int, name: str, text: str) -> None:
         """Note that the window holds a document."""
@@ -135,5 +136,4 @@ class Register:
             self._hours[-1][1].append(verdict.id)
         while len(self._hours) > 1 and self._hours[0][0] < oldest:
             for name in self._hours.popleft()[1]:
-                if name not in self.serials:
-                    self._verdicts.pop(name, None)
+                self._verdicts.pop(name, None)

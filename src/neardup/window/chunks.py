@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy.typing as npt
 from neardup._kernels.addresses import CHUNK_BITS
 
 _CHUNK = 1 << CHUNK_BITS
+#: Private pages may become large ones; Windows has no such choice.
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 #: So many chunks can be alive at once: 512 GB.
 _MOST_CHUNKS = 1 << 16
 
@@ -39,8 +42,8 @@ class Chunks:
         if self._alive:
             self._used.append(cursor - self._alive[-1][0] * _CHUNK)
         count = max((least + _CHUNK - 1) // _CHUNK, 1)
-        # np.empty touches nothing: pages that are not written to cost no memory.
-        stretch = np.empty(count * _CHUNK, np.uint8)
+        # Mapped rather than allocated: pages that are not written to cost no memory, and all go back at once.
+        stretch = np.frombuffer(mmap.mmap(-1, count * _CHUNK, **_PRIVATE), np.uint8)
         first = self._next
         for i in range(count):
             self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * _CHUNK

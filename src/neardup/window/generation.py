@@ -31,11 +31,13 @@ from neardup._kernels.posting import (
     OLDEST,
     SERIAL,
     SIZE,
+    TIME,
     Lists,
     room_for,
 )
 from neardup.measures import Rule
 from neardup.window.chunks import Chunks
+from neardup.window.times import Moment
 from neardup.window.vocabulary import Vocabulary
 
 Words = npt.NDArray[np.uint64]
@@ -173,19 +175,19 @@ class Generation:
         records = self._lists.records[out[:count, 0]]
         return Found(records[:, SERIAL], out[:count, 1:], records[:, 5])
 
-    def overlaps(self, items: Items, least: int) -> Found:
-        """Return what the first of the items has in common with every document, where that is anything."""
+    def overlaps(self, items: Items, moment: Moment, window: int) -> Found:
+        """Return what the first of the items has in common with every partner in time, where that is anything."""
         records = self._lists.records
         out = np.zeros((len(records), 3), np.int64)
         overlap_with_all(items, self._lists, self._room.known, out)
-        rows = np.flatnonzero((out[:, 0] > 0) & (records[:, LEAVES] >= least))
+        rows = np.flatnonzero((out[:, 0] > 0) & _in_time(records, moment, window))
         return Found(records[rows, SERIAL], out[rows], records[rows, 5])
 
-    def values(self, least: int) -> tuple[Integers, Words]:
-        """Return the arrivals of the fingerprints that are there, and the fingerprints."""
+    def values(self, moment: Moment, window: int) -> tuple[Integers, Words]:
+        """Return the arrivals of the fingerprints that are partners in time, and the fingerprints."""
         first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
         features, _, records = self.read(first, last)
-        alive = records[:, LEAVES] >= least
+        alive = _in_time(records, moment, window)
         return records[alive, SERIAL], features[alive]
 
     def remove(self, serial: int) -> bool:
@@ -221,7 +223,7 @@ class Generation:
         classes = len(_CLASSES)
         return Room(
             np.empty(len(self._lists.records), np.int64),
-            np.empty((classes, 3), np.int64),
+            np.empty((classes, 2), np.int64),
             np.empty(32 * classes, np.int64),
             np.zeros(max(len(self.vocabulary.features), 1), np.uint8),
         )
@@ -236,6 +238,13 @@ class Generation:
         records[documents & (size - 1)] = lists.records[documents & (size // 2 - 1)]
         self._lists = lists._replace(records=records, met=met)
         self._room = self._scratch()
+
+
+def _in_time(records: Integers, moment: Moment, window: int) -> npt.NDArray[np.bool_]:
+    alive: npt.NDArray[np.bool_] = (records[:, LEAVES] >= moment.least) & (
+        np.abs(records[:, TIME] - moment.time) <= window
+    )
+    return alive
 
 
 def items_of(

@@ -21,8 +21,8 @@ Keys = Callable[[Words, Integers], Words]
 _BITS = 64
 
 
-def kind_of(recipe: Recipe) -> tuple[int, Rule, Keys]:
-    """Return what a window holds for a recipe, its rule, and what gives documents' keys from features and sizes.
+def check_keys(recipe: Recipe) -> None:
+    """Refuse a recipe that no window can serve.
 
     Raises
     ------
@@ -38,6 +38,17 @@ def kind_of(recipe: Recipe) -> tuple[int, Rule, Keys]:
             f"weights {recipe.weights!r} have no keys to find documents in a window by; leave weights empty, or choose "
             "the recipe simhash"
         )
+
+
+def kind_of(recipe: Recipe) -> tuple[int, Rule, Keys]:
+    """Return what a window holds for a recipe, its rule, and what gives documents' keys from features and sizes.
+
+    Raises
+    ------
+    RecipeError
+        As ``check_keys`` does.
+    """
+    check_keys(recipe)
     if recipe.measure == "hamming":
         most = int(recipe.threshold)
         return FINGERPRINTS, Rule(0, most, 1, 0, 1), partial(block_keys, most=most)

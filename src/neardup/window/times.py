@@ -136,13 +136,14 @@ class FlowClock:
     clock : int or None
         In the window's unit; None before the first document.
     pending : int or None
-        The time of the document that is ahead and not confirmed.
+        The time of the document that is ahead and not confirmed, until that one leaves the window.
     """
 
     def __init__(self, length: Length, now: Callable[[], float]) -> None:
         self.length, self._now = length, now
         self.clock: int | None = None
         self.pending: int | None = None
+        self._pending_leaves = 0
         self._arrival = -(1 << 62)
         self._count = 0
 
@@ -177,6 +178,7 @@ class FlowClock:
                 clock, self.pending, confirms = max(time, self.pending), None, True
             else:
                 self.pending, leaves, flag = time, clock, "ahead"
+                self._pending_leaves = clock
         elif time < clock - length:
             flag = "late"
         else:
@@ -184,6 +186,8 @@ class FlowClock:
         self.clock = clock
         part = self.length.part
         least = clock - length
+        if self.pending is not None and self._pending_leaves < least:
+            self.pending = None
         return Moment(time, leaves, least, real, flag, clock // part, least // part, confirms)
 
     def next_moment(self) -> Moment:
@@ -203,9 +207,16 @@ class FlowClock:
 
     def state(self) -> dict[str, Any]:
         """Return all that ``restore`` needs."""
-        return {"clock": self.clock, "pending": self.pending, "arrival": self._arrival, "count": self._count}
+        return {
+            "clock": self.clock,
+            "pending": self.pending,
+            "pending_leaves": self._pending_leaves,
+            "arrival": self._arrival,
+            "count": self._count,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go back to a state."""
         self.clock, self.pending = state["clock"], state["pending"]
+        self._pending_leaves = state["pending_leaves"]
         self._arrival, self._count = state["arrival"], state["count"]

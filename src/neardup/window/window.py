@@ -18,6 +18,7 @@ from neardup.measures import SET_MEASURES, similarities
 from neardup.recipe import Recipe
 from neardup.window.generation import Found, Generation, items_of
 from neardup.window.keys import kind_of
+from neardup.window.times import Moment
 from neardup.window.vocabulary import Vocabulary, empty_vocabulary, vocabulary_of
 
 Words = npt.NDArray[np.uint64]
@@ -150,14 +151,14 @@ class Window:
         found = [g.matches(self._items(arrivals, g), self._length) for g in self._generations if g.held]
         return self._sorted(found)
 
-    def nearest(self, block: Block, least: int) -> tuple[Found, Floats]:
-        """Return all documents that have anything in common with one, the most similar first."""
+    def nearest(self, block: Block, moment: Moment) -> tuple[Found, Floats]:
+        """Return all partners in time that have anything in common with a document, the most similar first."""
         if not len(block.features):
             return self._sorted([])
         if self._kind == FINGERPRINTS:
             found = []
             for g in self._generations:
-                serials, values = g.values(least)
+                serials, values = g.values(moment, self._length)
                 differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
                 counts = np.full((len(serials), 3), 64)
                 counts[:, 0] -= differing
@@ -165,7 +166,9 @@ class Window:
             return self._sorted(found)
         one = np.zeros(1, np.int64)
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
-        return self._sorted([g.overlaps(self._items(arrivals, g), least) for g in self._generations if g.held])
+        return self._sorted(
+            [g.overlaps(self._items(arrivals, g), moment, self._length) for g in self._generations if g.held]
+        )
 
     def remove(self, serial: int) -> None:
         """Take a document out."""

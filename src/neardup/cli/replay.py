@@ -1,0 +1,276 @@
+"""``neardup replay``: a dated corpus run through the window, as if it arrived."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from neardup.cli.choices import RecipeOptions
+from neardup.cli.numbers import parse_number, whole_number
+from neardup.cli.options import Force, Inputs, ReadOptions, check_outputs, with_options
+from neardup.cli.screen import (
+    Report,
+    count_text,
+    interruptible,
+    progress_bar,
+    say_if_compiling,
+    say_notes,
+    say_set_aside,
+    size_text,
+    visible,
+)
+from neardup.cli.windows import WindowOptions
+from neardup.errors import OutputError, RecipeError
+
+if TYPE_CHECKING:
+    from neardup.documents import Corpus
+    from neardup.replay.order import Item, Timeline
+    from neardup.replay.run import Hour, Totals
+
+#: Documents judged at once where each verdict goes to a disk: one write for all of them.
+_AT_ONCE_WITH_STORE = 256
+_HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
+
+
+@with_options
+def replay(
+    inputs: Inputs,
+    recipe_options: RecipeOptions,
+    windows: WindowOptions,
+    read: ReadOptions,
+    time_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of the times; found by itself when obvious.")
+    ] = None,
+    as_listed: Annotated[
+        bool, typer.Option("--as-listed", help="Let documents arrive in the order of the input, not in that of time.")
+    ] = False,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="How many times as fast time passes: 60 is an hour a minute; without, nothing waits."
+        ),
+    ] = None,
+    at_once: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Judge at most so many at once, and show their mean time: 1, with --store 256.",
+        ),
+    ] = None,
+    downstream: Annotated[
+        str, typer.Option(metavar="SECONDS", help="What an item costs behind the check, for the balance.")
+    ] = "10",
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The verdict of each item, in the format of the name."),
+    ] = None,
+    originals: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The originals, whole records in the order of the input.")
+    ] = None,
+    page: Annotated[
+        str | None, typer.Option(metavar="FILE.html", help="One page with curves, to be read without a network.")
+    ] = None,
+    force: Force = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines: the hours, then the totals.")] = False,
+) -> None:
+    """Run a dated corpus through the window, as if its documents arrived one after the other.
+
+    Documents without a readable time are set aside and counted.
+    """
+    from neardup.replay.order import arrivals, set_aside, survey
+    from neardup.replay.page import page_content, write_page
+    from neardup.replay.run import Pace, Replay
+    from neardup.replay.settings import Settings
+    from neardup.replay.sizes import Sample, measured
+    from neardup.replay.verdicts import SCHEMA, Notes
+
+    recipe = recipe_options.chosen()
+    settings = Settings(recipe, windows.window, windows.window_by, windows.against, windows.store)
+    pace = None if speed is None else parse_number(speed, "--speed")
+    if pace is not None:
+        Pace(pace)
+    seconds = _seconds(downstream)
+    batch = (_AT_ONCE_WITH_STORE if windows.store else 1) if at_once is None else whole_number(at_once, "--at-once")
+    _check_places({"-o": output, "--originals": originals, "--quarantine": read.quarantine}, page, inputs, force=force)
+
+    from neardup.documents import FIND_TIME, open_writer
+
+    written: list[str] = []
+    with ExitStack() as open_things, interruptible(written):
+        corpus = open_things.enter_context(read.open(inputs, order_column=time_column or FIND_TIME))
+        say_notes(corpus, recipe)
+        say_if_compiling(None, "flowing", "posting", "comparing")
+        shown = _Shown(sys.stdout, as_json=as_json)
+        report = open_things.enter_context(progress_bar()) or _silent
+        statistics = settings.statistics(corpus, report)
+        index = open_things.enter_context(settings.index(statistics))
+        timeline = survey(corpus, as_listed=as_listed, report=report)
+        if read.strict:
+            set_aside(corpus, timeline)
+        settings.warm_up(statistics)
+        sample = Sample()
+        # Filled while the replay runs, and put in its place when all else is: a full disk then leaves neither.
+        verdicts = None if output is None else open_things.enter_context(open_writer(output, SCHEMA, force))
+        notes = Notes(verdicts)
+
+        def see(items: Sequence[Item], judged: Sequence[Any]) -> None:
+            notes.see(items, judged)
+            if page is not None:
+                sample.see(items, judged)
+
+        run = Replay(index, batch=batch, speed=pace, by_clock=as_listed, see=see)
+        for hour in run.hours(_counted(arrivals(corpus, timeline), len(timeline.order), report)):
+            shown.hour(hour)
+        notes.flush()
+        set_aside(corpus, timeline)
+        shown.totals(run.totals, seconds)
+        if originals is not None:
+            corpus.copy(notes.originals(corpus.raw_rows), originals, force=force)
+            written.append(originals)
+        if page is not None:
+            curves = measured(sample.items, lambda: settings.endless(statistics), report)
+            about = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
+            write_page(page, page_content(about, shown.hours, run.totals.as_dict(seconds), curves))
+            written.append(page)
+    say_set_aside(corpus)
+    _show(run.totals, timeline, corpus, seconds, {"verdicts": output, "originals": originals, "page": page})
+
+
+def _seconds(text: str) -> float:
+    seconds = parse_number(text, "--downstream")
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise RecipeError(f"--downstream {text!r} is no time: give seconds, such as 10")
+    return seconds
+
+
+def _check_places(tables: dict[str, str | None], page: str | None, inputs: list[str], *, force: bool) -> None:
+    """Refuse outputs before the work starts."""
+    from neardup.documents.output import check_place
+    from neardup.evaluation.pages.frame import check_drawing
+
+    for option, name in tables.items():
+        if name == "-":
+            raise OutputError(f"{option} - is stdout, where the hours go: name a file")
+    check_outputs(tables, None, inputs, force=force)
+    if page is not None:
+        if not page.endswith(".html"):
+            raise OutputError(f"{page} does not end in .html, but a page is HTML: name it so")
+        check_place(page, inputs, force)
+        check_drawing(page)
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    """Tell nobody."""
+
+
+def _counted(items: Iterator[Item], total: int, report: Report) -> Iterator[Item]:
+    for done, item in enumerate(items):
+        if done % 256 == 0:
+            report("replay", done, total)
+        yield item
+
+
+class _Shown:
+    """Prints hours as they end, and remembers them for the page.
+
+    Parameters
+    ----------
+    stdout : file
+        The real one: a progress bar on a terminal takes what is printed to itself, wherever stdout leads.
+    as_json : bool
+        Whether lines are JSON.
+    """
+
+    def __init__(self, stdout: Any, *, as_json: bool) -> None:
+        self.hours: list[Hour] = []
+        self._stdout, self._as_json = stdout, as_json
+
+    def hour(self, hour: Hour) -> None:
+        """Print an hour, and before it how long nothing came."""
+        if not self.hours and not self._as_json:
+            self._line(_HEAD)
+        quiet = hour.hour - self.hours[-1].hour - 1 if self.hours else 0
+        if quiet > 0:
+            self._quiet(self.hours[-1].hour + 1, quiet)
+        self.hours.append(hour)
+        if self._as_json:
+            self._line(json.dumps(hour.as_dict()))
+            return
+        begins = hour.begins.replace("T", " ").rstrip("Z")
+        counts = f"{hour.items:>7,} {hour.originals:>9,} {hour.duplicates:>10,} {hour.held:>9,}"
+        self._line(f"{begins:<16} {counts} {hour.bytes / 1e6:>7,.1f} {hour.median:>7,.0f} {hour.p99:>7,.0f}")
+
+    def totals(self, totals: Totals, downstream: float) -> None:
+        """Print the totals, where lines are JSON."""
+        if self._as_json:
+            self._line(json.dumps({"totals": totals.as_dict(downstream)}))
+
+    def _quiet(self, first: int, hours: int) -> None:
+        from neardup.replay.run import hour_text
+
+        if self._as_json:
+            self._line(json.dumps({"hour": hour_text(first), "quiet_hours": hours}))
+        else:
+            self._line(f"{'':<16} {'-':>7}  {count_text(hours, 'hour')} without items")
+
+    def _line(self, line: str) -> None:
+        out = sys.stdout if self._stdout.isatty() else self._stdout
+        out.write(line + "\n")
+        out.flush()
+
+
+_FLAGS = {
+    "late": "older than the window",
+    "ahead": "after a gap longer than the window",
+    "undecidable": "without features: originals, for nothing can match",
+    "future": "later than now",
+}
+
+
+def _show(totals: Totals, timeline: Timeline, corpus: Corpus, downstream: float, places: dict[str, str | None]) -> None:
+    """Print the totals for people to stderr."""
+    column = corpus.order_column
+    rows = {
+        "exact copies": f"{totals.exact:,}, texts that are equal byte for byte" if totals.exact else "",
+        "set aside": f"{count_text(len(timeline.undated), 'document')} without a readable time in column {column!r}"
+        if len(timeline.undated)
+        else "",
+        "flags": ", ".join(
+            f"{count:,} {flag} ({_FLAGS.get(flag, flag)})" for flag, count in sorted(totals.flags.items())
+        ),
+        "window": f"at most {count_text(totals.most_held, 'document')}, {size_text(totals.most_bytes)}",
+        "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
+        "on the wall, on average",
+        "balance": _balance(totals, downstream),
+    }
+    rows |= {name: place for name, place in places.items() if place}
+    share = f" ({totals.share:.1%})" if totals.items else ""
+    head = (
+        f"{count_text(totals.items, 'item')}: {totals.items - totals.duplicates:,} originals, "
+        f"{count_text(totals.duplicates, 'duplicate')}{share}"
+    )
+    typer.echo(typer.style(head, bold=True), err=True)
+    for name, value in rows.items():
+        if value:
+            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {visible(value, lines=False)}", err=True)
+
+
+def _microseconds(nanoseconds: int, totals: Totals) -> str:
+    return f"{nanoseconds / 1e3 / max(totals.items, 1):,.0f} µs"
+
+
+def _balance(totals: Totals, downstream: float) -> str:
+    """Return the paper's: what duplicates would have cost behind the check, against what the check costs."""
+    if not totals.items:
+        return ""
+    saved = totals.share * downstream
+    return (
+        f"P t_p = {totals.share:.1%} of {downstream:g} s = {saved:.3g} s saved an item, "
+        f"{totals.balance(downstream):,.0f} times t_check = {totals.check:.3g} s"
+    )

@@ -1,0 +1,225 @@
+"""The inbox: what lies in it, which files have come to rest, and in which order they are taken."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from neardup.watch.names import Stamp, is_passed_over, stamp_of
+
+
+class Found(NamedTuple):
+    """A file to take: its path below the inbox, and what it looked like when it had come to rest."""
+
+    path: str
+    stamp: Stamp
+
+
+@dataclass(slots=True, eq=False)
+class _File:
+    """What is known of a file.
+
+    Attributes
+    ----------
+    stamp : Stamp
+        As last seen.
+    since : float
+        When this stamp was first seen, by a clock that never jumps.
+    due : float or None
+        From when on it may be taken; None while it is in hand, and for one that is to be left where it is.
+    tries : int
+        How often it was put off.
+    """
+
+    stamp: Stamp
+    since: float
+    due: float | None
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a look at the whole inbox found.
+
+    Attributes
+    ----------
+    files : int
+        How many files lie there.
+    new : int
+        How many are new, or have changed.
+    links : int
+        How many symbolic links and other things that are no files.
+    failed : tuple of (str, OSError)
+        What could not be read: sub-folders, and single files that the system says nothing of.
+    seconds : float
+        How long it took.
+    """
+
+    files: int
+    new: int
+    links: int
+    failed: tuple[tuple[str, OSError], ...]
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What one look gathers."""
+
+    files: dict[str, _File] = field(default_factory=dict)
+    new: list[tuple[str, _File]] = field(default_factory=list)
+    links: int = 0
+    failed: list[tuple[str, OSError]] = field(default_factory=list)
+
+
+class Inbox:
+    """The files below a folder, each given out once for each of its states.
+
+    Symbolic links, to files and to folders, are passed over: what they point to is not in the inbox. So are hidden
+    names, and endings that mean unfinished.
+
+    Parameters
+    ----------
+    root : str
+        The folder.
+    settle : float
+        For how many seconds a file must not have changed.
+    clock : callable
+        Seconds that never jump.
+    """
+
+    def __init__(self, root: str, settle: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.root = root
+        self._settle = settle
+        self._clock = clock
+        self._files: dict[str, _File] = {}
+        self._resting: list[tuple[float, int, str, _File]] = []
+        self._ready: list[tuple[int, str, int, _File]] = []
+        self._count = 0
+
+    def scan(self) -> Scan:
+        """Look at every file; those that are new or changed have to come to rest first.
+
+        Raises
+        ------
+        OSError
+            If the inbox itself cannot be read; what is known of it stays.
+        """
+        begin = self._clock()
+        found = _Pass()
+        waiting: list[str] = []
+        with os.scandir(self.root) as entries:
+            self._look(entries, "", found, waiting)
+        while waiting:
+            folder = waiting.pop()
+            try:
+                with os.scandir(os.path.join(self.root, folder)) as entries:
+                    self._look(entries, folder, found, waiting)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                found.failed.append((folder, error))
+        for path, file in self._files.items():
+            if file.due is None and path not in found.files and any(_below(path, folder) for folder, _ in found.failed):
+                found.files[path] = file
+        self._files = found.files
+        # All that one look found are of one age, so that they come to rest together and are taken in their order.
+        now = self._clock()
+        for path, file in found.new:
+            file.since = now
+            self._put(path, file, now + self._settle)
+        return Scan(len(found.files), len(found.new), found.links, tuple(found.failed), now - begin)
+
+    def _look(self, entries: Iterable[os.DirEntry[str]], folder: str, found: _Pass, waiting: list[str]) -> None:
+        for entry in entries:
+            if is_passed_over(entry.name):
+                continue
+            path = os.path.join(folder, entry.name)
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                found.failed.append((path, error))
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                waiting.append(path)
+            elif not stat.S_ISREG(status.st_mode):
+                found.links += 1
+            else:
+                self._note(path, stamp_of(status), found)
+
+    def _note(self, path: str, stamp: Stamp, found: _Pass) -> None:
+        known = self._files.get(path)
+        if known is None or known.stamp != stamp:
+            known = _File(stamp, 0.0, None)
+            found.new.append((path, known))
+        found.files[path] = known
+
+    def _put(self, path: str, file: _File, due: float) -> None:
+        file.due = due
+        self._count += 1
+        heapq.heappush(self._resting, (due, self._count, path, file))
+
+    def next(self) -> Found | None:
+        """Give the first file, by (time of change, path), of those that have come to rest; None if there is none."""
+        now = self._clock()
+        while self._resting and self._resting[0][0] <= now:
+            _, number, path, file = heapq.heappop(self._resting)
+            if self._files.get(path) is file:
+                heapq.heappush(self._ready, (file.stamp.mtime_ns, path, number, file))
+        while self._ready:
+            _, path, _, file = heapq.heappop(self._ready)
+            if self._files.get(path) is file and file.due is not None:
+                file.due = None
+                return Found(path, file.stamp)
+        return None
+
+    @property
+    def waiting(self) -> int:
+        """How many files wait to be taken, those that have not come to rest too."""
+        return len(self._resting) + len(self._ready)
+
+    @property
+    def pause(self) -> float | None:
+        """Seconds until the next file has come to rest; None if none waits."""
+        if self._ready:
+            return 0.0
+        return max(0.0, self._resting[0][0] - self._clock()) if self._resting else None
+
+    def changed(self, path: str, stamp: Stamp) -> None:
+        """Note that a file has changed since it was given out: it has to come to rest again."""
+        now = self._clock()
+        self._files[path] = _File(stamp, now, None)
+        self._put(path, self._files[path], now + self._settle)
+
+    def put_off(self, path: str, seconds: float) -> None:
+        """Give a file again after some seconds, or when it has changed."""
+        file = self._files.get(path)
+        if file is not None:
+            self._put(path, file, self._clock() + seconds)
+
+    def try_again(self, path: str, most: float) -> None:
+        """Give a file again after a second, then after twice as long each time, at most so many seconds."""
+        file = self._files.get(path)
+        if file is not None:
+            self._put(path, file, self._clock() + min(2.0 ** min(file.tries, 20), most))
+            file.tries += 1
+
+    def age(self, path: str) -> float:
+        """Return for how many seconds a file has not changed, as far as anyone has looked."""
+        file = self._files.get(path)
+        return self._clock() - file.since if file is not None else 0.0
+
+    def gone(self, path: str) -> None:
+        """Forget a file that is no longer there."""
+        self._files.pop(path, None)
+
+
+def _below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + os.sep)

@@ -1,0 +1,96 @@
+"""Names: what tells one file from another, names that are taken, and names that are too long."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+#: Behind the name of a file: its verdict and the evidence, or why it was set aside.
+SIDECAR = ".neardup.json"
+#: The same for a file of several items, a line for each.
+SIDECAR_LINES = ".neardup.jsonl"
+
+#: Bytes of a name that file systems take.
+_LONGEST = 255
+_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", "~")
+
+
+class Stamp(NamedTuple):
+    """What a file shows when it changes, and what tells it from another of its name."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """Return the stamp in what the system says of a file."""
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def origin_of(path: str, stamp: Stamp) -> str:
+    """Return the key of a file in the store: its path below the inbox, and its stamp.
+
+    It is ASCII, whatever bytes the path is made of.
+    """
+    return json.dumps([path, *stamp])
+
+
+def file_of(origin: str) -> tuple[str, Stamp]:
+    """Return the path and stamp that a key holds."""
+    path, *stamp = json.loads(origin)
+    return path, Stamp(*stamp)
+
+
+def shown(path: str) -> str:
+    """Return a path as text that UTF-8 can hold: other bytes are written out."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def is_passed_over(name: str) -> bool:
+    """Return whether a file or folder of this name is left alone: hidden, still being written, or a sidecar of ours."""
+    return name.startswith(".") or name.lower().endswith((*_UNFINISHED, SIDECAR, SIDECAR_LINES))
+
+
+def first_free(taken: Callable[[int], bool]) -> int:
+    """Return a number from 2 on that is not taken, the first one where those taken have no gaps.
+
+    It asks as often as the number has digits, not once for each number below.
+    """
+    low, high = 1, 2
+    while taken(high):
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if taken(middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def numbered(path: str, number: int) -> str:
+    """Return the path of a second (third, ...) file of a name: ``a/b~2.txt``; 1 changes nothing."""
+    if number < 2:
+        return path
+    folder, name = os.path.split(path)
+    stem, suffix = os.path.splitext(name)
+    return os.path.join(folder, fitted(stem, f"~{number}{suffix}"))
+
+
+def fitted(name: str, ending: str) -> str:
+    """Return a name with an ending, the name cut where both together are too long for a file system."""
+    room = _LONGEST - len(os.fsencode(ending))
+    raw = os.fsencode(name)
+    if len(raw) > room:
+        # A character that the cut would halve goes as a whole.
+        name = os.fsdecode(raw[:room].decode("utf-8", "ignore").encode())
+    return name + ending
+
+
+def sidecar_of(path: str, ending: str = SIDECAR) -> str:
+    """Return the path of the file beside a file that says what became of it."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, fitted(name, ending))

@@ -1,0 +1,254 @@
+"""The loop: look, take, judge, place, wait; and what it does while something is not well."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from neardup.errors import InputError, NeardupError, OutputError, StoreError
+from neardup.watch.counters import Counters
+from neardup.watch.gathering import Gatherer
+from neardup.watch.hand import Hand
+from neardup.watch.inbox import Inbox
+from neardup.watch.judging import Judge, Task
+from neardup.watch.log import Log, reason
+from neardup.watch.names import shown
+from neardup.watch.placing import Lost, Placer
+from neardup.watch.settings import Settings
+from neardup.watch.waking import Waking
+
+if TYPE_CHECKING:
+    from neardup.flow.index import Index
+    from neardup.flow.store import Store
+
+#: Seconds: the longest pause before something is tried again, and between two lines on progress.
+_LONGEST_PAUSE, _PROGRESS = 10.0, 10.0
+#: Of the time, at most this part goes into looking.
+_LOOKING = 0.1
+
+
+class Watcher:
+    """Takes files from an inbox as they appear, each once, and puts them where their verdicts say.
+
+    Parameters
+    ----------
+    settings : Settings
+        Folders and pauses.
+    index : Index
+        Judges; it has a store.
+    store : Store
+        Of the index.
+    log : Log
+        Told of everything.
+    """
+
+    def __init__(self, settings: Settings, index: Index, store: Store, log: Log) -> None:
+        self.settings = settings
+        self.counters = Counters(settings.downstream)
+        self.index = index
+        self.inbox = Inbox(settings.inbox, settings.settle)
+        self._log = log
+        self._waking = Waking(settings.inbox)
+        self._placer = Placer(settings, store, log)
+        self._gatherer = Gatherer(settings, self.inbox, store, self._placer, log)
+        self._judge = Judge(index, store, log, self.counters)
+        self._tasks: deque[Task] = deque()
+        self._next_look = 0.0
+        self._looked = 0.0
+        self._look_s = 0.0
+        self._failed: set[str] = set()
+        self._pause = 0.0
+        self._said_progress = time.monotonic()
+        self._said_items = 0
+        self._polls = False
+        #: Whether a batch is in hand that is not yet judged, placed and noted.
+        self._unfinished = False
+
+    def stop(self) -> None:
+        """Ask for an end after the batch in hand; safe in a signal handler."""
+        self._waking.stop()
+
+    def run(self) -> Counters:
+        """Watch until `stop` is called, or with ``once`` until all is taken that is there.
+
+        Returns
+        -------
+        Counters
+            What was done.
+
+        Raises
+        ------
+        NeardupError
+            If a folder cannot be made; with ``once``, at the first trouble that a longer run would wait out.
+        """
+        self._placer.open()
+        try:
+            self._say_resumed()
+            if not self.settings.once:
+                self._listen()
+            while not self._waking.stopping:
+                self._step()
+                if self.settings.once and self._is_done():
+                    break
+        finally:
+            self._waking.close()
+            self._gatherer.close()
+            self._placer.close()
+        return self.counters
+
+    def _say_resumed(self) -> None:
+        before = self._placer.before
+        if before:
+            items = sum(map(len, before.values()))
+            self._log.say("resumed", files=len(before), items=items, message="judged before, and not yet placed")
+
+    def _step(self) -> None:
+        """Do what is next: one look, one batch, or one pause."""
+        self._look()
+        if not self._unfinished:
+            self._tasks.extend(self._gatherer.gather(lambda: self._waking.stopping))
+            self._unfinished = bool(self._tasks or self._gatherer.complete)
+        if not self._unfinished:
+            self._wait()
+        elif self._work():
+            self._unfinished = self._placer.is_busy
+            self._progress()
+
+    def _work(self) -> bool:
+        """Judge and place the batch in hand; return whether all went well, else wait a little before the next try."""
+        try:
+            if self._tasks:
+                self._judge.judge(self._tasks)
+            self._gatherer.flush()
+            for hand in self._gatherer.completed():
+                self._placer.add(hand)
+            self._placer.place()
+        except Lost:
+            hand = self._placer.waiting[0]
+            self._placer.give_up(hand)
+            self.inbox.changed(hand.path, hand.stamp)
+            return True
+        except (OSError, StoreError) as error:
+            self._trouble("placing", _sentence(error), error)
+            return False
+        finally:
+            self._finish(self._placer.placed())
+        self._log.well("placing", "files are judged and placed again")
+        self._pause = 0.0
+        return True
+
+    def _finish(self, hands: list[Hand]) -> None:
+        for hand in hands:
+            self.counters.files += 1
+            self.counters.quarantined += len(hand.taken.broken)
+            self._gatherer.placed(hand)
+            self._log.well(f"move {hand.path}", f"{hand.name} can be moved again")
+            if hand.taken.broken:
+                first = hand.taken.broken[0]
+                fields = {"where": first.where, "reason": first.reason, "broken": len(hand.taken.broken)}
+                self._log.say("quarantined", file=hand.name, **fields)
+        for hand, error in self._placer.stuck:
+            message = f"{hand.name} cannot be moved: {reason(error)}; it is left in the inbox for now"
+            self._log.trouble(f"move {hand.path}", message)
+            if not self.settings.once:
+                self.inbox.try_again(hand.path, _LONGEST_PAUSE)
+        self._placer.stuck = []
+        self.counters.tick()
+
+    def _trouble(self, about: str, message: str, error: Exception) -> None:
+        """Tell of a trouble and wait before the next try; with ``once``, end with it."""
+        if self.settings.once:
+            if isinstance(error, NeardupError):
+                raise error
+            raise (InputError if about == "inbox" else OutputError)(
+                f"{message}; nothing is lost, start again"
+            ) from None
+        self._log.trouble(about, f"{message}; nothing is lost, it is tried again")
+        self._pause = min(max(self._pause * 2, 0.5), _LONGEST_PAUSE)
+        end = time.monotonic() + self._pause
+        while not self._waking.stopping and (left := end - time.monotonic()) > 0:
+            self._waking.pause(left)
+
+    def _look(self) -> None:
+        """Look at the whole inbox, if it is time to."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        try:
+            found = self.inbox.scan()
+        except OSError as error:
+            self._waking.close()
+            self._trouble("inbox", f"the inbox {shown(self.settings.inbox)} cannot be read: {reason(error)}", error)
+            self._next_look = time.monotonic()
+            return
+        self._looked, self._look_s = time.monotonic(), found.seconds
+        self._next_look = self._looked + max(self.settings.poll, self._look_s / _LOOKING)
+        if self._log.well("inbox", f"the inbox {shown(self.settings.inbox)} can be read again"):
+            self._pause, self._polls = 0.0, False
+        failed = dict(found.failed)
+        for folder, fault in failed.items():
+            self._log.trouble(f"folder {folder}", f"{shown(folder)} cannot be read: {reason(fault)}; the rest goes on")
+        for folder in self._failed - failed.keys():
+            self._log.well(f"folder {folder}", f"{shown(folder)} can be read again")
+        self._failed = set(failed)
+        if found.links:
+            message = f"what is no file or folder is left alone in the inbox ({found.links:,} links, pipes or devices)"
+            self._log.trouble("links", message)
+        else:
+            self._log.forget("links")
+        if not self.settings.once:
+            self._listen()
+
+    def _listen(self) -> None:
+        """See to it that native events wake the watcher, as far as the system has them."""
+        if not self._polls:
+            self._waking.listen(self._only_polls)
+
+    def _only_polls(self, why: str) -> None:
+        if not self._polls:
+            self._polls = True
+            message = f"no file events ({why}); the inbox is looked at every {self.settings.poll:g} s"
+            self._log.say("polling", message=message)
+
+    def _wait(self) -> None:
+        """Wait until a file has come to rest, an event comes, or it is time to look."""
+        until_look = self._next_look - time.monotonic()
+        rest = self.inbox.pause
+        if self._waking.pause(until_look if rest is None else min(rest, until_look)):
+            # However many events come, looking leaves time for work.
+            self._next_look = min(self._next_look, self._looked + max(0.05, self._look_s / _LOOKING))
+        self.counters.tick()
+
+    def _is_done(self) -> bool:
+        """Whether nothing is left to take; asked when a run is to end then."""
+        if self._unfinished or self._gatherer.is_open or self.inbox.waiting:
+            return False
+        try:
+            # What came while the last files were judged is taken as well.
+            return self.inbox.scan().new == 0
+        except OSError:
+            return True
+
+    def _progress(self) -> None:
+        now = time.monotonic()
+        if now - self._said_progress < _PROGRESS:
+            return
+        per_s = (self.counters.items - self._said_items) / (now - self._said_progress)
+        self._said_progress, self._said_items = now, self.counters.items
+        self._log.say(
+            "progress",
+            **self.counters.as_dict(),
+            per_s=round(per_s, 1),
+            waiting=self.inbox.waiting,
+            held=len(self.index),
+        )
+
+
+def _sentence(error: Exception) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
+    name = error.filename2 or error.filename
+    where = shown(os.fspath(name)) if isinstance(name, str | os.PathLike) else "a file"
+    return f"{where} cannot be written: {reason(error)}"
