@@ -29,7 +29,7 @@ QUICK_PEERS = {
     "peers": ["--corpora", "R20k", "--runs", "1"],
     "sketches": ["--documents", "2000", "--pairs", "400", "--runs", "1"],
 }
-FULL: dict[str, list[str]] = {name: [] for name in [*QUICK, *QUICK_PEERS, "default_recipe", "methods"]}
+FULL: dict[str, list[str]] = {name: [] for name in [*QUICK, *QUICK_PEERS, "default_recipe", "methods", "choosing"]}
 
 
 def main() -> None:

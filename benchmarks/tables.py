@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import blog_job
+import choosing
 import default_recipe
 import first_run
 import growth
@@ -49,6 +50,10 @@ TABLES: dict[str, tuple[str, Table]] = {
     "window-restart": ("window_store", window_store.restart_table),
     "window-day": ("window_day", window_day.as_table),
     "window-hours": ("window_day", window_day.hours_table),
+    "choosing-windows": ("choosing", choosing.as_table),
+    "choosing-stopped": ("choosing", choosing.stopped_table),
+    "choosing-half": ("choosing", choosing.half_table),
+    "choosing-most": ("choosing", choosing.most_table),
     "strata": ("default_recipe", default_recipe.strata_table),
     "read_whole": ("default_recipe", default_recipe.read_whole_table),
     "thresholds": ("default_recipe", default_recipe.threshold_table),

@@ -23,6 +23,7 @@ GROUND = {
     "parallel",
     "clock",
     "spill",
+    "content",
     "_kernels",
 }
 MAY_IMPORT = {
@@ -34,7 +35,8 @@ MAY_IMPORT = {
     "parallel": set(),
     "clock": set(),
     "_kernels": {"text"},
-    "documents": {"errors"},
+    "content": {"errors"},
+    "documents": {"errors", "content"},
     "text": GROUND,
     "keep": GROUND,
     "ordering": GROUND | {"documents"},
@@ -44,6 +46,10 @@ MAY_IMPORT = {
     "search": GROUND | {"features", "pairs"},
     "explain": GROUND | {"text", "features", "search"},
     "sketches": GROUND,
+    "window": GROUND | {"features", "search"},
+    "flow": GROUND | {"documents", "features", "text", "search", "window", "explain"},
+    "replay": GROUND | {"", "documents", "features", "flow", "window", "evaluation"},
+    "watch": GROUND | {"flow", "content", "explain"},
     "verdicts": GROUND | {"keep", "pairs"},
     "result": GROUND | {"documents", "search", "keep", "pairs", "explain", "verdicts", "features"},
     "pipeline": GROUND | {"", "documents", "reading", "features", "search", "ordering", "pairs", "result"},
@@ -51,10 +57,10 @@ MAY_IMPORT = {
     "evaluation": GROUND | {"", "documents", "pairs", "pipeline", "result", "search"},
     "transformers": GROUND | {"text", "documents", "features", "sketches"},
     "api": GROUND | {"documents", "ordering", "reading", "pipeline", "result", "retrieval", "evaluation", "search"},
-    "": GROUND | {"api", "result", "sketches"},
+    "": GROUND | {"api", "flow", "result", "sketches"},
     "cli": GROUND
     | {"", "api", "documents", "text", "features", "explain", "ordering", "pipeline", "result", "retrieval"}
-    | {"evaluation"},
+    | {"evaluation", "content", "flow", "replay", "watch", "window"},
     "__main__": {"cli"},
 }
 

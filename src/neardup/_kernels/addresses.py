@@ -14,6 +14,7 @@ _WITHIN = uint64((1 << CHUNK_BITS) - 1)
 _WORD = ir.IntType(64)
 _HALF = ir.IntType(32)
 _QUARTER = ir.IntType(16)
+_BYTE = ir.IntType(8)
 
 
 @intrinsic
@@ -71,6 +72,27 @@ def load_u16(typing, address):
         return load
 
     return types.uint16(types.uint64), emit
+
+
+@intrinsic
+def store_u8(typing, address, value):
+    """Write a uint8 to an address."""
+
+    def emit(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], _BYTE.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint8), emit
+
+
+@intrinsic
+def load_u8(typing, address):
+    """Return the byte at an address as a uint8."""
+
+    def emit(context, builder, signature, args):
+        return builder.load(builder.inttoptr(args[0], _BYTE.as_pointer()))
+
+    return types.uint8(types.uint64), emit
 
 
 @njit(inline="always")

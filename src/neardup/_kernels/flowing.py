@@ -18,10 +18,10 @@ from neardup._kernels.posting import (
     LEAVES,
     MARK,
     NEXT,
+    OLDEST,
     RAWS,
     SERIAL,
     SIZE,
-    STAMP,
     TIME,
     WIDE,
     enter_keys,
@@ -35,7 +35,6 @@ from neardup._kernels.posting import (
 DONE, NEEDS_MEMORY, NEEDS_RECORDS = range(3)
 #: What the window holds: sets by their rare features; sets by keys; 64-bit fingerprints by keys.
 BY_PREFIX, BY_KEYS, FINGERPRINTS = range(3)
-_LAST_STAMP = 255
 NARROW = 1 << 16
 
 
@@ -104,7 +103,10 @@ def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
         row = room.found[c]
         record = lists.records[row]
         other = record[SIZE]
-        if other == 0 or record[LEAVES] < items.least[i] or abs(record[TIME] - items.times[i]) > window:
+        # Removed, dropped with its hour (its record stays until the ring comes round), or out of the window.
+        if other == 0 or record[AT] < lists.counters[OLDEST]:
+            continue
+        if record[LEAVES] < items.least[i] or abs(record[TIME] - items.times[i]) > window:
             continue
         place = place_of(lists.bases, record[AT])
         if kind == FINGERPRINTS:
@@ -148,10 +150,6 @@ def _mark(items, i, known, value):
 @kernel
 def _find(i, items, rule, window, lists, room, kind, listing, out, at):
     begin, end = items.heads[i], items.heads[i + 1]
-    if lists.counters[STAMP] == _LAST_STAMP:
-        lists.counters[STAMP] = 0
-        lists.met[:] = 0
-    lists.counters[STAMP] += 1
     if kind == BY_PREFIX:
         count = meet_by_prefix(items.order[begin:end], end - begin, rule, lists, room.found, room.needs, room.slots)
     else:
@@ -210,7 +208,6 @@ def _enter(i, items, rule, lists, room, kind):
     record[MARK] = items.marks[i]
     record[SERIAL] = items.serials[i]
     record[WIDE] = wide
-    lists.met[row] = 0
     if kind == BY_PREFIX:
         enter_prefix(items.order[begin:end], size, rule, document, lists)
     else:

@@ -13,15 +13,15 @@ this one in the order, in 64ths of the most in its size class, rounded up. Enoug
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, njit, uint16, uint32, uint64
+from numba import int64, njit, uint8, uint16, uint32, uint64
 
-from neardup._kernels.addresses import load_u16, load_u32, place_of, store_u16, store_u32, store_u64
+from neardup._kernels.addresses import load_u8, load_u16, load_u32, place_of, store_u8, store_u16, store_u32, store_u64
 from neardup._kernels.bits import load_u64, mix, prefetch
 from neardup._kernels.bounds import need, smallest_partner
 from neardup._kernels.compiling import kernel
 
 #: Places in ``counters``.
-CURSOR, END, HOUR, OLDEST, FIRST, NEXT, STAMP, LARGEST, COPIES, MERGES = range(10)
+CURSOR, END, HOUR, OLDEST, FIRST, NEXT, LARGEST, COPIES, MERGES = range(9)
 #: Places in a record: time, time of leaving, address, size, unknown features, mark of the text, arrival, wide ranks.
 TIME, LEAVES, AT, SIZE, RAWS, MARK, SERIAL, WIDE = range(8)
 #: The most entries of a block, and the bytes before them: the link, how many are used, how many fit.
@@ -34,7 +34,10 @@ _PARTS = 64
 #: Of a set of so many features, one more must be met; never more than _MOST_MEETINGS.
 _FEATURES_A_MEETING = 32
 _MOST_MEETINGS = 32
-_COUNT = uint32(255)
+#: Meetings are counted up to here.
+_MOST_COUNTED = uint8(127)
+_EIGHT_ONES = uint64(0x0101010101010101)
+_EIGHT_TOPS = uint64(0x8080808080808080)
 _FIRST_FIT = 8
 _HALF_WAY = uint32(1 << (DOCUMENT_BITS - 1))
 #: Features whose lists are asked for before any of them is read.
@@ -45,9 +48,8 @@ class Lists(NamedTuple):
     """The index of documents under one vocabulary.
 
     bases: uint64[c], see ``addresses``; heads: uint64[a power of two], the newest block of each list; records:
-    int64[a power of two, 8], a ring by document number; met: uint16 like records, how often a document was met (low
-    byte) by the question of that number (high byte);
-    counters: int64[10]; classes: int64[k], the smallest size of each size class.
+    int64[a power of two, 8], a ring by document number; met: uint8 like records, how often each was met by the one that
+    arrives, zeros before and afterwards; counters: int64[9]; classes: int64[k], the smallest size of each size class.
     """
 
     bases: np.ndarray
@@ -106,31 +108,43 @@ def room_for(rule, size, keys, classes):
 
 
 @njit(inline="always")
-def _meet(head, least, often, lists, found, count):
-    """Count the documents of a list of which enough remains; add to found those that were met often enough just now."""
+def _meet(head, least, lists):
+    """Count one more meeting with each document of a list of which enough remains."""
     oldest = uint64(lists.counters[OLDEST])
-    stamp = uint32(lists.counters[STAMP]) << uint32(8)
     mask = uint32(lists.records.shape[0] - 1) & _DOCUMENT
-    base, top, enough = stamp, stamp | _COUNT, stamp + uint32(often)
     low = uint32(least) << uint32(DOCUMENT_BITS)
+    met = uint64(lists.met.ctypes.data)
     address = head
     while address >= oldest:
         place = place_of(lists.bases, address)
         before = load_u64(place)
         if before >= oldest:
             prefetch(place_of(lists.bases, before))
-        used = int64(load_u16(place + uint64(8)))
+        used = uint64(load_u16(place + uint64(8)))
+        place += uint64(HEADER)
         for k in range(used):
-            entry = load_u32(place + uint64(HEADER + 4 * k))
-            if entry >= low:
-                row = int64(entry & mask)
-                seen = max(uint32(lists.met[row]), base)
-                seen += uint32(seen < top)
-                lists.met[row] = seen
-                if seen == enough:
+            entry = load_u32(place + uint64(4) * k)
+            row = met + uint64(entry & mask)
+            seen = load_u8(row)
+            store_u8(row, seen + (uint8(entry >= low) & uint8(seen < _MOST_COUNTED)))
+        address = before
+
+
+@kernel
+def _met_often(often, lists, found):
+    """Write to found the rows that were met often enough, and forget all meetings; return how many."""
+    # Eight counts, each below 128, are compared at once: adding 128 - often carries into the top bit.
+    carry = uint64(128 - often) * _EIGHT_ONES
+    count = int64(0)
+    at = uint64(lists.met.ctypes.data)
+    for word in range(0, lists.met.shape[0], 8):
+        counts = load_u64(at + uint64(word))
+        if (counts + carry) & _EIGHT_TOPS:
+            for row in range(word, word + 8):
+                if lists.met[row] >= often:
                     found[count] = row
                     count += 1
-        address = before
+    lists.met[:] = 0
     return count
 
 
@@ -159,7 +173,6 @@ def meet_by_prefix(order, size, rule, lists, found, needs, slots):
         needs[c, 1] = _part_remaining(lists.classes, c, needs[c, 0])
         prefix = max(prefix, size - needs[c, 0] + 1)
         last = c + 1
-    count = int64(0)
     heads = uint64(lists.heads.ctypes.data)
     oldest = uint64(lists.counters[OLDEST])
     width = last - first
@@ -183,20 +196,16 @@ def meet_by_prefix(order, size, rule, lists, found, needs, slots):
             for c in range(first, last):
                 slot = slots[(i - begin) * width + c - first]
                 if slot >= 0:
-                    count = _meet(lists.heads[slot], needs[c, 1], often, lists, found, count)
-    return count
+                    _meet(lists.heads[slot], needs[c, 1], lists)
+    return _met_often(often, lists, found)
 
 
 @kernel
 def meet_by_keys(keys, lists, found):
     """Write to found the rows of all documents that have one of the keys, as bands or blocks; return how many."""
-    count = int64(0)
-    oldest = uint64(lists.counters[OLDEST])
     for i in range(keys.shape[0]):
-        head = lists.heads[_slot(keys[i], 0, lists.heads)]
-        if head >= oldest:
-            count = _meet(head, int64(0), int64(1), lists, found, count)
-    return count
+        _meet(lists.heads[_slot(keys[i], 0, lists.heads)], int64(0), lists)
+    return _met_often(int64(1), lists, found)
 
 
 @njit(inline="always")

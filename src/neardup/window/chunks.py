@@ -43,7 +43,10 @@ class Chunks:
             self._used.append(cursor - self._alive[-1][0] * _CHUNK)
         count = max((least + _CHUNK - 1) // _CHUNK, 1)
         # Mapped rather than allocated: pages that are not written to cost no memory, and all go back at once.
-        stretch = np.frombuffer(mmap.mmap(-1, count * _CHUNK, **_PRIVATE), np.uint8)
+        pages = mmap.mmap(-1, count * _CHUNK, **_PRIVATE)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+        stretch = np.frombuffer(pages, np.uint8)
         first = self._next
         for i in range(count):
             self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * _CHUNK

@@ -44,10 +44,9 @@ Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
 _FIRST_RECORDS = 1 << 10
-#: Lists of up to so many documents move into one block, from an earlier hour and within an hour: many for speed, few
-#: for memory.
-_COPIES_SMALL, _COPIES_LARGE = (16, 16), (4, 0)
-_SMALL = 1 << 16
+#: Where fewer documents than the first are held, lists of up to the second move into a new hour's block as a whole, and
+#: those of up to the third into a larger block within an hour: many for speed, few for memory.
+_COPIES = ((1 << 14, 64, 16), (1 << 16, 16, 16), (1 << 62, 4, 0))
 #: Size classes grow by a fourth root of two: four of them span sizes that double.
 _CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
 
@@ -92,11 +91,11 @@ class Generation:
         self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
         self.hours: deque[Hour] = deque()
         self._chunks = Chunks()
-        counters = np.zeros(10, np.int64)
+        counters = np.zeros(9, np.int64)
         counters[CURSOR], counters[END] = self._chunks.extend(1)
         counters[HOUR] = counters[OLDEST] = counters[CURSOR]
         records = np.zeros((_FIRST_RECORDS, 8), np.int64)
-        met = np.zeros(_FIRST_RECORDS, np.uint16)
+        met = np.zeros(_FIRST_RECORDS, np.uint8)
         self._lists = Lists(self._chunks.bases, np.zeros(slots, np.uint64), records, met, counters, _CLASSES)
         self._room = self._scratch()
 
@@ -125,7 +124,7 @@ class Generation:
         else:
             counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]))
         counters[HOUR] = counters[CURSOR]
-        counters[COPIES], counters[MERGES] = _COPIES_SMALL if self.held < _SMALL else _COPIES_LARGE
+        counters[COPIES], counters[MERGES] = next(copies for most, *copies in _COPIES if self.held < most)
         if not self.hours:
             counters[OLDEST] = counters[HOUR]
         self.hours.append(Hour(key, int(counters[NEXT]), int(counters[HOUR])))
@@ -233,7 +232,7 @@ class Generation:
         lists = self._lists
         first, last = int(lists.counters[FIRST]), int(lists.counters[NEXT])
         size = 2 * len(lists.records)
-        records, met = np.zeros((size, 8), np.int64), np.zeros(size, np.uint16)
+        records, met = np.zeros((size, 8), np.int64), np.zeros(size, np.uint8)
         documents = np.arange(first, last)
         records[documents & (size - 1)] = lists.records[documents & (size // 2 - 1)]
         self._lists = lists._replace(records=records, met=met)

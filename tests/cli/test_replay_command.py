@@ -1,0 +1,279 @@
+"""``neardup replay``: the table, the files, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from calling import FOX, ROSE, in_terminal, names_in, neardup, read_lines, refused, write_lines
+
+GOLDEN = Path(__file__).parent / "replay-table.txt"
+SEA = "Ships that sail at night see the lamp of the lighthouse long before they hear the waves upon the rocks below"
+RULES = ("--recipe", "ddd", "--window", "24h")
+MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
+
+#: Hours after Monday, text; a working week with a weekend in it, out of order.
+FLOW: list[tuple[str, float | None, str]] = [
+    ("fox", 9.0, FOX),
+    ("rose", 9.5, ROSE),
+    ("fox-copy", 9.9, FOX),
+    ("fox-day-after", 32.9, FOX + " today"),
+    ("no-time", None, ROSE),
+    ("rose-too-late", 33.6, ROSE.upper()),
+    ("sea-weekend-over", 120.0, SEA),
+    ("sea-again", 120.5, SEA + "."),
+    ("fox-weekend-over", 121.25, FOX),
+    ("empty", 121.5, "..."),
+    ("sea-first", 31.0, SEA),
+    ("rose-edited", 10.25, ROSE + " once"),
+]
+
+
+def stamp(hours: float) -> str:
+    return (MONDAY + timedelta(hours=hours)).isoformat()
+
+
+ROWS: list[dict[str, Any]] = [
+    {"id": name, "time": None if hours is None else stamp(hours), "text": text} for name, hours, text in FLOW
+]
+ROWS[4]["time"] = "last Tuesday"
+
+#: By hand: within 24 hours, against originals; capitals are other letters to ddd.
+EXPECTED = [
+    ("fox", "original", None),
+    ("rose", "original", None),
+    ("fox-copy", "exact", "fox"),
+    ("rose-edited", "near", "rose"),
+    ("sea-first", "original", None),
+    ("fox-day-after", "near", "fox"),
+    ("rose-too-late", "original", None),
+    ("sea-weekend-over", "original", None),
+    ("sea-again", "near", "sea-weekend-over"),
+    ("fox-weekend-over", "original", None),
+    ("empty", "original", None),
+]
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "flow.jsonl", ROWS)
+
+
+def without_times(table: str) -> str:
+    """The table with the last three columns blanked: memory and times are another matter on every machine."""
+    blanked = re.sub(r"(?m)^(\d{4}-\d\d-\d\d \d\d:00 .*?\d) +[\d,.]+ +[\d,.]+ +[\d,.]+$", r"\1   *   *   *", table)
+    assert blanked != table
+    return blanked
+
+
+def test_the_table(flow: Path) -> None:
+    result = neardup("replay", flow, *RULES)
+    assert without_times(result.stdout) == GOLDEN.read_text("utf-8")
+    assert "11 items: 7 originals, 4 duplicates (36.4%)" in result.stderr
+    for words in (
+        "1, texts that are equal byte for byte",
+        "1 document without a readable time in column 'time'",
+        "1 ahead (after a gap longer than the window)",
+        "1 undecidable",
+        "P t_p = 36.4% of 10 s = 3.64 s saved an item",
+        "set aside: ",
+    ):
+        assert words in result.stderr
+
+
+def test_hours_as_json(flow: Path) -> None:
+    lines = [json.loads(line) for line in neardup("replay", flow, *RULES, "--json").stdout.splitlines()]
+    assert [(line["hour"], line.get("items", -1)) for line in lines[:-1]] == [
+        ("2024-01-01T09:00Z", 3),
+        ("2024-01-01T10:00Z", 1),
+        ("2024-01-01T11:00Z", -1),
+        ("2024-01-02T07:00Z", 1),
+        ("2024-01-02T08:00Z", 1),
+        ("2024-01-02T09:00Z", 1),
+        ("2024-01-02T10:00Z", -1),
+        ("2024-01-06T00:00Z", 2),
+        ("2024-01-06T01:00Z", 2),
+    ]
+    assert [line["quiet_hours"] for line in lines if "quiet_hours" in line] == [20, 86]
+    assert sum(line.get("duplicates", 0) for line in lines[:-1]) == lines[-1]["totals"]["duplicates"] == 4
+    totals = lines[-1]["totals"]
+    assert (totals["exact"], totals["near"], totals["flags"]) == (1, 3, {"ahead": 1, "undecidable": 1})
+    assert (totals["first"], totals["last"]) == ("2024-01-01T09:00:00Z", "2024-01-06T01:30:00Z")
+
+
+def read_table(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".jsonl":
+        return read_lines(path)
+    if path.suffix == ".parquet":
+        found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        return found
+    with open(path, encoding="utf-8", newline="") as file:
+        return [{name: value or None for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("name", ["v.jsonl", "v.csv", "v.parquet"])
+def test_verdicts(flow: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    result = neardup("replay", flow, *RULES, "-o", path)
+    assert str(path) in result.stderr
+    rows = read_table(path)
+    assert list(rows[0]) == ["id", "kind", "of", "similarity", "time", "flag", "shared", "size", "size_of"]
+    assert [(row["id"], row["kind"], row["of"]) for row in rows] == EXPECTED
+    hours = {document: hour for document, hour, _ in FLOW if hour is not None}
+    for row in rows:
+        time = row["time"] if isinstance(row["time"], datetime) else datetime.fromisoformat(row["time"])
+        assert time == MONDAY + timedelta(hours=hours[row["id"]])
+        if row["of"] is not None:
+            shared, size, other = (int(row[column]) for column in ("shared", "size", "size_of"))
+            assert float(row["similarity"]) == shared / max(size, other) >= 0.7
+        else:
+            assert row["similarity"] is row["shared"] is row["size"] is row["size_of"] is None
+    flags = {row["id"]: row["flag"] for row in rows if row["flag"]}
+    assert flags == {"sea-weekend-over": "ahead", "empty": "undecidable"}
+
+
+def test_in_the_order_of_the_input(flow: Path, tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    neardup("replay", flow, *RULES, "--as-listed", "-o", path)
+    rows = read_lines(path)
+    assert [row["id"] for row in rows] == [row["id"] for row in ROWS if row["id"] != "no-time"]
+    # Four days behind the clock: judged, and flagged.
+    assert {row["id"]: row["flag"] for row in rows if row["flag"]} == {
+        "sea-weekend-over": "ahead",
+        "empty": "undecidable",
+        "sea-first": "late",
+        "rose-edited": "late",
+    }
+
+
+def test_originals_are_whole_records(flow: Path, tmp_path: Path) -> None:
+    path = tmp_path / "originals.jsonl"
+    neardup("replay", flow, *RULES, "--originals", path)
+    originals = {name for name, kind, _ in EXPECTED if kind == "original"}
+    assert read_lines(path) == [row for row in ROWS if row["id"] in originals]
+
+
+def test_an_endless_window_is_dedup(flow: Path, tmp_path: Path) -> None:
+    dated = write_lines(
+        tmp_path / "dated.jsonl", sorted((r for r in ROWS if r["id"] != "no-time"), key=lambda r: r["time"])
+    )
+    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    neardup("replay", dated, "--recipe", "ddd", "--window", "endless", "--originals", one)
+    neardup("dedup", dated, "--recipe", "ddd", "-o", other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "duplicates"),
+    [
+        (("--window", "endless"), 6),
+        (("--window", "1h"), 3),
+        (("--window", "23h"), 3),
+        (("--window", "24h", "--against", "everything"), 4),
+        (("--window", "23h", "--window-by", "hour"), 4),
+        (("--window", "2 documents"), 3),
+        (("--threshold", "1"), 2),
+    ],
+)
+def test_windows(flow: Path, options: tuple[str, ...], duplicates: int) -> None:
+    lines = neardup("replay", flow, "--recipe", "ddd", *options, "--json").stdout.splitlines()
+    assert json.loads(lines[-1])["totals"]["duplicates"] == duplicates
+
+
+def test_many_at_once_are_judged_as_one_by_one(flow: Path, tmp_path: Path) -> None:
+    one, many = tmp_path / "one.jsonl", tmp_path / "many.jsonl"
+    neardup("replay", flow, *RULES, "-o", one)
+    neardup("replay", flow, *RULES, "-o", many, "--at-once", "100")
+    assert one.read_bytes() == many.read_bytes()
+
+
+def test_the_store_keeps_the_verdicts(flow: Path, tmp_path: Path) -> None:
+    store = tmp_path / "flow.db"
+    neardup("replay", flow, *RULES, "--store", store)
+    again = refused("replay", flow, *RULES, "--store", store)
+    assert "'fox' already has a verdict" in again
+
+
+def test_repeated_ids_are_set_aside(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": FOX, "time": 7200}, {"id": "a", "text": ROSE, "time": 0}]
+    result = neardup("replay", write_lines(tmp_path / "c.jsonl", rows), *RULES, "--json")
+    assert json.loads(result.stdout.splitlines()[-1])["totals"]["items"] == 1
+    assert "1 document set aside for an id that an earlier one has in column 'id'" in result.stderr
+
+
+def test_undated_documents_go_to_the_quarantine(flow: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    neardup("replay", flow, *RULES, "--quarantine", path)
+    [bad] = read_lines(path)
+    assert bad["reason"] == "no readable time"
+    assert "line 5: no readable time; without --strict" in refused("replay", flow, *RULES, "--strict")
+
+
+def test_a_page(flow: Path, tmp_path: Path) -> None:
+    page = tmp_path / "replay.html"
+    result = neardup("replay", flow, *RULES, "--page", page)
+    assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert "http-equiv" in page.read_text("utf-8")
+    assert str(page) in result.stderr
+    assert "exists" in refused("replay", flow, *RULES, "--page", page)
+    neardup("replay", flow, *RULES, "--page", page, "--force")
+
+
+def test_time_passes_with_a_speed(flow: Path) -> None:
+    assert neardup("replay", flow, *RULES, "--speed", "1e9").stdout.count("\n") == 10
+
+
+def test_nothing_to_replay(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    result = neardup("replay", empty, *RULES, "--page", tmp_path / "p.html")
+    assert result.stdout == ""
+    assert "0 items: 0 originals, 0 duplicates" in result.stderr
+
+
+def test_a_terminal_shows_progress_and_the_table(flow: Path, warm: None) -> None:
+    assert "2024-01-01 09:00" not in in_terminal("replay", flow, *RULES, stream="stderr")
+    assert "2024-01-01 09:00" in in_terminal("replay", flow, *RULES, stream="stdout")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--time-column", "text"), "column 'text' has no readable time in any document"),
+        (("--time-column", "when"), "has no column 'when'"),
+        (("--speed", "fast"), "--speed 'fast' is not a number"),
+        (("--speed", "0"), "speed 0 is not above 0"),
+        (("--speed", "-60"), "speed -60 is not above 0"),
+        (("--downstream", "long"), "--downstream 'long' is not a number"),
+        (("--downstream", "nan"), "--downstream 'nan' is no time"),
+        (("--at-once", "0"), "--at-once '0' is not a whole number from 1 on"),
+        (("--window", "tomorrow"), "'tomorrow'"),
+        (("--window-by", "day"), "'day'"),
+        (("--against", "nobody"), "'nobody'"),
+        (("-o", "-"), "-o - is stdout, where the hours go: name a file"),
+        (("-o", "v.txt"), "v.txt has no suffix that names a format"),
+        (("-o", "FLOW"), "is an input"),
+        (("--page", "p.pdf"), "p.pdf does not end in .html"),
+        (("--page", "nowhere/p.html"), "nowhere/p.html: the folder nowhere does not exist"),
+        (("-o", "v.jsonl", "--originals", "./v.jsonl"), "is given for -o and for --originals"),
+        (("--recipe", "unheard"), "recipe 'unheard' is neither a file"),
+    ],
+)
+def test_refusals(
+    flow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = names_in(tmp_path)
+    assert words in refused("replay", flow, *(str(flow) if option == "FLOW" else option for option in options))
+    assert names_in(tmp_path) == before
+
+
+def test_no_column_of_times(tmp_path: Path) -> None:
+    corpus = write_lines(tmp_path / "c.jsonl", [{"id": "a", "text": FOX, "score": 1}])
+    assert "no column is obviously the time" in refused("replay", corpus)

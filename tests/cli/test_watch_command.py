@@ -1,0 +1,176 @@
+"""``neardup watch`` as a process: what it says, how it ends, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import FOX, ROSE, finished, neardup, process, refused
+
+from neardup.flow.store import Store
+from neardup.recipe import load
+
+FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
+
+
+@pytest.fixture
+def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An inbox with two items, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, (name, text) in enumerate({"fox.txt": FOX, "again.txt": f"{FOX} today", "rose.txt": ROSE}.items()):
+        (folder / name).write_text(text)
+        os.utime(folder / name, (number, number))
+    return folder
+
+
+def events(err: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in err.splitlines()]
+
+
+def until(true: Callable[[], bool], started: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert started.poll() is None, finished(started)
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_once_takes_what_is_there_and_ends(inbox: Path) -> None:
+    arguments = ("watch", "in", "--store", "news.db", "--originals", "out", "--duplicates", "dup", *FAST, "--once")
+    result = neardup(*arguments)
+    assert result.stdout == ""
+    said = events(result.stderr)
+    assert [line["event"] for line in said] == ["started", "duplicate", "stopped"]
+    assert said[0]["recipe"] == "ddd"
+    assert said[0]["window"] == "24h"
+    assert (said[1]["id"], said[1]["kind"], said[1]["of"], said[1]["file"]) == (
+        "again.txt",
+        "near",
+        "fox.txt",
+        "again.txt",
+    )
+    assert {name: said[2][name] for name in ("files", "items", "originals", "duplicates", "saved_s", "held")} == {
+        "files": 3,
+        "items": 3,
+        "originals": 2,
+        "duplicates": 1,
+        "saved_s": 10.0,
+        "held": 2,
+    }
+    assert all(line["time"].endswith("Z") for line in said)
+    assert sorted(path.name for path in Path("out").iterdir()) == ["fox.txt", "rose.txt"]
+    assert sorted(path.name for path in Path("dup").iterdir()) == ["again.txt", "again.txt.neardup.json"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_0(number: int, inbox: Path) -> None:
+    started = process("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
+    until(lambda: Path("out/rose.txt").exists(), started)
+    started.send_signal(number)
+    code, out, err = finished(started)
+    assert (code, out) == (0, "")
+    assert [line["event"] for line in events(err)][-2:] == ["stopping", "stopped"]
+    assert events(err)[-1]["items"] == 3
+    # Nobody holds the store any more, and another run goes on.
+    assert (
+        events(neardup("watch", "in", "--store", "news.db", "--originals", "out", *FAST, "--once").stderr)[0]["held"]
+        == 2
+    )
+
+
+def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -> None:
+    (inbox / "evil\x1b[31m.txt").write_text(f"{ROSE} again")
+    ours, theirs = pty.openpty()
+    started = process(
+        "watch",
+        "in",
+        "--store",
+        "news.db",
+        "--originals",
+        "out",
+        *FAST,
+        stderr=theirs,
+        env={"TERM": "xterm", "NO_COLOR": ""},
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        end = time.monotonic() + 60
+        while b"evil" not in shown and time.monotonic() < end:
+            shown += os.read(ours, 4096)
+        started.send_signal(signal.SIGINT)
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:
+        # The end of a terminal.
+        pass
+    os.close(ours)
+    code, out, _ = finished(started)
+    text = shown.decode()
+    assert (code, out) == (0, "")
+    for words in ("neardup watch in", "duplicates", "saved 20 s of processing, spent", "evil␛[31m.txt = rose.txt"):
+        assert words in text
+    assert "evil\x1b" not in text
+    assert "neardup: stopped: 4 files, 4 items: 2 originals, 2 duplicates (50.0%); saved 20 s" in text
+
+
+def test_a_store_in_use_is_refused_in_one_sentence(inbox: Path, tmp_path: Path) -> None:
+    settings = {"window": "24h", "window_by": "time", "against": "originals"}
+    with Store(tmp_path / "news.db", fingerprint=load("ddd").fingerprint, settings=settings):
+        started = process("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
+        code, out, err = finished(started)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith(f"neardup: {tmp_path / 'news.db'} is in use by process {os.getpid()}")
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere does not exist: name the folder that files arrive in"),
+        (["in", "--originals", "in/out"], "in/out for --originals lies in the inbox in"),
+        (["in", "--store", "in/news.db"], "in/news.db for --store lies in the inbox in: keep the store outside of it"),
+        (["in", "--duplicates", "out"], "out is given for --originals and for --duplicates: name two folders"),
+        (["in", "--poll", "often"], "--poll 'often' is not a number"),
+        (["in", "--poll", "0"], "--poll 0 is outside [0.05, 86400]"),
+        (["in", "--largest", "much"], "--largest 'much' is not a size"),
+        (["in", "--place", "copy"], "--place 'copy' is not known; choose one of move, link"),
+        (["in", "--content", "best"], "--content 'best' is not known; choose one of auto, html, tags, plain"),
+        (["in", "--html", "--content", "tags"], "--html is short for --content html, but --content is 'tags'"),
+        (["in", "--window", "yesterday"], "yesterday"),
+        (["in", "--threshold", "2"], "threshold 2.0 is outside (0, 1]"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_refusals(arguments: list[str], message: str, inbox: Path) -> None:
+    given = [*arguments]
+    for option, value in (("--store", "news.db"), ("--originals", "out")):
+        given += [] if option in arguments else [option, value]
+    assert message in refused("watch", *given)
+    assert len(list(inbox.iterdir())) == 3
+
+
+def test_pages_can_be_compared_whole(inbox: Path) -> None:
+    for path in inbox.iterdir():
+        path.unlink()
+    for number in range(2):
+        # The same text under markup that has hardly a gram in common.
+        letters = "abcdefghijklm" if number else "nopqrstuvwxyz"
+        markup = " ".join(f"data-{a}{b}{c}='{c}{b}{a}'" for a in letters for b in letters for c in letters[:3])
+        (inbox / f"{number}.html").write_text(f"<html><body><p {markup}>{FOX}</p></body></html>")
+    for content, duplicates in (("tags", 1), ("plain", 0)):
+        arguments = ("--store", f"{content}.db", "--originals", f"out-{content}", *FAST, "--once", "--content", content)
+        said = events(neardup("watch", "in", *arguments, "--place", "link", "--duplicates", f"dup-{content}").stderr)
+        assert said[-1]["duplicates"] == duplicates
+        assert said[-1]["items"] == 2

@@ -1,0 +1,112 @@
+"""Streams for the tests of the flow: a clock that is set by hand, what a verdict says, recipes with their twins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import strategies as st
+from naive_window import Expected, NaiveIndex
+
+import neardup as nd
+from neardup.recipe import Recipe, load
+
+#: Noon of a Thursday, and the seconds of an hour and of a day.
+NOON = int(datetime(1987, 2, 26, 12, tzinfo=UTC).timestamp())
+HOUR, DAY = 3600, 86400
+
+#: Recipes of every kind that the window takes, for texts of few words.
+RECIPES = {
+    "default": load("default"),
+    "ddd": load("ddd"),
+    "jaccard": load("jaccard"),
+    "checksum": load("checksum"),
+    "spotsigs": load("spotsigs"),
+    "supershingle": load("supershingle"),
+    "manber": load("manber"),
+    "simhash": load("simhash"),
+    "words": Recipe(features="words:1", threshold=0.5),
+    "multiset": Recipe(features="words:1:multiset", normalize="whitespace", threshold=2 / 3),
+    "overlap": Recipe(features="words:1", measure="overlap", threshold=0.6),
+    "dice": Recipe(features="words:1", measure="dice", threshold=0.8),
+    "cosine": Recipe(features="words:1", measure="cosine", threshold=0.5),
+    "containment": Recipe(features="words:1", measure="containment", threshold=0.75, jaccard_floor=0.4),
+    "contained": Recipe(features="words:1", measure="containment", threshold=1.0),
+    "euclidean": Recipe(features="words:1", measure="euclidean", threshold=2),
+    "positional": Recipe(features="qgrams:3:positional", measure="dice", threshold=0.5),
+    "minhash": Recipe(features="words:1", signature="minhash:8", measure="overlap", threshold=0.5),
+    "supershingles": Recipe(features="words:1", signature="supershingle:3:2", measure="overlap", threshold=0.33),
+    "bits": Recipe(features="words:1", signature="simhash", weights="tf", measure="hamming", threshold=12),
+    "spots": Recipe(features="spots:1:1:multiset", threshold=0.5),
+    "windows": Recipe(features="windows:4:2", threshold=0.5),
+    "clauses": Recipe(features="clauses", threshold=0.5),
+    "lsh": Recipe(features="words:1", search="lsh", threshold=0.6, num_perm=16, recall=0.8),
+    "edit": Recipe(features="words:1", threshold=0.3, then="edit >= 0.6"),
+    "bigrams": Recipe(features="words:1", threshold=0.3, then="jaccard(words:2) >= 0.5"),
+}
+
+
+WORDS = ["fox", "dog", "the", "is", "Owl", "ran.", "said", "東京"]
+LONG = [[f"{start}{x}" for x in range(40)] for start in ("a", "b")]
+
+
+@st.composite
+def variants(draw: st.DrawFn) -> str:
+    """One of two long texts, cut, lengthened or with a word or two that are others."""
+    words = list(draw(st.sampled_from(LONG)))[: draw(st.sampled_from([40, 40, 39, 34, 20]))]
+    for at in draw(st.lists(st.integers(0, 39), max_size=2)):
+        words[at % len(words)] = "other"
+    return " ".join(words + draw(st.lists(st.sampled_from(WORDS), max_size=3)))
+
+
+SHORT = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+TEXTS = st.one_of(SHORT, SHORT, variants(), st.sampled_from(["", "...", "fox dog", "Fox, dog!", "the fox is said"]))
+
+
+class SetClock:
+    """What ``now`` is: the seconds that a test has set."""
+
+    def __init__(self, time: float = NOON) -> None:
+        self.time = time
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def documents(texts: Sequence[str], times: Sequence[Any] | None = None) -> list[nd.Document]:
+    """Documents named d0, d1, ... in the order in which they arrive."""
+    stamps = [None] * len(texts) if times is None else times
+    return [nd.Document(f"d{i}", text, stamp) for i, (text, stamp) in enumerate(zip(texts, stamps, strict=True))]
+
+
+def said(verdict: nd.Verdict) -> Expected:
+    """A verdict without its time."""
+    return Expected(verdict.id, verdict.kind, verdict.of, verdict.similarity, verdict.flag, verdict.counts)
+
+
+def asked(found: Iterable[Any]) -> list[tuple[str, float]]:
+    """The answer to a query as plain tuples."""
+    return [(similar.id, similar.similarity) for similar in found]
+
+
+def same(found: Sequence[nd.Verdict], expected: Sequence[Expected], *, counts: bool = True) -> None:
+    """Verdict for verdict what the twin says; ``counts=False`` where a second step has numbers of its own."""
+    assert len(found) == len(expected)
+    for verdict, wanted in zip(found, expected, strict=True):
+        plain = said(verdict)
+        assert (plain.counts is None) == (plain.kind == "original")
+        assert plain == (wanted if counts else wanted._replace(counts=plain.counts))
+
+
+def both(recipe: str | Recipe, **choices: Any) -> tuple[nd.Index, NaiveIndex]:
+    """An index and its twin, of the same choices."""
+    found = RECIPES.get(recipe, recipe) if isinstance(recipe, str) else recipe
+    twin = {key: value for key, value in choices.items() if key != "path"}
+    return nd.Index(found, **choices), NaiveIndex(found, **twin)
+
+
+def held(index: nd.Index, twin: NaiveIndex) -> list[str]:
+    """The ids that the index holds, without those that are out of the window and wait for their hour to end."""
+    inside = set(twin)
+    return [id for id in index if id in inside]

@@ -1,0 +1,141 @@
+"""Items that are made to hurt: right verdicts, and memory in proportion to the text."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from naive_window import QuickIndex
+from streaming import DAY, NOON, SetClock, documents, held, said
+
+import neardup as nd
+from neardup.recipe import Recipe
+
+#: What a window may hold for a byte of text, over what it holds when it is empty.
+BYTES_PER_BYTE = 40
+#: The same for a document, however short.
+BYTES_PER_DOCUMENT = 4096
+
+
+def grown(index: nd.Index, before: int, texts: list[str]) -> None:
+    """The window took no more than its share for these texts."""
+    limit = BYTES_PER_BYTE * sum(len(text.encode()) for text in texts) + BYTES_PER_DOCUMENT * len(texts)
+    assert index.statistics.bytes - before <= limit + (1 << 22)
+
+
+@pytest.mark.parametrize("recipe", ["default", "ddd", "spotsigs", "simhash"])
+def test_one_gram_a_million_times(recipe: str) -> None:
+    index = nd.Index(recipe, window=None)
+    before = index.statistics.bytes
+    texts = ["ha " * 1_000_000, "ha " * 999_000, "HA " * 9, "ho " * 1_000_000]
+    kinds = [(v.kind, v.of, v.flag) for v in index.add_many(documents(texts))]
+    if recipe == "spotsigs":
+        assert kinds == [("original", None, "undecidable")] * 4
+    elif recipe == "ddd":
+        assert kinds == [("original", None, ""), ("near", "d0", ""), ("original", None, ""), ("original", None, "")]
+    else:
+        assert kinds == [("original", None, ""), ("near", "d0", ""), ("near", "d0", ""), ("original", None, "")]
+    # Few features, however long the text: the text itself is most of what is kept.
+    assert index.statistics.bytes - before <= 2 * sum(map(len, texts)) + (1 << 22)
+
+
+def test_a_million_repeats_that_count() -> None:
+    index = nd.Index(features="words:1:multiset", threshold=0.999, window=None)
+    before = index.statistics.bytes
+    texts = ["ha " * 1_000_000, "ha " * 999_000, "ha " * 998_000, "ho " * 10 + "ha " * 998_500]
+    verdicts = index.add_many(documents(texts))
+    assert [(v.of, v.similarity) for v in verdicts] == [
+        (None, None), ("d0", 0.999), (None, None), ("d2", 998_000 / 998_510),
+    ]  # fmt: skip
+    grown(index, before, texts)
+
+
+@pytest.mark.parametrize("recipe", ["default", "ddd"])
+def test_a_million_distinct_grams(recipe: str) -> None:
+    rng = random.Random(5)
+    words = [f"{rng.getrandbits(20):x}" for _ in range(900_000)]
+    other = [f"{rng.getrandbits(20):x}" for _ in range(900_000)]
+    changed = list(words)
+    for at in range(0, len(words), 200):
+        changed[at] = "changed"
+    texts = [" ".join(w) for w in (words, changed, other, words, words[:100_000])]
+    assert len(texts[0]) > 5_000_000
+    index = nd.Index(recipe, window="24h", now=SetClock())
+    before = index.statistics.bytes
+    verdicts = index.add_many(documents(texts))
+    if recipe == "default":
+        assert [(v.kind, v.of) for v in verdicts] == [
+            ("original", None), ("near", "d0"), ("original", None), ("exact", "d0"), ("original", None),
+        ]  # fmt: skip
+        assert verdicts[1].similarity == pytest.approx(0.95, abs=0.01)
+    else:
+        # Any two such texts share the 65,536 grams of four digits, which are nearly all that they have.
+        assert [(v.kind, v.of) for v in verdicts][:4] == [
+            ("original", None), ("near", "d0"), ("near", "d0"), ("exact", "d0"),
+        ]  # fmt: skip
+    grown(index, before, texts)
+
+
+@pytest.mark.parametrize("against", ["originals", "everything"])
+def test_thousands_of_copies(against: str) -> None:
+    text = " ".join(f"w{i}" for i in range(200))
+    index = nd.Index(against=against, now=SetClock())
+    before = index.statistics.bytes
+    verdicts = index.add_many(documents([text] * 2000))
+    assert {(v.kind, v.of, v.similarity, v.flag) for v in verdicts[1:]} == {("exact", "d0", 1.0, "")}
+    assert len(index) == (1 if against == "originals" else 2000)
+    grown(index, before, [text] * len(index))
+    assert index.add(nd.Document("other", f"{text} more")).of == "d0"
+    assert len(index.query(text)) == (1 if against == "originals" else 2001)
+
+
+@pytest.mark.parametrize(("against", "compared"), [("originals", 2000), ("everything", 300)])
+def test_thousands_of_slightly_different_copies(against: str, compared: int) -> None:
+    words = [f"w{i}" for i in range(150)]
+    texts = [" ".join([*words[: i % 150], f"x{i}", *words[i % 150 + 1 :]]) for i in range(2000)]
+    recipe = Recipe(features="words:3", threshold=0.9)
+    index, twin = nd.Index(recipe, window=None, against=against), QuickIndex(recipe, window=None, against=against)
+    before = index.statistics.bytes
+    verdicts = index.add_many(documents(texts))
+    assert [said(v) for v in verdicts[:compared]] == twin.add_many(documents(texts[:compared]))
+    # From then on there is one with its new word at the same place: 145 grams of 151 in common, or more.
+    assert min(v.similarity or 0 for v in verdicts[150:]) == (145 / 151 if against == "everything" else 144 / 152)
+    grown(index, before, [text for i, text in enumerate(texts) if f"d{i}" in index])
+
+
+@pytest.mark.parametrize("against", ["originals", "everything"])
+def test_a_text_that_grows_by_a_word_each_time(against: str) -> None:
+    texts = [" ".join(f"w{x}" for x in range(1, i)) for i in range(1, 320)]
+    items = documents(texts, [NOON + 60 * i for i in range(len(texts))])
+    clock = SetClock(NOON + DAY)
+    choices: dict[str, Any] = {"window": "2h", "against": against, "now": clock}
+    index, twin = nd.Index(**choices), QuickIndex(**choices)
+    before = index.statistics.bytes
+    verdicts = index.add_many(items)
+    assert [said(v) for v in verdicts] == twin.add_many(items)
+    assert held(index, twin) == list(twin)
+    # What fell out is free again.
+    grown(index, before, [text for i, text in enumerate(texts) if i > len(texts) - 130])
+
+
+def test_memory_is_free_when_the_hour_is_over() -> None:
+    rng = random.Random(1)
+    index = nd.Index(window="3h", now=SetClock(NOON + 99 * DAY))
+    sizes = []
+    for hour in range(36):
+        texts = [" ".join(f"w{rng.getrandbits(30)}" for _ in range(100)) for _ in range(60)]
+        stamps = [NOON + 3600 * hour + 60 * i for i in range(60)]
+        index.add_many(nd.Document(f"{hour}-{i}", t, s) for i, (t, s) in enumerate(zip(texts, stamps, strict=True)))
+        sizes.append(index.statistics.bytes)
+        assert index.statistics.hours <= 26
+        assert len(index) <= 241
+    # Its tables have grown for so many items after 18 hours.
+    assert max(sizes[28:]) <= 1.05 * max(sizes[20:28])
+
+
+@pytest.mark.parametrize("recipe", ["ddd", "default", "manber"])
+def test_texts_shorter_than_a_gram(recipe: str) -> None:
+    texts = ["a", "ab", "abc", "a", "abcd", "ABC", "abc", "a b c", "", "b", "ab.", "日", "日本", "日 本"]
+    index, twin = nd.Index(recipe, window=None), QuickIndex(recipe, window=None)
+    assert [said(v) for v in index.add_many(documents(texts))] == twin.add_many(documents(texts))

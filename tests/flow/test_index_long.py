@@ -1,0 +1,151 @@
+"""Long streams against a quick twin, whole corpora, and the endless window against ``dedup``."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_window import NaiveIndex, QuickIndex
+from streaming import DAY, NOON, RECIPES, TEXTS, SetClock, asked, documents, held, same
+
+import neardup as nd
+from neardup.recipe import Recipe
+from neardup.window import window as window_module
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def dropped(verdicts: Sequence[nd.Verdict]) -> dict[str, tuple[str | None, float | None]]:
+    return {v.id: (v.of, v.similarity) for v in verdicts if v.is_duplicate}
+
+
+def of_dedup(texts: Sequence[str], recipe: Recipe) -> dict[str, tuple[str, float]]:
+    found = nd.dedup(texts, recipe=recipe, keep="first", threads=1)
+    return {f"d{drop.id}": (f"d{drop.keeper}", drop.similarity) for drop in found.dropped}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@settings(max_examples=12)
+@given(st.lists(TEXTS, max_size=30))
+def test_an_endless_window_is_a_deduplication(recipe: str, texts: list[str]) -> None:
+    index = nd.Index(RECIPES[recipe], window=None)
+    assert dropped(index.add_many(documents(texts))) == of_dedup(texts, RECIPES[recipe])
+
+
+def corpus(name: str, count: int) -> list[tuple[str, str]]:
+    """Texts with their times."""
+    with gzip.open(DATA / name / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line, _ in zip(file, range(count), strict=False)]
+    return [(row["text"], row["timestamp"]) for row in rows]
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not in ../shared/data beside the project")
+class TestOfCorpora:
+    """News as it was written, in the order of its times."""
+
+    @pytest.mark.parametrize("recipe", ["default", "ddd", "jaccard", "spotsigs", "simhash", "checksum", "lsh"])
+    @pytest.mark.parametrize(("name", "count"), [("reuters", 2000), ("saudinews", 500)])
+    def test_an_endless_window_is_a_deduplication(self, recipe: str, name: str, count: int) -> None:
+        texts = [text for text, _ in corpus(name, count)]
+        index = nd.Index(recipe, window=None)
+        assert dropped(index.add_many(documents(texts))) == of_dedup(texts, nd.load_recipe(recipe))
+
+    @pytest.mark.parametrize("against", ["originals", "everything"])
+    @pytest.mark.parametrize("window", ["3h", 200])
+    def test_a_window_over_reuters_is_that_of_the_twin(self, window: Any, against: str) -> None:
+        rows = corpus("reuters", 2000)
+        items = documents([text for text, _ in rows], [time for _, time in rows])
+        index, twin = (
+            nd.Index("default", window=window, against=against),
+            QuickIndex("default", window=window, against=against, now=lambda: NOON + 999 * DAY),
+        )
+        found = index.add_many(items)
+        same(found, twin.add_many(items))
+        assert any(v.is_duplicate for v in found)
+        assert held(index, twin) == list(twin)
+
+
+def drift(count: int, seed: int) -> list[str]:
+    """Texts whose words change over time, half of them others with an edit; a footer that becomes frequent later."""
+    rng = random.Random(seed)
+    texts: list[str] = []
+    for i in range(count):
+        if texts and rng.random() < 0.5:
+            words = texts[-rng.randint(1, min(len(texts), 400))].split()
+            for _ in range(rng.randint(0, 2)):
+                words[rng.randrange(len(words))] = f"w{i // 10 + rng.randrange(50)}"
+        else:
+            words = [f"w{i // 10 + int(rng.paretovariate(1)) % 300}" for _ in range(rng.randint(1, 24))]
+        if i > count // 3 and rng.random() < 0.8 and words[-1] != "reserved":
+            words += ["copyright", "by", "the", "agency", "all", "rights", "reserved"]
+        texts.append(" ".join(words))
+    return texts
+
+
+def compare(recipe: Recipe, window: Any, against: str, count: int, batch: int) -> nd.Index:
+    """Follow a drift, a batch at once and then some one by one, with removals and queries; the twin does the same."""
+    rng = random.Random(7)
+    times = [NOON + 15 * i + rng.choice([0, 0, 0, -40, 30, -4000, -1800]) for i in range(count)]
+    items, clock = documents(drift(count, 3), times), SetClock(NOON + 99 * DAY)
+    plain = NaiveIndex if recipe.measure == "hamming" or recipe.then else QuickIndex
+    index = nd.Index(recipe, window=window, against=against, now=clock)
+    twin = plain(recipe, window=window, against=against, now=clock)
+    for begin in range(0, count, batch):
+        together, alone = items[begin : begin + batch * 4 // 5], items[begin + batch * 4 // 5 : begin + batch]
+        same(index.add_many(together), twin.add_many(together))
+        same([index.add(item) for item in alone], [twin.add(item) for item in alone])
+        for gone in list(twin)[::50]:
+            index.remove(gone)
+            twin.remove(gone)
+        assert held(index, twin) == list(twin)
+        for item in items[begin : begin + batch : 100]:
+            assert asked(index.query(item.text)) == twin.query(item.text)
+    assert index.statistics.duplicates > count // 100
+    return index
+
+
+@pytest.mark.parametrize(
+    ("recipe", "window", "against", "count"),
+    [
+        ("default", "1h", "originals", 4000),
+        ("default", 300, "everything", 4000),
+        ("words", "1h", "everything", 2500),
+        ("dice", None, "originals", 1500),
+        ("containment", "2h", "originals", 3000),
+        ("euclidean", 150, "originals", 3000),
+        ("ddd", 100, "everything", 1500),
+    ],
+)
+def test_a_long_drift_gives_what_the_rules_say(recipe: str, window: Any, against: str, count: int) -> None:
+    compare(RECIPES[recipe], window, against, count, 500)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "window", "against", "count"),
+    [
+        ("default", "1h", "originals", 1500),
+        ("words", 150, "everything", 1500),
+        ("dice", "2h", "everything", 1500),
+        ("checksum", 100, "originals", 1500),
+        ("bits", "1h", "everything", 600),
+        ("lsh", 150, "everything", 400),
+        ("minhash", "1h", "originals", 400),
+    ],
+)
+def test_many_small_generations_give_the_same(
+    recipe: str, window: Any, against: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Tables of so few slots that most lists are of several features, and orders of features that last a few minutes.
+    monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
+    monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
+    monkeypatch.setattr(window_module, "_FEWEST", 100)
+    monkeypatch.setattr(window_module, "_SAMPLE", 64)
+    compare(RECIPES[recipe], window, against, count, 90)

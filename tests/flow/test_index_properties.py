@@ -1,0 +1,166 @@
+"""The window against its twin, verdict for verdict: random streams, batches, removals, queries, restarts."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_window import NaiveIndex
+from streaming import NOON, RECIPES, TEXTS, SetClock, asked, both, held, same
+
+import neardup as nd
+
+
+class Step(NamedTuple):
+    """What happens next: an item, or a removal or a query after it; times are in hundredths of a window."""
+
+    text: str
+    forward: int
+    aside: int | None
+    now: int
+    does: str
+
+
+STEPS = st.builds(
+    Step,
+    TEXTS,
+    st.sampled_from([0, 0, 1, 7, 30, 50, 100, 101, 230]),
+    st.sampled_from([0, 0, 0, 0, None, -1, -50, -99, -100, -101, -250, 60, 100, 101, 700, 10**6]),
+    st.sampled_from([0, 0, 0, 0, 0, -90, 10**7]),
+    st.sampled_from(["add", "add", "add", "add", "remove", "query", "nearest"]),
+)
+STREAMS = st.lists(STEPS, max_size=25)
+#: A window, how it is measured, and the seconds that a hundredth of it has.
+WINDOWS: list[tuple[Any, str, int]] = [
+    ("100s", "time", 1),
+    ("3h", "time", 108),
+    ("2h", "hour", 72),
+    ("1h", "hour", 36),
+    ("7d", "time", 6048),
+    (4, "time", 1),
+    (1, "time", 1),
+    (None, "time", 36),
+]
+
+
+Timed = tuple[Step, nd.Document, float]
+
+
+def timed(stream: Sequence[Step], unit: int) -> list[Timed]:
+    """The steps with their documents, and what the clock on the wall says."""
+    base = float(NOON)
+    found: list[Timed] = []
+    for i, step in enumerate(stream):
+        base += step.forward * unit
+        stamp: Any = None if step.aside is None else base + step.aside * unit
+        if stamp is not None and i % 3 == 0:
+            # A microsecond beside the full second.
+            stamp = datetime.fromtimestamp(stamp, UTC) + timedelta(microseconds=step.forward % 3 - 1)
+        found.append((step, nd.Document(f"d{i}", step.text, stamp), base + 900 * unit + step.now * unit))
+    return found
+
+
+def follow(
+    index: nd.Index, twin: NaiveIndex, clock: SetClock, steps: Sequence[tuple[Step, nd.Document, float]]
+) -> None:
+    """Do the same with both and hold every answer equal."""
+    counts = not twin.recipe.then
+    for step, document, now in steps:
+        clock.time = now
+        same([index.add(document)], [twin.add(document)], counts=counts)
+        alive = list(twin)
+        if step.does == "remove" and alive:
+            gone = alive[step.forward % len(alive)]
+            index.remove(gone)
+            twin.remove(gone)
+        elif step.does == "query":
+            assert asked(index.query(document.text)) == twin.query(document.text)
+        elif step.does == "nearest" and not (twin.recipe.then or twin.recipe.search == "lsh"):
+            assert asked(index.query(document.text, k=3)) == twin.query(document.text, k=3)
+        assert held(index, twin) == list(twin)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@settings(max_examples=15)
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]))
+def test_streams_give_what_the_rules_say(
+    recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str
+) -> None:
+    clock = SetClock()
+    index, twin = both(recipe, window=window[0], window_by=window[1], against=against, now=clock)
+    follow(index, twin, clock, timed(stream, window[2]))
+
+
+@settings(max_examples=150)
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["words", "euclidean"]), st.booleans())
+def test_ties_and_times_give_what_the_rules_say(
+    stream: list[Step], window: tuple[Any, str, int], recipe: str, every: bool
+) -> None:
+    clock = SetClock()
+    choices = {"window": window[0], "window_by": window[1], "against": "everything" if every else "originals"}
+    index, twin = both(recipe, now=clock, **choices)
+    follow(index, twin, clock, timed(stream, window[2]))
+
+
+@settings(max_examples=60)
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["default", "words", "bits", "edit"]), st.data())
+def test_batches_are_judged_as_one_by_one(
+    stream: list[Step], window: tuple[Any, str, int], recipe: str, data: st.DataObject
+) -> None:
+    clock = SetClock()
+    index, twin = both(recipe, window=window[0], window_by=window[1], now=clock)
+    rest = timed(stream, window[2])
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        batch, rest = rest[:size], rest[size:]
+        clock.time = batch[-1][2]
+        items = [document for _, document, _ in batch]
+        same(index.add_many(items), twin.add_many(items), counts=recipe != "edit")
+        assert held(index, twin) == list(twin)
+
+
+@settings(max_examples=40)
+@given(
+    STREAMS,
+    st.sampled_from(WINDOWS),
+    st.sampled_from(["default", "words", "bits", "bigrams", "lsh", "minhash"]),
+    st.sampled_from(["originals", "everything"]),
+    st.data(),
+)
+def test_closing_and_opening_changes_nothing(
+    stream: list[Step], window: tuple[Any, str, int], recipe: str, against: str, data: st.DataObject
+) -> None:
+    clock = SetClock()
+    choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "against": against, "now": clock}
+    rest, known = timed(stream, window[2]), dict[str, nd.Verdict]()
+    with tempfile.TemporaryDirectory() as folder:
+        choices["path"] = Path(folder) / "news.db"
+        index, twin = both(recipe, **choices)
+        while rest:
+            size = data.draw(st.integers(1, len(rest)))
+            batch, rest = rest[:size], rest[size:]
+            clock.time = batch[-1][2]
+            found = index.add_many(document for _, document, _ in batch)
+            same(found, twin.add_many(document for _, document, _ in batch), counts=recipe != "bigrams")
+            known |= {verdict.id: verdict for verdict in found}
+            alive = list(twin)
+            if batch[0][0].does == "remove" and alive:
+                index.remove(alive[size % len(alive)])
+                twin.remove(alive[size % len(alive)])
+            before = index.statistics
+            index.close()
+            index = nd.Index(RECIPES[recipe], **choices)
+            after = index.statistics
+            for name in ("arrived", "originals", "duplicates", "clock", "late", "ahead", "future", "undecidable"):
+                assert getattr(after, name) == getattr(before, name), name
+            assert held(index, twin) == list(twin)
+            assert {id: index.verdict_of(id) for id in known} == known
+            assert all(index.text_of(item.id) == item.text for item in twin.held if item.id in twin)
+            assert asked(index.query(batch[0][1].text)) == twin.query(batch[0][1].text)
+        index.close()

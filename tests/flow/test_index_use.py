@@ -1,0 +1,303 @@
+"""The index in use: queries, removal, what it refuses, scripts, threads, and what it remembers."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naive_window import NaiveIndex
+from streaming import NOON, asked, documents, said
+
+import neardup as nd
+from neardup.errors import InputError, NeardupError, RecipeError, UnknownDocument
+from neardup.recipe import Recipe
+
+FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
+ROSE = "A rose by any other name would smell as sweet, said the poet to his friend in the garden at dawn"
+WORDS: dict[str, Any] = {"features": "words:1", "threshold": 0.5, "window": None}
+
+
+def test_a_query_enters_nothing() -> None:
+    index = nd.Index(**WORDS, against="everything")
+    index.add_many(documents(["a b c d", "a b c", "x y z", "a b", "b a c d"]))
+    before = index.statistics
+    assert asked(index.query("a b c d")) == [("d0", 1.0), ("d4", 1.0), ("d1", 0.75), ("d3", 0.5)]
+    assert asked(index.query(nd.Document("d0", "a b c d"))) == asked(index.query("a b c d"))
+    assert asked(index.query("q")) == []
+    assert asked(index.query("a b c d", k=1)) == [("d0", 1.0)]
+    assert asked(index.query("z a", k=9)) == [("d3", 1 / 3), ("d1", 0.25), ("d2", 0.25), ("d0", 0.2), ("d4", 0.2)]
+    assert index.statistics == before
+    assert index.verdict_of("nobody") is None
+
+
+def test_the_k_nearest_need_no_threshold() -> None:
+    index = nd.Index(features="words:1", threshold=1.0, window=None)
+    index.add_many(documents(["a b c", "a x y", "p q"]))
+    assert asked(index.query("a b c d")) == []
+    assert asked(index.query("a b c d", k=1)) == [("d0", 0.75)]
+    assert asked(index.query("a b c d", k=5)) == [("d0", 0.75), ("d1", 1 / 6)]
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_a_query_for_no_document_is_refused(k: int) -> None:
+    with pytest.raises(RecipeError, match=f"k {k} is below 1"):
+        nd.Index().query(FOX, k=k)
+
+
+def test_what_is_removed_is_no_partner() -> None:
+    index = nd.Index()
+    index.add_many(documents([FOX, ROSE, FOX]))
+    index.remove("d0")
+    assert (list(index), "d0" in index, len(index)) == (["d1"], False, 1)
+    assert asked(index.query(FOX)) == []
+    assert index.add(nd.Document("x", FOX)).kind == "original"
+    assert index.add(nd.Document("y", FOX)).of == "x"
+    # The verdict stays, and so does the name.
+    assert said_kind(index.verdict_of("d0")) == "original"
+    with pytest.raises(InputError, match="id 'd0' already has a verdict"):
+        index.add(nd.Document("d0", "something else"))
+
+
+def said_kind(verdict: nd.Verdict | None) -> str | None:
+    return None if verdict is None else verdict.kind
+
+
+@pytest.mark.parametrize("id", ["d1", "d2", "nobody", ""])
+def test_only_what_is_held_can_be_removed(id: str) -> None:
+    index = nd.Index()
+    index.add_many(documents([FOX, FOX, "..."]))
+    with pytest.raises(UnknownDocument, match=f"'{id}'"):
+        index.remove(id)
+    index.remove("d0")
+    with pytest.raises(UnknownDocument, match="'d0'"):
+        index.remove("d0")
+
+
+def test_an_id_has_one_verdict() -> None:
+    index = nd.Index()
+    index.add(nd.Document("a", FOX))
+    for text in (FOX, ROSE, ""):
+        with pytest.raises(InputError, match="id 'a' already has a verdict; "):
+            index.add(nd.Document("a", text))
+    assert index.statistics.arrived == 1
+    # In a batch as well, and nothing of the batch is there.
+    for batch in (["b", "c", "b"], ["b", "a"]):
+        with pytest.raises(InputError, match=f"id '{batch[-1]}' "):
+            index.add_many(nd.Document(id, f"{ROSE} {i}") for i, id in enumerate(batch))
+        assert (index.statistics.arrived, list(index)) == (1, ["a"])
+    assert index.add(nd.Document("b", ROSE)).kind == "original"
+
+
+def test_what_it_remembers(tmp_path: Path) -> None:
+    index = nd.Index()
+    verdicts = index.add_many(documents([FOX, FOX, ROSE]))
+    assert [index.verdict_of(v.id) for v in verdicts] == verdicts
+    assert isinstance(index.recipe, Recipe)
+    assert index.store is None
+    # Texts are there for a second step, or in a store.
+    second = nd.Index(then="edit >= 0.9")
+    second.add_many(documents([FOX, FOX, ROSE]))
+    assert [second.text_of(id) for id in ("d0", "d1", "d2", "nobody")] == [FOX, None, ROSE, None]
+    with nd.Index(path=tmp_path / "news.db") as stored:
+        stored.add_many(documents([FOX, FOX, ROSE]))
+        assert stored.store is not None
+        assert [stored.text_of(id) for id in ("d0", "d1", "d2", "nobody")] == [FOX, None, ROSE, None]
+        assert [stored.verdict_of(v.id) for v in verdicts][:1] != [None]
+
+
+def test_what_left_the_window_is_forgotten() -> None:
+    index = nd.Index(window="1h", now=lambda: NOON + 9e6)
+    for i in range(60):
+        index.add(nd.Document(f"d{i}", f"{FOX} {i} {i}", NOON + 600 * i))
+    assert index.verdict_of("d59") is not None
+    assert [index.verdict_of(f"d{i}") for i in range(40)] == [None] * 40
+    assert index.add(nd.Document("d0", ROSE, NOON + 36000)).kind == "original"
+
+
+def test_a_store_forgets_no_verdict(tmp_path: Path) -> None:
+    choices: dict[str, Any] = {"window": "1h", "path": tmp_path / "news.db", "now": lambda: NOON + 9e6}
+    with nd.Index(**choices) as index:
+        first = index.add_many(nd.Document(f"d{i}", f"{FOX} {i} {i}", NOON + 600 * i) for i in range(60))
+    with nd.Index(**choices) as index:
+        assert [index.verdict_of(v.id) for v in first] == first
+        assert [index.text_of("d0"), index.text_of("d59")] == [None, f"{FOX} 59 59"]
+        with pytest.raises(InputError, match="id 'd0' already has a verdict"):
+            index.add(nd.Document("d0", ROSE, NOON + 36000))
+
+
+def test_a_gap_that_was_confirmed_stays_so(tmp_path: Path) -> None:
+    choices: dict[str, Any] = {"window": "100s", "path": tmp_path / "news.db", "now": lambda: 9e9}
+    items = documents([FOX, ROSE, f"{FOX} and more and more", ROSE, ROSE], [0, 1000, 1001, 1002, 1003])
+    found = []
+    for item in items:
+        with nd.Index(**choices) as index:
+            found.append(index.add(item))
+    assert [(v.of, v.flag) for v in found] == [(None, ""), (None, "ahead"), (None, ""), ("d1", ""), ("d1", "")]
+
+
+def test_a_closed_index_says_so(tmp_path: Path) -> None:
+    with nd.Index(path=tmp_path / "news.db") as index:
+        index.add(nd.Document("a", FOX))
+    index.close()
+    with pytest.raises(NeardupError, match="closed"):
+        index.add(nd.Document("b", ROSE))
+
+
+@pytest.mark.parametrize("text", ["", " ", "...", "\n\n", "\u00ad\u200b"])
+def test_nothing_to_compare_by(text: str) -> None:
+    index = nd.Index(against="everything")
+    first, second = index.add_many(documents([text, text]))
+    assert (first.kind, first.flag, second.kind, second.flag) == ("original", "undecidable", "original", "undecidable")
+    assert len(index) == 0
+    assert "d0" not in index
+    assert index.verdict_of("d0") == first
+
+
+@pytest.mark.parametrize(
+    ("text", "again", "other"),
+    [
+        ("word", "WORD!", "sword"),
+        (
+            "النص العربي الأول في نشرة الأخبار المسائية",
+            "النص العربي الأول في نشرة الأخبار المسائية.",
+            "نص آخر عن شيء مختلف تماما هنا",
+        ),
+        ("北京今天天气晴朗气温二十度", "北京今天天气晴朗，气温二十度。", "上海明天有雨气温十度左右呢"),
+        (
+            "서울은 오늘 맑고 기온은 이십 도 입니다",
+            "서울은 오늘 맑고, 기온은 이십 도 입니다.",
+            "부산은 내일 비가 오고 바람이 강 합니다",
+        ),
+        ("กรุงเทพวันนี้อากาศแจ่มใส", "กรุงเทพวันนี้ อากาศแจ่มใส", "เชียงใหม่พรุ่งนี้มีฝนตกหนัก"),
+        ("😀😁😂🤣😃😄", "😀 😁 😂 🤣 😃 😄", "🚀🚁🚂🚃🚄🚅"),
+        (
+            "\u1100\u1161 cafe\u0301 nai\u0308ve e\u0301te\u0301 fine",
+            "\uac00 caf\u00e9 na\u00efve \u00e9t\u00e9 \ufb01ne",
+            "x",
+        ),
+    ],
+)
+def test_every_script(text: str, again: str, other: str) -> None:
+    for recipe in ("default", "ddd"):
+        if recipe == "ddd" and (text == "word" or "cafe" in text):
+            continue  # which keeps case and what is composed
+        index = nd.Index(recipe)
+        verdicts = index.add_many(documents([text, again, other, text]))
+        assert [(v.kind, v.of) for v in verdicts] == [
+            ("original", None), ("near", "d0"), ("original", None), ("exact", "d0"),
+        ]  # fmt: skip
+        assert [v.similarity for v in verdicts[1::2]] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("field", ["id", "text"])
+def test_a_lone_surrogate_is_refused(field: str) -> None:
+    values = {"id": "a", "text": FOX, field: "so \ud83d half"}
+    with pytest.raises(InputError, match=rf"{field} .* lone surrogate .* at character 3") as refused:
+        nd.Document(**values)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match="at character 3"):
+        nd.Index().query("so \ud83d half")
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ({"window": "soon"}, "window 'soon'"),
+        ({"window": "5 fortnights"}, "window '5 fortnights'"),
+        ({"window": "0h"}, "window '0h'"),
+        ({"window": "-1h"}, "window '-1h'"),
+        ({"window": ""}, "window ''"),
+        ({"window": "nanh"}, "window 'nanh'"),
+        ({"window": 0}, "window 0"),
+        ({"window": -5}, "window -5"),
+        ({"window": True}, "window True"),
+        ({"window": "0 documents"}, "window 0"),
+        ({"window_by": "day"}, "window_by 'day'"),
+        ({"window": "90m", "window_by": "hour"}, "window '90m'"),
+        ({"against": "nothing"}, "against 'nothing'"),
+        ({"recipe": "nonsense"}, "recipe 'nonsense'"),
+        ({"thresold": 0.5}, "'thresold'"),
+        ({"threshold": 2}, "threshold 2"),
+        ({"weights": "tf", "measure": "cosine"}, "weights 'tf'"),
+        ({"recipe": "terms"}, "weights 'tfidf'"),
+        ({"measure": "semantic"}, "semantic"),
+        ({"then": "semantic >= 0.5"}, "semantic"),
+        ({"clip": "df:2:0.5"}, "sample"),
+        ({"recipe": "imatch"}, "sample"),
+        ({"recipe": "cornell"}, "sample"),
+        ({"search": "lsh", "num_perm": 1, "threshold": 0.1}, "num_perm 1 is too few"),
+    ],
+)
+def test_bad_choices_get_one_sentence(choices: dict[str, Any], words: str) -> None:
+    with pytest.raises(NeardupError) as refused:
+        nd.Index(**choices)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+SAMPLE = ["the fox ran home", "the dog ran off", "the owl sat still", "a rose is a rose", "the ship met the storm"] * 2
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"features": "words:1", "clip": "df:1:0.5", "threshold": 0.5},
+        {"features": "words:1", "clip": "idf:0.2:0.8", "signature": "imatch:2", "threshold": 1.0},
+        {"features": "words:1", "signature": "sketch:9", "measure": "overlap", "threshold": 0.5},
+    ],
+)
+def test_frequencies_come_from_a_sample(choices: dict[str, Any]) -> None:
+    texts = ["the fox ran", "fox ran the", "the", "an owl sat still", "the owl sat still", "the owl sat", "new words"]
+    index = nd.Index(sample=SAMPLE, window=None, **choices)
+    twin = NaiveIndex(Recipe(**choices), sample=SAMPLE, window=None)
+    found = [said(v) for v in index.add_many(documents(texts))]
+    assert found == twin.add_many(documents(texts))
+    assert {v.kind for v in found} == {"original", "near"}
+
+
+def test_a_batch_may_be_empty_or_a_generator() -> None:
+    index = nd.Index()
+    assert index.add_many([]) == []
+    assert [v.kind for v in index.add_many(x for x in documents([FOX, FOX]))] == ["original", "exact"]
+
+
+def test_threads_get_what_some_order_gives() -> None:
+    texts = [" ".join(f"w{(x * x + i) % 17}" for x in range(4 + i % 5)) for i in range(320)]
+    items = documents(texts, [NOON + i for i in range(320)])
+    index, start = nd.Index(**WORDS, against="everything"), threading.Barrier(8)
+    found: list[list[nd.Verdict]] = [[] for _ in range(8)]
+    failed: list[BaseException] = []
+
+    def work(own: int) -> None:
+        try:
+            start.wait()
+            mine = items[own::8]
+            for i in range(0, len(mine), 4):
+                found[own] += [index.add(mine[i]), *index.add_many(mine[i + 1 : i + 4])]
+                index.query(mine[i].text, k=2)
+                assert len(index) > 0
+        except BaseException as error:  # the test's own thread raises it
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(own,)) for own in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    verdicts = {v.id: v for part in found for v in part}
+    assert sorted(verdicts) == sorted(item.id for item in items)
+    # All are held, in the order in which they were judged: the twin sees them in that order.
+    by_id = {item.id: item for item in items}
+    twin = NaiveIndex(Recipe(features="words:1", threshold=0.5), window=None, against="everything")
+    order = list(index)
+    assert len(order) == 320
+    assert [said(verdicts[id]) for id in order] == twin.add_many(by_id[id] for id in order)
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(NeardupError) as refused:
+        nd.Index(path=tmp_path)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,163 @@
+"""A newsroom to test in: an inbox, deliveries, a watcher in this process, and what became of everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from neardup.flow.index import Index
+from neardup.watch.counters import Counters
+from neardup.watch.log import Log
+from neardup.watch.settings import Settings
+from neardup.watch.watcher import Watcher
+
+_WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
+_DAY = 1_700_000_000
+
+
+def text_of(number: int, words: int = 60) -> str:
+    """A text of its own for each number."""
+    return " ".join(random.Random(number).choices(_WORDS, k=words))
+
+
+def edited(text: str) -> str:
+    """Nearly the same text."""
+    words = text.split()
+    return " ".join([*words[:5], "edited", *words[6:]])
+
+
+class Newsroom:
+    """Folders of a test, and everything that is said."""
+
+    def __init__(self, root: Path, out: Path | None = None) -> None:
+        self.root = root
+        self.inbox = root / "inbox"
+        self.out = out or root / "out"
+        self.duplicates = root / "duplicates"
+        self.quarantine = root / "quarantine"
+        self.done = root / "done"
+        self.store = root / "news.db"
+        self.inbox.mkdir(parents=True, exist_ok=True)
+        self.said: list[tuple[str, dict[str, Any]]] = []
+        self._delivered = 0
+
+    def deliver(self, name: str, content: str | bytes, at: float | None = None) -> Path:
+        """Put a file into the inbox as a whole; each is a second younger than the one before."""
+        self._delivered += 1
+        path = self.inbox / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f".{path.name[:200]}")
+        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+        moment = _DAY + self._delivered if at is None else at
+        os.utime(beside, (moment, moment))
+        beside.rename(path)
+        return path
+
+    def settings(self, **changes: Any) -> Settings:
+        """The settings of a watcher that does not wait for anything."""
+        folders = {name: str(getattr(self, name)) for name in ("inbox", "duplicates", "quarantine", "done")}
+        chosen: dict[str, Any] = {
+            "originals": str(self.out),
+            "once": True,
+            "settle": 0.0,
+            "patience": 0.0,
+            "poll": 0.05,
+        }
+        return Settings(**(folders | chosen | changes))
+
+    @contextmanager
+    def watcher(self, window: str = "24h", **changes: Any) -> Iterator[Watcher]:
+        """A watcher with its index open."""
+        with Index("ddd", window=window, path=self.store) as index:
+            assert index.store is not None
+            log = Log(lambda event, fields: self.said.append((event, fields)))
+            yield Watcher(self.settings(**changes), index, index.store, log)
+
+    def take(self, **changes: Any) -> Counters:
+        """Take everything that is in the inbox."""
+        with self.watcher(**changes) as watcher:
+            return watcher.run()
+
+    @contextmanager
+    def watching(self, **changes: Any) -> Iterator[Watcher]:
+        """A watcher that runs while the block does."""
+        with self.watcher(once=False, **changes) as watcher:
+            failed: list[BaseException] = []
+
+            def run() -> None:
+                try:
+                    watcher.run()
+                except BaseException as error:  # shown by the thread that waits
+                    failed.append(error)
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            try:
+                yield watcher
+            finally:
+                watcher.stop()
+                thread.join(timeout=30)
+            assert not thread.is_alive()
+            assert not failed, failed
+
+    def until(self, true: Callable[[], bool], seconds: float = 20.0) -> None:
+        """Wait for something to become true."""
+        end = time.monotonic() + seconds
+        while not true():
+            assert time.monotonic() < end, self.said
+            time.sleep(0.01)
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What was said of one kind."""
+        return [fields for event, fields in self.said if event == name]
+
+    def verdicts(self) -> dict[str, tuple[str, str | None]]:
+        """What the store knows: kind and partner by id."""
+        return {row[0]: (row[1], row[2]) for row in rows_of(self.store)}
+
+
+def rows_of(store: Path) -> list[tuple[Any, ...]]:
+    """The documents of a store that nobody has open."""
+    connection = sqlite3.connect(store)
+    try:
+        return connection.execute(
+            "SELECT id, kind, of, similarity, origin, placed FROM documents ORDER BY serial"
+        ).fetchall()
+    finally:
+        connection.close()
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, hidden ones too."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def names_in(folder: Path) -> list[str]:
+    """The files below a folder, without sidecars and what is still being written."""
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return [name for name in found if ".neardup.json" not in name and not name.startswith(".neardup/")]
+
+
+def sidecar(path: Path) -> dict[str, Any]:
+    """What lies beside a file."""
+    found: dict[str, Any] = json.loads(path.with_name(f"{path.name}.neardup.json").read_text("utf-8"))
+    return found
+
+
+def feed_of(items: list[tuple[str, str]]) -> str:
+    """An RSS feed of guids and texts."""
+    inside = "".join(f"<item><guid>{guid}</guid><description>{text}</description></item>" for guid, text in items)
+    return f'<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{inside}</channel></rss>'
+
+
+def lines_of(items: list[dict[str, Any]]) -> str:
+    """JSON lines."""
+    return "".join(json.dumps(item) + "\n" for item in items)

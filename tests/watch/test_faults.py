@@ -1,0 +1,450 @@
+"""Everything that goes wrong: one clear line, nothing lost, nothing twice, and on it goes when it is well again."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from newsroom import Newsroom, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
+
+from neardup.errors import InputError, OutputError, RecipeError, StoreError
+from neardup.flow.store import Store
+from neardup.watch import gathering, moving, taking
+from neardup.watch.holding import Held
+from neardup.watch.placing import Placer
+
+
+def all_is_placed_once(room: Newsroom, names: list[str]) -> None:
+    assert sorted([*names_in(room.out), *names_in(room.duplicates)]) == sorted(names)
+    assert sorted(row[0] for row in rows_of(room.store)) == sorted(names)
+    assert all(row[-1] for row in rows_of(room.store))
+    assert names_in(room.inbox) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 kB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True)  # noqa: S607
+    if mounted.returncode:
+        pytest.skip("only root may mount a small file system here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)  # noqa: S607
+
+
+def test_a_full_disk_under_the_originals(tmp_path: Path, small_disk: Path) -> None:
+    room = Newsroom(tmp_path / "room", small_disk / "out")
+    room.out.mkdir()
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(150_000))
+    names = [f"{number:02}.txt" for number in range(12)]
+    for number, name in enumerate(names):
+        room.deliver(name, text_of(number, 4000))
+    feed = feed_of([(f"g{number}", text_of(100 + number, 1000)) for number in range(5)])
+    with room.watching():
+        room.until(lambda: bool(room.events("trouble")))
+        assert room.events("trouble")[0]["message"].endswith(
+            "cannot be written: no space left on device; nothing is lost, it is tried again"
+        )
+        room.deliver("feed.xml", feed)
+        filler.unlink()
+        for _ in range(200):
+            # The downstream takes what is there, so that there is room for more.
+            room.until(lambda: bool(names_in(room.out)) or (room.done / "feed.xml").exists())
+            if (room.done / "feed.xml").exists() and not names_in(room.out):
+                break
+            for name in names_in(room.out):
+                kept = tmp_path / "kept" / name
+                kept.parent.mkdir(exist_ok=True)
+                kept.write_bytes((room.out / name).read_bytes())
+                (room.out / name).unlink()
+    assert names_in(tmp_path / "kept") == [*names, "feed.xml.jsonl"]
+    assert all((tmp_path / "kept" / name).read_text() == text_of(i, 4000) for i, name in enumerate(names))
+    assert len((tmp_path / "kept" / "feed.xml.jsonl").read_text().splitlines()) == 5
+    assert len(rows_of(room.store)) == 17
+    assert len(room.events("trouble")) <= 3
+    assert room.events("well")
+
+
+def test_with_once_a_full_disk_ends_the_run_and_the_next_goes_on(tmp_path: Path, small_disk: Path) -> None:
+    room = Newsroom(tmp_path / "room", small_disk / "out")
+    (small_disk / "filler").write_bytes(bytes(240_000))
+    room.deliver("long.txt", text_of(1, 9000))
+    with pytest.raises(OutputError, match=r"no space left on device; nothing is lost, start again"):
+        room.take()
+    assert names_in(room.inbox) == ["long.txt"]
+    (small_disk / "filler").unlink()
+    room.take()
+    assert [event for event, _ in room.said] == ["resumed"]
+    assert names_in(room.out) == ["long.txt"]
+    assert len(rows_of(room.store)) == 1
+
+
+def test_the_folder_of_originals_vanishes_and_comes_back(room: Newsroom, tmp_path: Path) -> None:
+    with room.watching():
+        room.deliver("one.txt", text_of(1))
+        room.until(lambda: (room.out / "one.txt").exists())
+        room.out.rename(tmp_path / "away")
+        room.deliver("two.txt", text_of(2))
+        room.deliver("three.jsonl", lines_of([{"id": i, "text": text_of(30 + i)} for i in range(3)]))
+        room.until(lambda: bool(room.events("trouble")))
+        assert not room.out.exists()
+        (tmp_path / "away").rename(room.out)
+        room.until(lambda: (room.done / "three.jsonl").exists())
+    assert "the folder is gone" in room.events("trouble")[0]["message"]
+    assert names_in(room.out) == ["one.txt", "three.jsonl", "two.txt"]
+    assert len(rows_of(room.store)) == 5
+
+
+def test_the_inbox_vanishes_and_comes_back(room: Newsroom, tmp_path: Path) -> None:
+    names = [f"{number}.txt" for number in range(6)]
+    with room.watching():
+        for number in range(3):
+            room.deliver(names[number], text_of(number))
+        room.until(lambda: len(names_in(room.out)) == 3)
+        room.inbox.rename(tmp_path / "away")
+        room.until(lambda: bool(room.events("trouble")))
+        (tmp_path / "away").rename(room.inbox)
+        for number in range(3, 6):
+            room.deliver(names[number], text_of(number))
+        room.until(lambda: len(names_in(room.out)) == 6)
+    assert "cannot be read: no such file or directory" in room.events("trouble")[0]["message"]
+    assert len(room.events("well")) == 1
+    all_is_placed_once(room, names)
+
+
+def test_a_slow_inbox_says_so_once(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir, failures = os.scandir, 2
+
+    def failing(path: Any) -> Any:
+        nonlocal failures
+        if str(path) == str(room.inbox) and failures:
+            failures -= 1
+            raise OSError(errno.ETIMEDOUT, "Connection timed out", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", failing)
+    room.deliver("one.txt", text_of(1))
+    with room.watching():
+        room.until(lambda: (room.out / "one.txt").exists())
+    assert [event for event, _ in room.said if event in ("trouble", "well")] == ["trouble", "well"]
+    assert "connection timed out" in room.events("trouble")[0]["message"]
+
+
+def test_one_file_that_may_not_be_read_stops_no_other(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    take, forbidden = taking.take, 2
+
+    def refusing(root: str, found: Any, *rest: Any) -> Any:
+        nonlocal forbidden
+        if found.path == "locked.txt" and forbidden:
+            forbidden -= 1
+            raise PermissionError(errno.EACCES, "Permission denied", found.path)
+        return take(root, found, *rest)
+
+    monkeypatch.setattr(gathering, "take", refusing)
+    room.deliver("locked.txt", text_of(1))
+    room.deliver("free.txt", text_of(2))
+    with room.watching():
+        room.until(lambda: (room.out / "free.txt").exists())
+        room.until(lambda: (room.out / "locked.txt").exists())
+    assert len(room.events("trouble")) == 1
+    message = room.events("trouble")[0]["message"]
+    assert message == "locked.txt cannot be read: permission denied; it is left in the inbox for now"
+    assert list(room.verdicts()) == ["free.txt", "locked.txt"]
+
+
+def test_one_file_that_may_not_be_moved_stops_no_other(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename, forbidden = moving.rename_new, 2
+
+    def refusing(source: str, target: str) -> None:
+        nonlocal forbidden
+        if source.endswith("inbox/locked.txt") and forbidden:
+            forbidden -= 1
+            raise PermissionError(errno.EPERM, "Operation not permitted", source, None, target)
+        rename(source, target)
+
+    monkeypatch.setattr(moving, "rename_new", refusing)
+    room.deliver("locked.txt", text_of(1))
+    room.deliver("free.txt", text_of(2))
+    with room.watching():
+        room.until(lambda: (room.out / "free.txt").exists())
+        room.until(lambda: (room.out / "locked.txt").exists())
+    assert [event for event, _ in room.said if event in ("trouble", "well")] == ["trouble", "well"]
+    message = room.events("trouble")[0]["message"]
+    assert message == "locked.txt cannot be moved: operation not permitted; it is left in the inbox for now"
+    all_is_placed_once(room, ["free.txt", "locked.txt"])
+
+
+def test_an_inbox_has_one_watcher_that_moves_files(room: Newsroom) -> None:
+    inbox = str(room.inbox)
+    with Held(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):
+        Held(inbox, shared=False).__enter__()
+    with Held(inbox, shared=True), Held(inbox, shared=True), pytest.raises(InputError, match="--place link"):
+        Held(inbox, shared=False).__enter__()
+    with Held(inbox, shared=False):
+        pass
+
+
+def test_a_file_replaced_while_it_is_read_is_judged_once(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, replaced = os.read, list[bool]()
+
+    def replacing(handle: int, size: int) -> bytes:
+        if not replaced:
+            replaced.append(True)
+            room.deliver("news.txt", text_of(2), at=99.0)
+        return read(handle, size)
+
+    room.deliver("news.txt", text_of(1))
+    monkeypatch.setattr(os, "read", replacing)
+    room.take()
+    assert files_in(room.out) == {"news.txt": text_of(2).encode()}
+    assert len(rows_of(room.store)) == 1
+
+
+def test_a_file_that_grows_while_it_is_read_is_judged_once(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, grown = os.read, list[bool]()
+
+    def growing(handle: int, size: int) -> bytes:
+        if not grown:
+            grown.append(True)
+            with (room.inbox / "news.txt").open("a") as file:
+                file.write(" and more of it")
+        return read(handle, size)
+
+    room.deliver("news.txt", text_of(1))
+    monkeypatch.setattr(os, "read", growing)
+    room.take()
+    assert files_in(room.out) == {"news.txt": f"{text_of(1)} and more of it".encode()}
+    assert len(rows_of(room.store)) == 1
+
+
+@pytest.mark.parametrize("place", ["move", "link"])
+def test_a_file_replaced_after_it_was_judged_loses_neither(
+    place: str, room: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, replaced = Store.record, list[bool]()
+
+    def recording(store: Store, *rows: Any) -> None:
+        record(store, *rows)
+        if not replaced:
+            replaced.append(True)
+            room.deliver("news.txt", text_of(2), at=99.0)
+
+    room.deliver("news.txt", text_of(1))
+    monkeypatch.setattr(Store, "record", recording)
+    room.take(place=place)
+    assert files_in(room.out) == {"news.txt": text_of(1).encode(), "news~2.txt": text_of(2).encode()}
+    assert room.verdicts() == {"news.txt": ("original", None), "news.txt~2": ("original", None)}
+    assert room.events("replaced")[0]["file"] == "news.txt"
+
+
+def test_a_file_replaced_in_the_moment_of_its_move_goes_back(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename, replaced = moving.rename_new, list[bool]()
+
+    def renaming(source: str, target: str) -> None:
+        if source.endswith("inbox/news.txt") and not replaced:
+            replaced.append(True)
+            room.deliver("news.txt", text_of(2), at=99.0)
+        rename(source, target)
+
+    room.deliver("news.txt", text_of(1))
+    monkeypatch.setattr(moving, "rename_new", renaming)
+    room.take()
+    assert files_in(room.out) == {"news.txt": text_of(1).encode(), "news~2.txt": text_of(2).encode()}
+
+
+def test_an_item_of_200_mb_is_set_aside_without_being_read(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = room.deliver("huge.txt", "")
+    os.truncate(path, 200_000_000)
+    room.deliver("good.txt", text_of(1))
+    room.take(patience=30.0)
+    assert not path.exists()
+    assert (room.quarantine / "huge.txt").stat().st_size == 200_000_000
+    why = "200,000,000 bytes are more than --largest allows (64,000,000)"
+    assert sidecar(room.quarantine / "huge.txt")["reason"] == why
+    assert names_in(room.out) == ["good.txt"]
+
+
+def test_a_store_that_is_full_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, full = Store.record, 2
+
+    def failing(store: Store, *rows: Any) -> None:
+        nonlocal full
+        if full:
+            full -= 1
+            raise StoreError(f"{store.path} cannot be written: the disk is full; free some space")
+        record(store, *rows)
+
+    monkeypatch.setattr(Store, "record", failing)
+    room.deliver("one.txt", text_of(1))
+    room.deliver("two.txt", text_of(1))
+    with room.watching():
+        room.until(lambda: (room.duplicates / "two.txt").exists())
+    assert [event for event, _ in room.said if event in ("trouble", "well")] == ["trouble", "well"]
+    assert "the disk is full" in room.events("trouble")[0]["message"]
+    all_is_placed_once(room, ["one.txt", "two.txt"])
+
+
+class Crash(BaseException):
+    """A process that ends here."""
+
+
+@pytest.mark.parametrize("place", ["move", "link"])
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["one disk", "two disks"])
+def test_a_crash_at_every_step_leaves_each_item_in_one_place(
+    place: str, elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if elsewhere:
+        # What another file system says to a rename and to a link.
+        rename, link = moving.rename_new, os.link
+
+        def far(source: str, target: str, **options: Any) -> None:
+            if "/inbox/" in source:
+                raise OSError(errno.EXDEV, "Invalid cross-device link", source, None, target)
+            (link if options else rename)(source, target, **options)
+
+        monkeypatch.setattr(moving, "rename_new", far)
+        monkeypatch.setattr(os, "link", far)
+    # Every step takes a minute; a run of the suite takes some, each of the four others.
+    stride = 1 if os.environ.get("NEARDUP_KILLS") else 7
+    steps = 0 if stride == 1 else 2 * elsewhere + (place == "link")
+    expected: dict[str, Any] | None = None
+    while True:
+        room = Newsroom(tmp_path / str(steps))
+        room.deliver("one.txt", text_of(1))
+        room.deliver("again.txt", text_of(1))
+        room.deliver("feed.xml", feed_of([("a", text_of(2)), ("b", text_of(1)), ("c", text_of(3))]))
+        room.deliver("bad.txt", b"\xff\xff\xff")
+        with monkeypatch.context() as crashing:
+            for module, name in _STEPS:
+                crashing.setattr(module, name, _counted(getattr(module, name)))
+            remaining[0] = steps
+            try:
+                room.take(place=place)
+                crashed = False
+            except Crash:
+                crashed = True
+        room.take(place=place)
+        trees = {name: files_in(getattr(room, name)) for name in ("out", "done", "quarantine", "duplicates")}
+        found = {name: _without_times(tree) for name, tree in trees.items()}
+        expected = expected or found
+        assert found == expected, f"after a crash at step {steps}"
+        assert [row[:3] for row in rows_of(room.store)] == [
+            ("one.txt", "original", None),
+            ("again.txt", "exact", "one.txt"),
+            ("a", "original", None),
+            ("b", "exact", "one.txt"),
+            ("c", "original", None),
+        ]
+        assert all(row[-1] for row in rows_of(room.store))
+        if not crashed:
+            break
+        steps += stride
+    assert steps > 40
+
+
+#: Steps that may still be done before the process ends.
+remaining = [0]
+_STEPS: list[tuple[Any, str]] = [
+    (os, "rename"),
+    (os, "unlink"),
+    (os, "replace"),
+    (os, "fsync"),
+    (os, "makedirs"),
+    (os, "link"),
+    (moving, "rename_new"),
+    (builtins, "open"),
+    (Store, "record"),
+    (Store, "placed"),
+    (Store, "set_state"),
+    (Placer, "_move"),
+]
+
+
+def _counted(function: Any) -> Any:
+    def counted(*values: Any, **options: Any) -> Any:
+        if remaining[0] <= 0:
+            raise Crash
+        remaining[0] -= 1
+        return function(*values, **options)
+
+    return counted
+
+
+def _without_times(tree: dict[str, bytes]) -> dict[str, Any]:
+    return {name: content if ".neardup.json" not in name else _timeless(content) for name, content in tree.items()}
+
+
+def _timeless(content: bytes) -> list[str]:
+    return [part for part in content.decode().replace(", ", "\n").splitlines() if '"time"' not in part]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"inbox": "missing"}, InputError, "missing does not exist: name the folder that files arrive in"),
+        ({"inbox": "file"}, InputError, "file is no folder"),
+        ({"originals": "in/out"}, OutputError, "in/out for --originals lies in the inbox in, so what is put there"),
+        ({"originals": "in"}, OutputError, "in for --originals lies in the inbox in"),
+        ({"duplicates": "out"}, OutputError, "out is given for --originals and for --duplicates: name two folders"),
+        ({"originals": "file"}, OutputError, "file for --originals is no folder"),
+        ({"poll": 0.0}, RecipeError, "--poll 0 is outside [0.05, 86400]: give seconds within it"),
+        ({"settle": float("nan")}, RecipeError, "--settle nan is outside"),
+        ({"place": "copy"}, RecipeError, "--place 'copy' is not known; choose one of move, link"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_settings_that_cannot_work(
+    changes: dict[str, Any], error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from neardup.watch.settings import Settings
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(error) as caught:
+        Settings(**({"inbox": "in", "originals": "out"} | changes))
+    assert message in str(caught.value)
+
+
+def test_a_store_in_the_inbox_is_refused(room: Newsroom) -> None:
+    with pytest.raises(OutputError, match="keep the store outside of it"):
+        room.settings().check_store(str(room.inbox / "news.db"))
+    room.settings().check_store(str(room.inbox / ".news.db"))
+
+
+def test_without_the_library_it_polls_and_says_so_once(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    with room.watching():
+        room.deliver("one.txt", text_of(1))
+        room.until(lambda: (room.out / "one.txt").exists())
+        room.deliver("two.txt", text_of(2))
+        room.until(lambda: (room.out / "two.txt").exists())
+    assert [fields["message"] for fields in room.events("polling")] == [
+        "no file events (the library watchfiles is not installed; pip install 'neardup[watch]' brings it); the inbox "
+        "is looked at every 0.05 s"
+    ]
+
+
+def test_file_events_wake_long_before_the_next_look(room: Newsroom) -> None:
+    pytest.importorskip("watchfiles", reason="gives native file events")
+    with room.watching(poll=600.0) as watcher:
+        room.until(lambda: watcher._looked > 0)
+        # Until the system listens, a file may go unnoticed; so there is another one every now and then.
+        for number in range(100):
+            room.deliver(f"{number}.txt", text_of(number))
+            try:
+                room.until(lambda: bool(names_in(room.out)), seconds=0.5)
+                break
+            except AssertionError:
+                continue
+    assert names_in(room.out)
+    assert not room.events("polling")

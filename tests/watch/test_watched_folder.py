@@ -1,0 +1,295 @@
+"""What becomes of files: each item one verdict, each file one place, and everything there to be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
+
+
+def test_originals_go_on_and_duplicates_stop(room: Newsroom) -> None:
+    room.deliver("dpa/one.txt", text_of(1))
+    room.deliver("dpa/again.txt", edited(text_of(1)))
+    room.deliver("afp/copy.txt", text_of(1))
+    room.deliver("afp/other.txt", text_of(2))
+    counters = room.take()
+    assert files_in(room.out) == {"dpa/one.txt": text_of(1).encode(), "afp/other.txt": text_of(2).encode()}
+    assert names_in(room.duplicates) == ["afp/copy.txt", "dpa/again.txt"]
+    assert names_in(room.inbox) == []
+    assert (counters.files, counters.items, counters.originals, counters.duplicates) == (4, 4, 2, 2)
+    assert (counters.exact, counters.saved_s) == (1, 20.0)
+    assert room.verdicts() == {
+        "dpa/one.txt": ("original", None),
+        "dpa/again.txt": ("near", "dpa/one.txt"),
+        "afp/copy.txt": ("exact", "dpa/one.txt"),
+        "afp/other.txt": ("original", None),
+    }
+    assert all(row[-1] for row in rows_of(room.store))
+
+
+def test_the_sidecar_of_a_duplicate_has_the_evidence(room: Newsroom) -> None:
+    room.deliver("one.txt", text_of(1))
+    room.deliver("again.txt", edited(text_of(1)))
+    room.take()
+    found = sidecar(room.duplicates / "again.txt")
+    assert (found["id"], found["kind"], found["of"], found["file"]) == ("again.txt", "near", "one.txt", "again.txt")
+    assert found["similarity"] == found["shared"] / max(found["sizes"])
+    assert found["reason"].startswith("overlap 0.9494 >= 0.7; 169 features shared, of 178 and 175")
+    assert (found["recipe"], found["measure"], found["threshold"]) == ("ddd", "overlap", 0.7)
+    assert found["time"].endswith("Z")
+    longest = found["passages"][0]
+    assert longest["tokens"] == 54
+    assert longest["text"] == " ".join(text_of(1).split()[6:])
+
+
+def test_what_is_hidden_unfinished_or_a_link_is_left_alone(room: Newsroom, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text(text_of(9))
+    (room.inbox / "folder").symlink_to(outside)
+    (room.inbox / "file.txt").symlink_to(outside / "secret.txt")
+    os.mkfifo(room.inbox / "pipe.txt")
+    for name in (
+        ".hidden.txt",
+        "a.txt.part",
+        "b.tmp",
+        "c.PARTIAL",
+        "d.crdownload",
+        "e.txt~",
+        ".git/f.txt",
+        "g.neardup.json",
+    ):
+        path = room.inbox / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text_of(3))
+    room.deliver("good.txt", text_of(4))
+    room.take()
+    assert names_in(room.out) == ["good.txt"]
+    assert (outside / "secret.txt").exists()
+    assert len(room.events("trouble")) == 1
+    assert "(3 links, pipes or devices)" in room.events("trouble")[0]["message"]
+
+
+def test_items_of_a_feed_go_their_own_ways(room: Newsroom) -> None:
+    room.deliver("one.txt", text_of(1))
+    feed = feed_of([("a", text_of(2)), ("b", edited(text_of(1))), ("a", text_of(3)), ("", text_of(4))])
+    room.deliver("rss/feed.xml", feed)
+    room.take()
+    assert room.verdicts() == {
+        "one.txt": ("original", None),
+        "a": ("original", None),
+        "b": ("near", "one.txt"),
+        "a~2": ("original", None),
+        "rss/feed.xml#4": ("original", None),
+    }
+    assert room.events("repeated_id")[0] | {"message": ""} == {
+        "id": "a",
+        "judged_as": "a~2",
+        "file": "rss/feed.xml",
+        "message": "",
+    }
+    originals = [json.loads(line) for line in (room.out / "rss/feed.xml.jsonl").read_text().splitlines()]
+    assert [(item["id"], item["text"]) for item in originals] == [
+        ("a", text_of(2)),
+        ("a~2", text_of(3)),
+        ("rss/feed.xml#4", text_of(4)),
+    ]
+    assert f"<description>{text_of(2)}</description>" in originals[0]["raw"]
+    assert [json.loads(line)["id"] for line in (room.duplicates / "rss/feed.xml.jsonl").read_text().splitlines()] == [
+        "b"
+    ]
+    evidence = json.loads((room.duplicates / "rss/feed.xml.jsonl.neardup.jsonl").read_text())
+    assert (evidence["item"], evidence["of"], evidence["file"]) == (2, "one.txt", "rss/feed.xml")
+    assert (room.done / "rss/feed.xml").read_text() == feed
+    assert names_in(room.inbox) == []
+
+
+def test_a_feed_of_one_item_is_moved_itself(room: Newsroom) -> None:
+    feed = feed_of([("only", text_of(1))])
+    room.deliver("feed.xml", feed)
+    room.take()
+    assert files_in(room.out) == {"feed.xml": feed.encode()}
+    assert list(room.verdicts()) == ["only"]
+    assert names_in(room.done) == []
+
+
+def test_json_lines_are_copied_as_they_are_and_broken_ones_set_aside(room: Newsroom) -> None:
+    good = [f'{{"id": 7,  "text": "{text_of(1)}", "x": 1.0}}', f'{{"text": "{text_of(2)}"}}']
+    room.deliver("items.jsonl", f"{good[0]}\n{{broken\n{good[1]}\n")
+    counters = room.take()
+    assert (room.out / "items.jsonl").read_text() == "".join(f"{line}\n" for line in good)
+    assert list(room.verdicts()) == ["7", "items.jsonl#2"]
+    assert json.loads((room.quarantine / "items.jsonl").read_text()) == {
+        "where": "line 2",
+        "reason": "not valid JSON",
+        "raw": "{broken",
+    }
+    assert counters.quarantined == 1
+    assert names_in(room.done) == ["items.jsonl"]
+
+
+def test_pages_are_compared_by_their_articles(room: Newsroom) -> None:
+    pytest.importorskip("trafilatura", reason="finds articles in pages")
+
+    def page(navigation: int, article: int) -> str:
+        links = "".join(f"<li><a href='/{i}'>{text_of(1000 * navigation + i, 3)}</a></li>" for i in range(40))
+        paragraphs = "".join(f"<p>{text_of(100 * article + i, 70)}.</p>" for i in range(6))
+        return f"<html><body><nav><ul>{links}</ul></nav><article><h1>News</h1>{paragraphs}</article></body></html>"
+
+    room.deliver("a.html", page(1, 1))
+    room.deliver("b.html", page(2, 1))
+    room.deliver("c.html", page(1, 2))
+    room.take()
+    assert room.verdicts() == {
+        "a.html": ("original", None),
+        "b.html": ("exact", "a.html"),
+        "c.html": ("original", None),
+    }
+    assert (room.out / "a.html").read_text() == page(1, 1)
+
+
+def test_an_id_or_a_name_that_comes_again_gets_a_number(room: Newsroom) -> None:
+    for day in range(4):
+        room.deliver("daily.txt", text_of(day))
+        room.take()
+    assert list(room.verdicts()) == ["daily.txt", "daily.txt~2", "daily.txt~3", "daily.txt~4"]
+    assert files_in(room.out) == {
+        "daily.txt": text_of(0).encode(),
+        **{f"daily~{day + 1}.txt": text_of(day).encode() for day in (1, 2, 3)},
+    }
+    assert len(room.events("repeated_id")) == 3
+
+
+def test_what_cannot_be_read_is_set_aside_with_the_reason(room: Newsroom) -> None:
+    room.deliver("latin.txt", "caf\xe9 au lait".encode("latin-1"))
+    room.deliver("feeds/cut.xml", feed_of([("a", "b")])[:-30])
+    room.deliver("nothing.txt", "")
+    room.deliver("good.txt", text_of(1))
+    counters = room.take()
+    assert sorted(names_in(room.quarantine)) == ["feeds/cut.xml", "latin.txt", "nothing.txt"] or names_in(room.done)
+    assert sidecar(room.quarantine / "latin.txt")["reason"] == "not valid UTF-8 (byte 3)"
+    assert sidecar(room.quarantine / "nothing.txt")["reason"] == "the file is empty"
+    assert counters.quarantined == len(room.events("quarantined")) == 3
+    assert names_in(room.out)[-1] == "good.txt"
+
+
+def test_files_are_taken_by_time_of_change_then_by_path(room: Newsroom) -> None:
+    room.deliver("c.txt", text_of(1), at=10.0)
+    room.deliver("a.txt", text_of(2), at=30.0)
+    room.deliver("z/b.txt", text_of(3), at=20.0)
+    room.deliver("a/b.txt", text_of(4), at=20.0)
+    room.take()
+    assert list(room.verdicts()) == ["c.txt", "a/b.txt", "z/b.txt", "a.txt"]
+
+
+def test_links_leave_the_inbox_as_it_is(room: Newsroom) -> None:
+    room.deliver("one.txt", text_of(1))
+    room.deliver("again.txt", text_of(1))
+    room.deliver("bad.txt", b"\xff\xff\xff")
+    room.deliver("feed.xml", feed_of([("a", text_of(2)), ("b", text_of(3))]))
+    before = files_in(room.inbox)
+    for _ in range(2):
+        room.take(place="link")
+    assert files_in(room.inbox) == before
+    assert (room.out / "one.txt").samefile(room.inbox / "one.txt")
+    assert names_in(room.out) == ["feed.xml.jsonl", "one.txt"]
+    assert names_in(room.duplicates) == ["again.txt"]
+    assert names_in(room.quarantine) == ["bad.txt"]
+    assert len(rows_of(room.store)) == 4
+    room.deliver("one.txt", text_of(5))
+    room.take(place="link")
+    assert list(room.verdicts())[-1] == "one.txt~2"
+
+
+def test_a_file_that_was_judged_is_not_judged_again(room: Newsroom) -> None:
+    path = room.deliver("one.txt", text_of(1))
+    room.take()
+    (room.out / "one.txt").rename(path)
+    room.take()
+    assert path.exists()
+    assert len(rows_of(room.store)) == 1
+    assert "touch it" in room.events("known")[0]["message"]
+    os.utime(path)
+    room.take()
+    assert room.verdicts()["one.txt~2"] == ("exact", "one.txt")
+
+
+def test_names_that_are_hard_to_place(room: Newsroom) -> None:
+    long, raw = f"{'ä' * 125}.txt", os.fsdecode(b"\xff-\x1b[31m.txt")
+    room.deliver(long, text_of(1))
+    (room.inbox / raw).write_text(text_of(2))
+    room.deliver("copy-of-long.txt", text_of(1))
+    room.take()
+    (room.inbox / long).write_text(text_of(1))
+    room.deliver("a", text_of(3))
+    room.take()
+    room.deliver("a/b.txt", text_of(4))
+    room.take()
+    assert {long, raw, "a", "a~2/b.txt"} == set(names_in(room.out))
+    assert "\\xff-\x1b[31m.txt" in room.verdicts()
+    (of_long,) = [name for name in files_in(room.duplicates) if name.startswith("ä") and name.endswith(".json")]
+    assert len(of_long.encode()) <= 255
+
+
+def test_many_files_at_once(room: Newsroom) -> None:
+    for number in range(2000):
+        room.deliver(f"{number % 5}/{number:04}.txt", text_of(number if number % 10 else 7, 30))
+    counters = room.take()
+    assert (counters.items, counters.originals, counters.duplicates) == (2000, 1800, 200)
+    assert len(names_in(room.out)) == 1800
+    assert all(row[-1] for row in rows_of(room.store))
+    assert not [path for path in room.out.iterdir() if path.name.startswith(".")]
+
+
+def test_files_are_taken_as_they_appear(room: Newsroom) -> None:
+    room.deliver("before.txt", text_of(1))
+    with room.watching(settle=0.05):
+        room.until(lambda: (room.out / "before.txt").exists())
+        room.deliver("new/folder/after.txt", text_of(2))
+        room.until(lambda: (room.out / "new/folder/after.txt").exists())
+        room.deliver("again.txt", text_of(2))
+        room.until(lambda: (room.duplicates / "again.txt").exists())
+    assert len(rows_of(room.store)) == 3
+
+
+def test_an_item_has_the_time_it_states(room: Newsroom) -> None:
+    room.deliver("a.json", json.dumps({"id": "a", "text": text_of(1), "date": "2024-01-01T00:00:00Z"}))
+    room.deliver("b.json", json.dumps({"id": "b", "text": text_of(1), "date": "2024-01-01T23:00:00Z"}))
+    room.deliver("c.json", json.dumps({"id": "c", "text": text_of(1), "date": "2024-01-02T00:00:01Z"}))
+    room.take(window="24h")
+    assert room.verdicts() == {"a": ("original", None), "b": ("exact", "a"), "c": ("original", None)}
+
+
+def test_a_file_that_grows_is_waited_for(room: Newsroom) -> None:
+    with room.watching(settle=0.4):
+        path = room.inbox / "slow.txt"
+        for piece in range(6):
+            with path.open("a") as file:
+                file.write(text_of(piece, 20) + " ")
+            time.sleep(0.1)
+            assert not room.events("quarantined")
+        room.until(lambda: (room.out / "slow.txt").exists())
+    assert (room.out / "slow.txt").read_text().split() == " ".join(text_of(i, 20) for i in range(6)).split()
+    assert len(rows_of(room.store)) == 1
+
+
+def test_a_file_that_ends_in_the_middle_is_given_time(room: Newsroom) -> None:
+    whole = lines_of([{"id": "a", "text": text_of(1)}, {"id": "b", "text": text_of(2)}])
+    now = time.time()
+    with room.watching(patience=20.0):
+        room.deliver("cut.jsonl", whole[:-20], at=now)
+        room.deliver("empty.txt", "", at=now)
+        room.deliver("mark.txt", text_of(3), at=now)
+        room.until(lambda: (room.out / "mark.txt").exists())
+        time.sleep(0.3)
+        assert (room.inbox / "cut.jsonl").exists()
+        assert (room.inbox / "empty.txt").exists()
+        room.deliver("cut.jsonl", whole, at=now + 1)
+        room.until(lambda: (room.done / "cut.jsonl").exists())
+    assert list(room.verdicts()) == ["mark.txt", "a", "b"]
+    room.take(patience=0.0)
+    assert sidecar(room.quarantine / "empty.txt")["reason"] == "the file is empty"
