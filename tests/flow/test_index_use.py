@@ -127,14 +127,21 @@ def test_a_store_forgets_no_verdict(tmp_path: Path) -> None:
             index.add(nd.Document("d0", ROSE, NOON + 36000))
 
 
-def test_a_gap_that_was_confirmed_stays_so(tmp_path: Path) -> None:
-    choices: dict[str, Any] = {"window": "100s", "path": tmp_path / "news.db", "now": lambda: 9e9}
-    items = documents([FOX, ROSE, f"{FOX} and more and more", ROSE, ROSE], [0, 1000, 1001, 1002, 1003])
-    found = []
-    for item in items:
-        with nd.Index(**choices) as index:
-            found.append(index.add(item))
-    assert [(v.of, v.flag) for v in found] == [(None, ""), (None, "ahead"), (None, ""), ("d1", ""), ("d1", "")]
+@pytest.mark.parametrize(
+    ("batches", "flags"),
+    [
+        ([[(FOX, 0)], [(ROSE, 1000)], [("x", 1001)], [(ROSE, 1002)]], ["", "ahead", "", ""]),
+        # The one that confirms is not held itself, and the next one neither.
+        ([[(FOX, 0)], [(ROSE, 1090), (ROSE, 1000)], [("x", 150)], [(ROSE, 1091)]], ["", "ahead", "", "late", ""]),
+    ],
+)
+def test_a_gap_that_was_confirmed_stays_so(tmp_path: Path, batches: list[Any], flags: list[str]) -> None:
+    found: list[nd.Verdict] = []
+    for batch in batches:
+        with nd.Index(window="100s", path=tmp_path / "news.db", now=lambda: 9e9) as index:
+            found += index.add_many(nd.Document(f"{text[0]}{time}", text, time) for text, time in batch)
+    assert [v.flag for v in found] == flags
+    assert (found[-1].of, found[1].of) == (found[1].id, None)
 
 
 def test_a_closed_index_says_so(tmp_path: Path) -> None:

@@ -125,8 +125,9 @@ def _meet(head, least, lists):
         for k in range(used):
             entry = load_u32(place + uint64(4) * k)
             row = met + uint64(entry & mask)
-            seen = load_u8(row)
-            store_u8(row, seen + (uint8(entry >= low) & uint8(seen < _MOST_COUNTED)))
+            if entry >= low:
+                seen = load_u8(row) + uint8(1)
+                store_u8(row, min(seen, _MOST_COUNTED))
         address = before
 
 
@@ -189,7 +190,9 @@ def meet_by_prefix(order, size, rule, lists, found, needs, slots):
             if slots[at] >= 0:
                 head = lists.heads[slots[at]]
                 if head >= oldest:
-                    prefetch(place_of(lists.bases, head))
+                    place = place_of(lists.bases, head)
+                    prefetch(place)
+                    prefetch(place + uint64(64))
                 else:
                     slots[at] = -1
         for i in range(begin, end):
