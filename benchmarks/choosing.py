@@ -7,7 +7,8 @@ r"""How long a window, which q and which threshold: what a flow of Reuters items
 
 Items arrive in order of time and are compared with the originals before them. Nothing is timed. The labels are
 computed, not human: all pairs whose word 5-grams have a Jaccard of 0.3 or more. An item ought to be stopped if they
-pair it with an item that is older by no more than the window. Sections that are not named stay as they are in the results.
+pair it with an item that is older by no more than the window. Sections that are not named stay as they are in the
+results.
 """
 
 from __future__ import annotations

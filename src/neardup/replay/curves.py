@@ -110,9 +110,10 @@ def arrived(hours: Rows) -> dict[str, Any]:
         for kind, low, high in zip(kinds, (0, middle), (middle, top), strict=True):
             rows.append(dict(hour) | {"kind": kind, "low": low, "high": high})
     scale = alt.Scale(domain=kinds, range=[OURS, THEIRS])
-    colour = alt.Color("kind:N", scale=scale, legend=alt.Legend(title=None, orient="top"))
+    legend = alt.Legend(title=None, orient="top")
+    colour = alt.Color("kind:N", scale=scale, legend=legend)
     # A line around it shows a bar where many months make it narrower than a dot.
-    edge = alt.Stroke("kind:N", scale=scale, legend=None)
+    edge = alt.Stroke("kind:N", scale=scale, legend=legend)
     # Each bar is as wide as its hour.
     x, y = _hours(), alt.Y("low:Q", title="items an hour")
     chart = alt.Chart(alt.Data(values=rows)).mark_rect(strokeWidth=0.7)

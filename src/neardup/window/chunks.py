@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from neardup._kernels.addresses import CHUNK_BITS
 
-_CHUNK = 1 << CHUNK_BITS
+CHUNK = 1 << CHUNK_BITS
 #: Private pages may become large ones; Windows has no such choice.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 #: So many chunks can be alive at once: 512 GB.
@@ -34,34 +34,35 @@ class Chunks:
         #: How much of each stretch but the last is used.
         self._used: deque[int] = deque()
 
-    def extend(self, least: int, cursor: int = 0) -> tuple[int, int]:
+    def extend(self, least: int, cursor: int = 0, *, large_pages: bool = False) -> tuple[int, int]:
         """Return the first address of a new stretch of at least so many bytes, and the one behind its end.
 
-        The last stretch is used up to the cursor; pages behind it were never written to, so they cost nothing.
+        The last stretch is used up to the cursor; pages behind it were never written to, so they cost nothing. Large
+        pages are faster to read, and their first use takes milliseconds: they are for flows that fill them.
         """
         if self._alive:
-            self._used.append(cursor - self._alive[-1][0] * _CHUNK)
-        count = max((least + _CHUNK - 1) // _CHUNK, 1)
+            self._used.append(cursor - self._alive[-1][0] * CHUNK)
+        count = max((least + CHUNK - 1) // CHUNK, 1)
         # Mapped rather than allocated: pages that are not written to cost no memory, and all go back at once.
-        pages = mmap.mmap(-1, count * _CHUNK, **_PRIVATE)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
+        pages = mmap.mmap(-1, count * CHUNK, **_PRIVATE)
+        if large_pages and hasattr(mmap, "MADV_HUGEPAGE"):
             pages.madvise(mmap.MADV_HUGEPAGE)
         stretch = np.frombuffer(pages, np.uint8)
         first = self._next
         for i in range(count):
-            self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * _CHUNK
+            self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * CHUNK
         self._alive.append((first, stretch))
         self._next += count
-        return first * _CHUNK, self._next * _CHUNK
+        return first * CHUNK, self._next * CHUNK
 
     def drop_below(self, address: int) -> None:
         """Give back all stretches that end at or below an address."""
-        while self._alive and self._alive[0][0] * _CHUNK + len(self._alive[0][1]) <= address:
+        while self._alive and self._alive[0][0] * CHUNK + len(self._alive[0][1]) <= address:
             self._alive.popleft()
             if self._used:
                 self._used.popleft()
 
     def used(self, cursor: int) -> int:
         """Return the bytes that are in use, where the last stretch is used up to the cursor."""
-        last = cursor - self._alive[-1][0] * _CHUNK if self._alive else 0
+        last = cursor - self._alive[-1][0] * CHUNK if self._alive else 0
         return sum(self._used) + last

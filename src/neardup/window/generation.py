@@ -36,7 +36,7 @@ from neardup._kernels.posting import (
     room_for,
 )
 from neardup.measures import Rule
-from neardup.window.chunks import Chunks
+from neardup.window.chunks import CHUNK, Chunks
 from neardup.window.times import Moment
 from neardup.window.vocabulary import Vocabulary
 
@@ -122,7 +122,8 @@ class Generation:
         if self.hours and counters[CURSOR] == counters[HOUR]:
             self.hours.pop()
         else:
-            counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]))
+            busy = int(counters[CURSOR] - counters[HOUR]) > CHUNK
+            counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]), large_pages=busy)
         counters[HOUR] = counters[CURSOR]
         counters[COPIES], counters[MERGES] = next(copies for most, *copies in _COPIES if self.held < most)
         if not self.hours:
@@ -158,7 +159,7 @@ class Generation:
                 size = int(items.heads[at + 1] - items.heads[at])
                 counters = self._lists.counters
                 least = room_for(self.rule, size, items.keys.shape[1], self._lists.classes)
-                counters[CURSOR], counters[END] = self._chunks.extend(least, int(counters[CURSOR]))
+                counters[CURSOR], counters[END] = self._chunks.extend(least, int(counters[CURSOR]), large_pages=True)
             else:
                 self._grow()
 
