@@ -136,9 +136,9 @@ def _bounded(markup: str) -> tuple[str, str]:
 def _extract() -> Callable[[str], str]:
     try:
         import trafilatura
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise InputError(
-            f"the article of a page is found with trafilatura, and {error.name} is not installed; "
+            f"the article of a page is found with trafilatura, and {error.name or error} is not installed; "
             'pip install "neardup[html]"'
         ) from None
     # It says on standard error which pages it finds nothing in; the reason is in the result.

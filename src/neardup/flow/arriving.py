@@ -10,7 +10,7 @@ from neardup.errors import InputError, RecipeError
 from neardup.features.gathering import gather_texts
 from neardup.features.statistics import Statistics
 from neardup.flow.document import Document, Verdict
-from neardup.flow.judging import Judged
+from neardup.flow.parts import Judged
 from neardup.recipe import Recipe
 
 _SECOND = 1_000_000

@@ -16,7 +16,8 @@ from neardup.errors import InputError, RecipeError, UnknownDocument
 from neardup.features.statistics import Statistics
 from neardup.flow.arriving import batches_of, statistics_for, verdict_of
 from neardup.flow.document import Document, Verdict
-from neardup.flow.judging import Judge, Judged, Kept
+from neardup.flow.judging import Judge
+from neardup.flow.parts import Judged, Kept
 from neardup.flow.register import IndexStatistics, Register
 from neardup.flow.rows import Stored
 from neardup.flow.store import Store
@@ -225,24 +226,20 @@ class Index:
 
     def _add(self, documents: Sequence[Document]) -> list[Verdict]:
         self._refuse_known([document.id for document in documents])
-        clock, before = self._judge.clock, self._judge.clock.state()
-        moments = [clock.see(document.microseconds) for document in documents]
-        first = self._next
-        judged = self._judge.judge([document.text for document in documents], moments, first)
-        names = {first + i: document.id for i, document in enumerate(documents)}
-        verdicts = [
-            verdict_of(document.id, found, names.get(found.of, self._register.name(found.of)))
-            for document, found in zip(documents, judged, strict=True)
-        ]
-        if self.store is not None:
-            try:
+        first, before = self._next, self._judge.clock.state()
+        try:
+            moments = [self._judge.clock.see(document.microseconds) for document in documents]
+            judged = self._judge.judge([document.text for document in documents], moments, first)
+            names = {first + i: document.id for i, document in enumerate(documents)}
+            verdicts = [
+                verdict_of(document.id, found, names.get(found.of, self._register.name(found.of)))
+                for document, found in zip(documents, judged, strict=True)
+            ]
+            if self.store is not None:
                 self._record(self.store, documents, judged, verdicts)
-            except BaseException:
-                clock.restore(before)
-                for i, found in enumerate(judged):
-                    if found.held:
-                        self._judge.remove(first + i)
-                raise
+        except BaseException:
+            self._judge.take_back(first, before)
+            raise
         self._next += len(documents)
         for i, (document, found) in enumerate(zip(documents, judged, strict=True)):
             if found.held:

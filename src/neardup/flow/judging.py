@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,56 +14,18 @@ from neardup.content.step import content_of
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
+from neardup.flow.parts import Judged, Kept, arrivals_of, part_of
 from neardup.measures import similarities
 from neardup.parallel import in_order
 from neardup.recipe import Recipe
 from neardup.search.matches import Matches
 from neardup.search.verify import second_step
 from neardup.window.times import FlowClock, Moment
-from neardup.window.window import Arrivals, Window
+from neardup.window.window import Window
 
 Integers = npt.NDArray[np.int64]
 TextOf = Callable[[int], str | None]
 _ALWAYS = np.full(1, 2, np.int8)
-
-
-class Judged(NamedTuple):
-    """What was found about one document.
-
-    Attributes
-    ----------
-    moment : Moment
-        When it arrived.
-    of : int
-        The number of its best match; -1 for none.
-    similarity : float
-        To that; -1 for none.
-    counts : tuple of int
-        o, a and b.
-    same_text : bool
-        Whether the texts are equal byte for byte.
-    held : bool
-        Whether the window holds it now.
-    has_features : bool
-        Whether it can match anything.
-    """
-
-    moment: Moment
-    of: int
-    similarity: float
-    counts: tuple[int, int, int]
-    same_text: bool
-    held: bool
-    has_features: bool
-
-
-class Kept(NamedTuple):
-    """A document that was held before a restart: its number, text, time, and time of leaving."""
-
-    serial: int
-    text: str
-    time: int
-    leaves: int
 
 
 class Judge:
@@ -108,11 +70,11 @@ class Judge:
         judged: list[Judged] = []
         for begin, end in self._runs(moments):
             self._begin(moments[begin], first + begin)
-            part = _part_of(block, heads, begin, end)
+            part = part_of(block, heads, begin, end)
             judged += self._together(part, texts[begin:end], moments[begin:end], first + begin)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
-                    own = (_part_of(block, heads, i, i + 1), first + i, moments[i].time)
+                    own = (part_of(block, heads, i, i + 1), first + i, moments[i].time)
                     self._ahead = own if judged[i].held else None
         return judged
 
@@ -132,19 +94,22 @@ class Judge:
             moments = [self._moment_before(document) for document in kept]
             for i, document in enumerate(kept):
                 if document.serial in self._revived:
-                    confirmed.append((_part_of(block, heads, i, i + 1), document))
+                    confirmed.append((part_of(block, heads, i, i + 1), document))
                 if document.serial == self._awaited:
-                    self._ahead = _part_of(block, heads, i, i + 1), document.serial, document.time
+                    self._ahead = part_of(block, heads, i, i + 1), document.serial, document.time
             for begin, end in self._runs(moments):
                 self._begin(moments[begin], kept[begin].serial)
                 always = np.array([0 if d.serial in self._revived else 2 for d in kept[begin:end]], np.int8)
                 numbers = np.array([d.serial for d in kept[begin:end]], np.int64)
-                part = _part_of(block, heads, begin, end)
-                self.window.take(_arrivals(part, moments[begin:end], numbers, always), asks=False)
+                part = part_of(block, heads, begin, end)
+                self.window.take(arrivals_of(part, moments[begin:end], numbers, always), asks=False)
+        if confirmed and self._hours_before[-1][0] > self._hours[-1][0]:
+            self._hours.append(self._hours_before[-1])
+            self.window.begin_hour(self._hours[-1][0])
         # A document that was confirmed leaves with those that came after it.
         for block, document in confirmed:
             moment = self._moment_before(document)._replace(leaves=self._revived[document.serial])
-            self.window.take(_arrivals(block, [moment], np.array([document.serial]), _ALWAYS), asks=False)
+            self.window.take(arrivals_of(block, [moment], np.array([document.serial]), _ALWAYS), asks=False)
 
     def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], Block]:
         return kept, self._extractor(pa.array([document.text for document in kept], pa.large_string()))
@@ -165,6 +130,13 @@ class Judge:
         self.clock.restore(state)
         self._awaited, self._revived = state["ahead"], dict(state["revived"])
         self._hours_before = [(part, serial) for part, serial in state["hours"]]
+
+    def take_back(self, first: int, state: dict[str, Any]) -> None:
+        """Undo what was judged from a number on, and go back to the clock's state before it."""
+        self.clock.restore(state)
+        self.window.remove_from(first)
+        if self._ahead is not None and self._ahead[1] >= first:
+            self._ahead = None
 
     def remove(self, serial: int) -> None:
         """Take a document out of the window."""
@@ -217,17 +189,17 @@ class Judge:
             self.window.remove(serial)
             self._revived[serial] = time
             again = moment._replace(time=time, leaves=time)
-            self.window.take(_arrivals(block, [again], np.array([serial]), _ALWAYS), asks=False)
+            self.window.take(arrivals_of(block, [again], np.array([serial]), _ALWAYS), asks=False)
 
     def _together(self, block: Block, texts: Sequence[str], moments: Sequence[Moment], first: int) -> list[Judged]:
         numbers = np.arange(first, first + len(moments))
         if self._recipe.then:
             return [
-                self._with_second_step(_part_of(block, None, i, i + 1), texts[i], moments[i], first + i)
+                self._with_second_step(part_of(block, None, i, i + 1), texts[i], moments[i], first + i)
                 for i in range(len(moments))
             ]
         enters = np.array([0 if m.flag == "late" else 1 + self._everything for m in moments], np.int8)
-        best = self.window.take(_arrivals(block, moments, numbers, enters))
+        best = self.window.take(arrivals_of(block, moments, numbers, enters))
         columns = (
             best.serials.tolist(),
             best.similarity.tolist(),
@@ -251,7 +223,7 @@ class Judge:
         some = bool(block.sizes[0] > 0)
         held = some and moment.flag != "late" and (self._everything or of < 0)
         if held:
-            arrival = _arrivals(block, [moment], np.array([serial]), _ALWAYS)
+            arrival = arrivals_of(block, [moment], np.array([serial]), _ALWAYS)
             self.window.take(arrival, asks=False)
         return Judged(moment, of, score, best, equal, held, some)
 
@@ -262,7 +234,7 @@ class Judge:
         empty = np.empty(0, np.int64)
         if not len(block.features):
             return empty, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
-        arrival = _arrivals(block, [moment], np.array([serial]), np.zeros(1, np.int8))
+        arrival = arrivals_of(block, [moment], np.array([serial]), np.zeros(1, np.int8))
         found, scores = self.window.matches(arrival)
         same = found.marks.view(np.uint64) == block.text_marks[0]
         step = self._recipe.second_step
@@ -297,22 +269,3 @@ class Judge:
         marks, lengths = np.arange(len(texts), dtype=np.uint64), np.ones(len(texts), np.int64)
         passed = second_step(every, self._recipe, marks, lengths, lambda places: [texts[i] for i in places], threads=1)
         return passed.right - 1, passed.second if passed.second is not None else np.empty((0, 3), np.int64)
-
-
-def _part_of(block: Block, heads: Integers | None, begin: int, end: int) -> Block:
-    if heads is None:
-        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
-    part = slice(begin, end)
-    return Block(
-        block.features[heads[begin] : heads[end]],
-        block.sizes[part],
-        block.marks[part],
-        block.text_marks[part],
-        block.text_bytes[part],
-        block.weights,
-    )
-
-
-def _arrivals(block: Block, moments: Sequence[Moment], numbers: Integers, enters: npt.NDArray[np.int8]) -> Arrivals:
-    times, leaves, least = np.array([moment[:3] for moment in moments], np.int64).T.copy()
-    return Arrivals(block, times, leaves, least, numbers.astype(np.int64), enters)

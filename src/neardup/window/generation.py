@@ -198,6 +198,10 @@ class Generation:
         self._lists.records[found, SIZE] = 0
         return bool(len(found))
 
+    def remove_from(self, serial: int) -> None:
+        """Take out the documents that arrived as number serial or later."""
+        self._lists.records[self._lists.records[:, SERIAL] >= serial, SIZE] = 0
+
     def read(self, first: int, last: int) -> tuple[Words, Integers, Integers]:
         """Return the features of the documents [first, last) that are there, where each begins, and their records."""
         heads = np.empty(last - first + 1, np.int64)

@@ -175,6 +175,10 @@ class Window:
         for g in self._generations:
             g.remove(serial)
 
+    def remove_from(self, first: int) -> None:
+        """Take out all documents with that number or a higher one."""
+        self._generations[-1].remove_from(first)
+
     def _flow(
         self, arrivals: Arrivals, heads: Integers, begin: int, end: int, asks: bool, best: Integers, scores: Floats
     ) -> None:

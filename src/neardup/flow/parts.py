@@ -1,0 +1,75 @@
+"""What goes between the index, the judge and the window: documents in parts, and what was found about each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.features.store import Block
+from neardup.window.times import Moment
+from neardup.window.window import Arrivals
+
+Integers = npt.NDArray[np.int64]
+
+
+class Judged(NamedTuple):
+    """What was found about one document.
+
+    Attributes
+    ----------
+    moment : Moment
+        When it arrived.
+    of : int
+        The number of its best match; -1 for none.
+    similarity : float
+        To that; -1 for none.
+    counts : tuple of int
+        o, a and b.
+    same_text : bool
+        Whether the texts are equal byte for byte.
+    held : bool
+        Whether the window holds it now.
+    has_features : bool
+        Whether it can match anything.
+    """
+
+    moment: Moment
+    of: int
+    similarity: float
+    counts: tuple[int, int, int]
+    same_text: bool
+    held: bool
+    has_features: bool
+
+
+class Kept(NamedTuple):
+    """A document that was held before a restart: its number, text, time, and time of leaving."""
+
+    serial: int
+    text: str
+    time: int
+    leaves: int
+
+
+def part_of(block: Block, heads: Integers | None, begin: int, end: int) -> Block:
+    """Return the documents [begin, end) of a block; heads: where the features of each begin."""
+    if heads is None:
+        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+    part = slice(begin, end)
+    return Block(
+        block.features[heads[begin] : heads[end]],
+        block.sizes[part],
+        block.marks[part],
+        block.text_marks[part],
+        block.text_bytes[part],
+        block.weights,
+    )
+
+
+def arrivals_of(block: Block, moments: Sequence[Moment], numbers: Integers, enters: npt.NDArray[np.int8]) -> Arrivals:
+    """Return documents as the window takes them, from their moments, their numbers, and whether they enter."""
+    times, leaves, least = np.array([moment[:3] for moment in moments], np.int64).T.copy()
+    return Arrivals(block, times, leaves, least, numbers.astype(np.int64), enters)
