@@ -16,10 +16,13 @@ CHUNK = 1 << CHUNK_BITS
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 #: So many chunks can be alive at once: 512 GB.
 _MOST_CHUNKS = 1 << 16
+_MOST_SPARE = 4
 
 
 class Chunks:
     """Chunks of memory under addresses that only grow; those of an hour go back to the system as soon as it ends.
+
+    Up to four of them (32 MB) wait for the next hour instead.
 
     Attributes
     ----------
@@ -31,6 +34,8 @@ class Chunks:
         self.bases: npt.NDArray[np.uint64] = np.zeros(_MOST_CHUNKS, np.uint64)
         self._next = 1
         self._alive: deque[tuple[int, npt.NDArray[Any]]] = deque()
+        #: What the next hour takes before it asks the system: pages that were used before are there at once.
+        self._spare: list[npt.NDArray[Any]] = []
         #: How much of each stretch but the last is used.
         self._used: deque[int] = deque()
 
@@ -43,11 +48,7 @@ class Chunks:
         if self._alive:
             self._used.append(cursor - self._alive[-1][0] * CHUNK)
         count = max((least + CHUNK - 1) // CHUNK, 1)
-        # Mapped rather than allocated: pages that are not written to cost no memory, and all go back at once.
-        pages = mmap.mmap(-1, count * CHUNK, **_PRIVATE)
-        if large_pages and hasattr(mmap, "MADV_HUGEPAGE"):
-            pages.madvise(mmap.MADV_HUGEPAGE)
-        stretch = np.frombuffer(pages, np.uint8)
+        stretch = self._spare.pop() if count == 1 and self._spare else _mapped(count * CHUNK, large_pages)
         first = self._next
         for i in range(count):
             self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * CHUNK
@@ -58,7 +59,9 @@ class Chunks:
     def drop_below(self, address: int) -> None:
         """Give back all stretches that end at or below an address."""
         while self._alive and self._alive[0][0] * CHUNK + len(self._alive[0][1]) <= address:
-            self._alive.popleft()
+            stretch = self._alive.popleft()[1]
+            if len(stretch) == CHUNK and len(self._spare) < _MOST_SPARE:
+                self._spare.append(stretch)
             if self._used:
                 self._used.popleft()
 
@@ -66,3 +69,11 @@ class Chunks:
         """Return the bytes that are in use, where the last stretch is used up to the cursor."""
         last = cursor - self._alive[-1][0] * CHUNK if self._alive else 0
         return sum(self._used) + last
+
+
+def _mapped(size: int, large_pages: bool) -> npt.NDArray[Any]:
+    """Return memory that is mapped, not allocated: pages cost nothing until written to, and go back as a whole."""
+    pages = mmap.mmap(-1, size, **_PRIVATE)
+    if large_pages and hasattr(mmap, "MADV_HUGEPAGE"):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, np.uint8)
