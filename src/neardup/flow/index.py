@@ -12,6 +12,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from neardup.documents.ahead import ahead
 from neardup.errors import InputError, RecipeError, UnknownDocument
 from neardup.features.statistics import Statistics
 from neardup.flow.arriving import batches_of, statistics_for, verdict_of
@@ -284,7 +285,8 @@ class Index:
             return
         saved = json.loads(state)
         self._judge.restore(saved)
-        self._judge.enter(map(self._taken_back, store.held()), default_threads())
+        # The store is read in one thread, features are made in others, and this one enters.
+        self._judge.enter(ahead(map(self._taken_back, store.held())), default_threads())
         self._expire()
 
     def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
