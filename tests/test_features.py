@@ -9,7 +9,7 @@ import naive_features as plain
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
@@ -93,6 +93,7 @@ def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
     return known
 
 
+@example(["\x00"], ("words:1", "whitespace"))
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, st.sampled_from(CHAINS))
 def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]) -> None:

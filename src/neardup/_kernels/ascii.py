@@ -6,6 +6,9 @@ from numba import uint64
 from neardup._kernels.bits import fold_words, high_mask, load_u64, mix
 from neardup._kernels.compiling import kernel
 
+#: What an ASCII byte becomes that is left out; no ASCII byte itself.
+LEFT_OUT = 255
+
 
 @kernel
 def _is_ascii(data, lo, hi):
@@ -25,8 +28,8 @@ def _is_ascii(data, lo, hi):
 def ascii_texts(data, offsets, fold, table, out, spans):
     """Write the texts that are ASCII to out, one behind the other; return how many bytes.
 
-    data: uint8 UTF-8 texts; offsets: int64[d + 1] into it; table: uint8[256], what each byte becomes, 0 to
-    leave it out; fold: the table is that of ``fold_words``, which does 64 bytes at once; out: uint8, as long
+    data: uint8 UTF-8 texts; offsets: int64[d + 1] into it; table: uint8[256], what each byte becomes, or
+    LEFT_OUT; fold: the table is that of ``fold_words``, which does 64 bytes at once; out: uint8, as long
     as the texts; spans: int64[d, 2] gets where each text lies in out, or -1 where it is not ASCII.
     """
     source = uint64(data.ctypes.data)
@@ -49,7 +52,7 @@ def ascii_texts(data, offsets, fold, table, out, spans):
         for i in range(block, hi):
             byte = table[data[i]]
             out[at] = byte
-            at += byte != 0
+            at += byte != LEFT_OUT
         spans[d, 1] = at
     return at
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup._kernels.ascii import ascii_texts
+from neardup._kernels.ascii import LEFT_OUT, ascii_texts
 from neardup._kernels.comparable import unicode_texts
 from neardup.scratch import SCRATCH
 from neardup.text.normalize import MAX_EXPANSION, has_kernel, kernel_tables, normalize
@@ -40,8 +40,9 @@ class Comparable(NamedTuple):
 
 @cache
 def _ascii_table(normalizer: str) -> Bytes:
-    """Return what each ASCII byte becomes: a byte, a space that parts tokens, or 0 to leave it out."""
-    table = np.zeros(256, np.uint8)
+    """Return what each ASCII byte becomes: a byte, a space that parts tokens, or LEFT_OUT."""
+    # Not 0 for what is left out: a NUL may stay one.
+    table = np.full(256, LEFT_OUT, np.uint8)
     for byte in range(128):
         text = normalize(f"x{chr(byte)}x", normalizer)
         if text == "xx":
