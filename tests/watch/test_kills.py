@@ -116,16 +116,29 @@ def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict
 @pytest.mark.parametrize("way", ["move", "link", "move to another disk"])
 def test_killed_at_any_moment(way: str, tmp_path: Path, starter: Starter, expected: dict[str, Any]) -> None:
     place = way.split()[0]
-    room = Newsroom(tmp_path, _other_disk(tmp_path) if "disk" in way else None)
-    kills = KILLS if way == "move" else KILLS // 3
-    fill(room, KILLS)
     whole, seconds = expected[place]
+    kills = KILLS if way == "move" else KILLS // 3
+    # How long a run takes says little about the next one: where few were killed in time, once more and sooner.
+    longest = 1.5 * seconds / kills + 0.15
+    for attempt in range(8):
+        base = tmp_path / str(attempt)
+        base.mkdir()
+        if _killed(way, base, starter, whole, kills, longest / 3**attempt) > 2:
+            return
+    pytest.fail("no run took long enough to be killed")
+
+
+def _killed(way: str, base: Path, starter: Starter, whole: dict[str, Any], kills: int, longest: float) -> int:
+    """Fill a room, kill its watchers within ``longest`` seconds, compare what is left with ``whole``; how many died."""
+    place = way.split()[0]
+    room = Newsroom(base, _other_disk(base) if "disk" in way else None)
+    fill(room, KILLS)
     chosen = random.Random()
     moments, killed = [], 0
     try:
         while killed < kills:
             pid = starter.start(room, place)
-            moments.append(chosen.uniform(0.0, 1.5 * seconds / kills + 0.15))
+            moments.append(chosen.uniform(0.0, longest))
             time.sleep(moments[-1])
             os.kill(pid, signal.SIGKILL)
             if starter.ended() == -signal.SIGKILL:
@@ -138,7 +151,7 @@ def test_killed_at_any_moment(way: str, tmp_path: Path, starter: Starter, expect
         for name, wanted in whole.items():
             assert found[name] == wanted, f"{name} after kills at {moments}"
         assert all(row[-1] for row in rows_of(room.store))
-        assert killed > 2
+        return killed
     finally:
         if "disk" in way:
             _remove(room.out)
@@ -148,7 +161,7 @@ def _other_disk(tmp_path: Path) -> Path:
     memory = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
     if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second file system here")
-    folder = memory / f"neardup-{os.getpid()}-{tmp_path.name}"
+    folder = memory / f"neardup-{os.getpid()}-{tmp_path.parent.name}-{tmp_path.name}"
     folder.mkdir()
     return folder
 
