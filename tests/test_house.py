@@ -17,6 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 #: What each room may import besides itself; GROUND is what all may stand on.
 GROUND = {
     "errors",
+    "wholefile",
     "recipe",
     "measures",
     "scratch",
@@ -28,6 +29,7 @@ GROUND = {
 }
 MAY_IMPORT = {
     "errors": set(),
+    "wholefile": {"errors"},
     "measures": {"errors"},
     "recipe": {"errors", "measures"},
     "scratch": set(),
@@ -43,24 +45,32 @@ MAY_IMPORT = {
     "pairs": GROUND | {"keep"},
     "reading": GROUND | {"documents", "pairs"},
     "features": GROUND | {"text", "documents", "reading"},
-    "search": GROUND | {"features", "pairs"},
-    "explain": GROUND | {"text", "features", "search"},
+    "decision": GROUND | {"", "documents", "features", "vector"},
+    "search": GROUND | {"features", "pairs", "decision", "vector"},
+    "explain": GROUND | {"text", "features", "search", "decision", "vector"},
+    "vector": GROUND | {"text", "features", "documents"},
     "sketches": GROUND,
     "window": GROUND | {"features", "search"},
-    "flow": GROUND | {"documents", "features", "text", "search", "window", "explain"},
+    "flow": GROUND | {"documents", "features", "text", "search", "window", "explain", "decision", "vector"},
     "replay": GROUND | {"", "documents", "features", "flow", "window", "evaluation"},
     "watch": GROUND | {"flow", "content", "explain"},
     "verdicts": GROUND | {"keep", "pairs"},
-    "result": GROUND | {"documents", "search", "keep", "pairs", "explain", "verdicts", "features"},
-    "pipeline": GROUND | {"", "documents", "reading", "features", "search", "ordering", "pairs", "result"},
-    "retrieval": GROUND | {"documents", "features", "search", "pairs", "pipeline"},
-    "evaluation": GROUND | {"", "documents", "pairs", "pipeline", "result", "search"},
+    "result": GROUND
+    | {"documents", "search", "keep", "pairs", "explain", "verdicts", "features", "decision", "vector"},
+    "pipeline": GROUND
+    | {"", "documents", "reading", "features", "search", "ordering", "pairs", "result", "decision", "vector"},
+    "retrieval": GROUND | {"documents", "features", "search", "pairs", "pipeline", "decision", "vector"},
+    "evaluation": GROUND
+    | {"", "documents", "pairs", "pipeline", "result", "search", "decision", "vector", "labelling"},
     "transformers": GROUND | {"text", "documents", "features", "sketches"},
-    "api": GROUND | {"documents", "ordering", "reading", "pipeline", "result", "retrieval", "evaluation", "search"},
-    "": GROUND | {"api", "flow", "result", "sketches"},
+    "api": GROUND
+    | {"documents", "ordering", "reading", "pipeline", "result", "retrieval", "evaluation", "search"}
+    | {"decision", "vector", "learning", "audit"},
+    "": GROUND | {"api", "flow", "result", "sketches", "decision"},
     "cli": GROUND
     | {"", "api", "documents", "text", "features", "explain", "ordering", "pipeline", "result", "retrieval"}
-    | {"evaluation", "content", "flow", "replay", "watch", "window"},
+    | {"evaluation", "content", "flow", "replay", "watch", "window"}
+    | {"decision", "vector", "learning", "labelling", "audit"},
     "__main__": {"cli"},
 }
 

@@ -198,6 +198,14 @@ MEASURES: dict[str, Measure] = {
             similarity=lambda o, a, b: o / np.maximum(a, b),
             reaches=lambda o, a, b, t: o >= t * max(a, b),
         ),
+        Measure(
+            name="learned",
+            formula="the probability that a decision learned from labelled pairs gives, in units of 10**-9",
+            source="ICGICT 2014, 3.2.2 to 3.3; Platt 1999",
+            takes=("text",),
+            similarity=lambda o, a, b: o / np.maximum(a, b),
+            reaches=lambda o, a, b, t: o >= t * max(a, b),
+        ),
     )
 }
 #: Those that a pair of feature sets has.

@@ -13,6 +13,8 @@ import pyarrow as pa
 from neardup import __version__
 from neardup.clock import Clock
 from neardup.content.step import content_of
+from neardup.decision.columns import records_of_table
+from neardup.decision.decision import Decision
 from neardup.documents import REPEATED_ID, Corpus, repeated_ids
 from neardup.errors import RecipeError
 from neardup.features.extraction import Extractor
@@ -26,11 +28,14 @@ from neardup.reading import Remembered, Report, pieces
 from neardup.recipe import Recipe
 from neardup.result import Documents, Result, recipe_details
 from neardup.search.engines import find_pairs
+from neardup.search.learned import check_decision
 from neardup.search.lsh import bands_of
 from neardup.search.matches import Matches, members_of
 from neardup.search.semantic import semantic_join
-from neardup.search.verify import Encoder, embed, second_step, texts_representative
+from neardup.search.verify import second_step, texts_representative
 from neardup.spill import Memory
+from neardup.vector.encoder import Encoder, embed
+from neardup.vector.records import Records
 
 #: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
 PAIRS_PER_DOCUMENT = 20.0
@@ -117,6 +122,7 @@ def run(
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     encoder: Encoder | None = None,
+    decision: Decision | None = None,
     progress: Report | None = None,
 ) -> Result:
     """Find the near-duplicates of a corpus.
@@ -139,6 +145,8 @@ def run(
         for the exact join of feature sets; other searches find all that they find.
     encoder : object with ``encode(texts)``, optional
         What makes the embeddings for ``semantic``.
+    decision : Decision, optional
+        Where ``recipe`` is that of a learned decision: that decision.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
 
@@ -150,7 +158,7 @@ def run(
     threads = checked_threads(threads)
     report = progress or _silent
     clock = Clock()
-    _check_before_reading(recipe, encoder)
+    _check_before_reading(recipe, encoder, decision)
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
     most = None if recipe.then else _most_pairs(pairs_per_document, len(read.names))
     with read.store as store:
@@ -176,9 +184,10 @@ def run(
                 recipe,
                 store.text_marks,
                 store.text_bytes,
-                lambda documents: texts_of(corpus, recipe, read.names.rows[documents], threads),
+                lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, decision),
                 threads=threads,
                 encoder=encoder,
+                decision=decision,
                 progress=partial(report, "verify"),
             )
     with clock.stage("keep"):
@@ -191,14 +200,26 @@ def run(
             "threads": threads,
             "version": __version__,
         } | recipe_details(recipe)
-        return Result(corpus, recipe, documents, joined, details, clock, statistics=read.statistics, encoder=encoder)
+        return Result(
+            corpus,
+            recipe,
+            documents,
+            joined,
+            details,
+            clock,
+            statistics=read.statistics,
+            encoder=encoder,
+            decision=decision,
+        )
 
 
-def _check_before_reading(recipe: Recipe, encoder: Encoder | None) -> None:
+def _check_before_reading(recipe: Recipe, encoder: Encoder | None, decision: Decision | None) -> None:
     """Refuse what could only fail after the corpus has been read."""
     if recipe.search == "lsh":
         bands_of(recipe)
     step = recipe.second_step
+    if decision is not None or (step is not None and step.measure == "learned"):
+        check_decision(decision, recipe, encoder)
     if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
         what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"then {str(step)!r}"
         raise RecipeError(
@@ -240,6 +261,20 @@ def texts_of(corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.i
     if not recipe.content:
         return texts
     return list(in_order(lambda text: content_of(text, recipe.content), texts, threads))
+
+
+def records_of(
+    corpus: Corpus,
+    recipe: Recipe,
+    rows: np.ndarray[Any, np.dtype[np.int64]],
+    threads: int,
+    decision: Decision | None = None,
+) -> Records:
+    """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a decision asks."""
+    if decision is None or not (decision.vector.needs_titles or decision.vector.needs_times):
+        return Records(texts_of(corpus, recipe, rows, threads))
+    columns = {"title_column": decision.title_column, "time_column": decision.time_column}
+    return records_of_table(corpus.take(rows), texts_of(corpus, recipe, rows, threads), decision.vector, **columns)
 
 
 def _most_pairs(per_document: float | None, documents: int) -> int | None:

@@ -22,9 +22,10 @@ from neardup.search.matches import Matches
 from neardup.verdicts import Dropped, Family, family_list
 
 if TYPE_CHECKING:
+    from neardup.decision.decision import Decision
     from neardup.explain.explanation import Explanation
     from neardup.features.statistics import Statistics
-    from neardup.search.verify import Encoder
+    from neardup.vector.encoder import Encoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,11 +78,12 @@ class Result:
         *,
         statistics: Statistics | None = None,
         encoder: Encoder | None = None,
+        decision: Decision | None = None,
     ) -> None:
         self.recipe = recipe
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
         self._clock = clock
-        self._statistics, self._encoder = statistics, encoder
+        self._statistics, self._encoder, self._decision = statistics, encoder, decision
         if joined.second is not None and recipe.second_step is not None:
             similarity = similarities(recipe.second_step.measure, joined.second)
         else:
@@ -195,6 +197,7 @@ class Result:
             right=joined.right[enough],
             counts=joined.counts[enough],
             second=None if joined.second is None else joined.second[enough],
+            vectors=None if joined.vectors is None else joined.vectors[enough],
         )
         return Result(
             self._corpus,
@@ -205,6 +208,7 @@ class Result:
             self._clock,
             statistics=self._statistics,
             encoder=self._encoder,
+            decision=self._decision,
         )
 
     def borderline(self, count: int = 10) -> list[Pair]:

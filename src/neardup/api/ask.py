@@ -13,7 +13,7 @@ from neardup.reading import Report
 from neardup.recipe import Recipe
 from neardup.retrieval.neighbors import Neighbors, neighbors_of
 from neardup.retrieval.queries import Answer, answer_of
-from neardup.search.verify import Encoder
+from neardup.vector.encoder import Encoder
 
 
 def neighbors(

@@ -13,7 +13,7 @@ from neardup.pipeline import PAIRS_PER_DOCUMENT, run
 from neardup.reading import Report
 from neardup.recipe import Recipe
 from neardup.result import Result
-from neardup.search.verify import Encoder
+from neardup.vector.encoder import Encoder
 
 
 def dedup(

@@ -22,7 +22,7 @@ from neardup.pipeline import run
 from neardup.recipe import Recipe, load
 from neardup.recipe import names as recipe_names
 from neardup.result import Result
-from neardup.search.verify import Encoder
+from neardup.vector.encoder import Encoder
 
 #: A recipe runs on so many documents before its time is taken.
 _WARM_DOCUMENTS = 100

@@ -13,7 +13,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.second import SecondStep
 
 if TYPE_CHECKING:
-    from neardup.search.verify import Encoder
+    from neardup.vector.encoder import Encoder
 
 
 def edit_counts(left: str, right: str) -> tuple[int, int, int]:
@@ -56,7 +56,7 @@ def text_counts(measure: str, left: str, right: str, encoder: Encoder | None = N
             "measure 'semantic' needs an encoder, an object with encode(texts): hand one over in Python, "
             "explain(..., encoder=...)"
         )
-    from neardup.search.verify import COSINE_UNIT, embed
+    from neardup.vector.encoder import COSINE_UNIT, embed
 
     rows = embed([left, right], encoder)
     cosine = min(max(float(rows[0] @ rows[1]), 0.0), 1.0)

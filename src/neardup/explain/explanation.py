@@ -23,7 +23,7 @@ from neardup.recipe import Recipe
 
 if TYPE_CHECKING:
     from neardup.features.statistics import Statistics
-    from neardup.search.verify import Encoder
+    from neardup.vector.encoder import Encoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from neardup.parallel import in_order
 from neardup.recipe import Recipe
 from neardup.search.matches import Matches
 from neardup.search.verify import second_step
+from neardup.vector.records import Records
 from neardup.window.times import FlowClock, Moment
 from neardup.window.window import Window
 
@@ -267,5 +268,7 @@ class Judge:
         )
         # The marks differ, so that every pair is measured.
         marks, lengths = np.arange(len(texts), dtype=np.uint64), np.ones(len(texts), np.int64)
-        passed = second_step(every, self._recipe, marks, lengths, lambda places: [texts[i] for i in places], threads=1)
+        passed = second_step(
+            every, self._recipe, marks, lengths, lambda places: Records([texts[i] for i in places]), threads=1
+        )
         return passed.right - 1, passed.second if passed.second is not None else np.empty((0, 3), np.int64)

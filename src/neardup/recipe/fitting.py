@@ -106,6 +106,7 @@ def _check_measure(recipe: Recipe) -> None:
             "edit": "; for edit distance take a second step: then 'edit >= 0.9'",
             "weighted_jaccard": "; for weighted_jaccard give weights, such as 'idf'",
             "hamming": "; for hamming give signature 'simhash'",
+            "learned": "; for a learned decision give --decision FILE",
         }
         raise RecipeError(
             f"measure {recipe.measure!r} does not fit {what}; choose {'one of ' if len(fits) > 1 else ''}"

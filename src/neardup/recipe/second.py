@@ -11,7 +11,13 @@ from neardup.errors import RecipeError
 from neardup.measures import SET_MEASURES, exact_fraction, measure
 from neardup.recipe.kinds import Features
 
+_LEARNED = re.compile(r"learned\((?P<fingerprint>[0-9a-f]{16})\)")
 _STEP = re.compile(r"(?P<measure>[a-z_]+)\s*(?:\((?P<features>[^()]+)\))?\s*>=\s*(?P<threshold>[\d.]+)")
+
+
+def learned_step(fingerprint: str) -> str:
+    """Return what a recipe says in ``then`` where a learned decision decides (ICGICT 2014, 3.2.4)."""
+    return f"learned({fingerprint})"
 
 
 class SecondStep(NamedTuple):
@@ -20,11 +26,11 @@ class SecondStep(NamedTuple):
     Attributes
     ----------
     measure : str
-        ``edit`` or ``semantic`` on the texts, or a measure of feature sets.
+        ``edit`` or ``semantic`` on the texts, or a measure of feature sets; ``learned`` for a decision.
     features : str
-        The features of a set measure; empty for a measure on texts.
+        The features of a set measure; empty for a measure on texts; the fingerprint of a decision.
     threshold : float
-        A pair that does not reach it is no match. Raising it finds fewer pairs.
+        A pair that does not reach it is no match. Raising it finds fewer pairs. A decision has its own.
     """
 
     measure: str
@@ -40,6 +46,9 @@ class SecondStep(NamedTuple):
         RecipeError
             If it is not ``MEASURE >= NUMBER`` or ``MEASURE(FEATURES) >= NUMBER``, or the measure does not fit.
         """
+        learned = _LEARNED.fullmatch(text.strip())
+        if learned is not None:
+            return cls("learned", learned["fingerprint"], 0.0)
         match = _STEP.fullmatch(text.strip())
         form = "write it like edit >= 0.9 or jaccard(words:2) >= 0.6"
         if match is None:
@@ -63,5 +72,7 @@ class SecondStep(NamedTuple):
         return exact_fraction(self.threshold, "threshold")
 
     def __str__(self) -> str:
+        if self.measure == "learned":
+            return f"learned({self.features})"
         threshold = Decimal(repr(self.threshold)).normalize()
         return f"{self.measure}{f'({self.features})' if self.features else ''} >= {threshold:f}"

@@ -21,7 +21,9 @@ from neardup.recipe import Recipe
 from neardup.retrieval.asking import Report, Table, check_size, read_vectors, silent, unit_of
 from neardup.search.matches import Matches
 from neardup.search.one_to_all import Matching, closest, matching
-from neardup.search.verify import Encoder, second_step
+from neardup.search.verify import second_step
+from neardup.vector.encoder import Encoder
+from neardup.vector.records import Records
 
 
 class Similar(NamedTuple):
@@ -167,7 +169,13 @@ def _second_step(
     # The new text is document 0, and none counts as equal to another: marks differ, and lengths are above 0.
     marks, lengths = np.arange(len(texts), dtype=np.uint64), np.ones(len(texts), np.int64)
     passed = second_step(
-        matches, recipe, marks, lengths, lambda places: [texts[i] for i in places], threads=threads, encoder=encoder
+        matches,
+        recipe,
+        marks,
+        lengths,
+        lambda places: Records([texts[i] for i in places]),
+        threads=threads,
+        encoder=encoder,
     )
     step = recipe.second_step
     if step is None or passed.second is None:

@@ -12,6 +12,7 @@ from neardup._kernels.grouping import group_equal
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +36,8 @@ class Matches:
         Counts of what each step did.
     second : int64[k, 3] or None
         o, a and b of each pair for the second measure, where the recipe has one.
+    vectors : float64[k, r] or None
+        The similarities that a learned decision went by, where one decided.
     """
 
     representative: Integers
@@ -45,6 +48,7 @@ class Matches:
     complete: bool = True
     statistics: dict[str, Any] = field(default_factory=dict)
     second: Integers | None = None
+    vectors: Floats | None = None
 
 
 def representatives(marks: Words, sizes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from neardup.measures import reaching
 from neardup.search.matches import Matches, members_of, sorted_pairs
-from neardup.search.verify import COSINE_UNIT, Floats
+from neardup.vector.encoder import COSINE_UNIT, Floats
 
 Integers = npt.NDArray[np.int64]
 _ROWS = 1024

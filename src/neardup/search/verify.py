@@ -4,36 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup._kernels.overlaps import overlaps
+from neardup.decision.decision import Decision
 from neardup.errors import RecipeError
 from neardup.features.extraction import extract
 from neardup.measures import reaching
 from neardup.pairs import Names, Pairs
 from neardup.recipe import Recipe
 from neardup.recipe.second import SecondStep
+from neardup.search.learned import check_decision, decide
 from neardup.search.matches import Matches, representatives
+from neardup.vector.encoder import Encoder, cosine_counts, embed
+from neardup.vector.records import Records
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
-#: Cosines of embeddings become whole numbers of this.
-COSINE_UNIT = 10**9
 _PAIRS_AT_A_TIME = 1 << 14
 #: Marks pairs of documents whose features are equal where edges are numbered from 2 on.
 _EQUAL = 1.0
-
-
-class Encoder(Protocol):
-    """What makes embeddings: ``encode(texts)`` gives an array with a row of numbers for each text."""
-
-    def encode(self, texts: list[str]) -> Any:
-        """Return the embeddings of texts."""
 
 
 def second_step(
@@ -41,10 +34,11 @@ def second_step(
     recipe: Recipe,
     text_marks: Words,
     text_bytes: Integers,
-    texts_of: Callable[[Integers], Sequence[str]],
+    records_of: Callable[[Integers], Records],
     *,
     threads: int,
     encoder: Encoder | None = None,
+    decision: Decision | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Return the matches that pass a recipe's second measure.
@@ -60,10 +54,12 @@ def second_step(
         Its ``then``.
     text_marks, text_bytes : uint64[n], int64[n]
         Equal for equal texts.
-    texts_of : callable
-        Gives the texts of documents, ascending.
+    records_of : callable
+        Gives the texts of documents, ascending, and what else a decision asks for.
     encoder : Encoder, optional
         For ``semantic``.
+    decision : Decision, optional
+        For ``learned``.
     """
     step = recipe.second_step
     if step is None:
@@ -71,14 +67,13 @@ def second_step(
     representative = texts_representative(text_marks, text_bytes, matches.representative < 0)
     left, right, counts = _pairs_of_texts(matches, representative)
     documents = np.unique(np.concatenate([left, right]))
-    measured = _measured(step, texts_of(documents), threads, encoder)
     places = np.searchsorted(documents, left), np.searchsorted(documents, right)
-    second = np.empty((len(left), 3), np.int64)
-    for begin in range(0, len(left), _PAIRS_AT_A_TIME):
-        part = slice(begin, begin + _PAIRS_AT_A_TIME)
-        second[part] = measured(places[0][part], places[1][part])
-        progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-    passed = reaching(step.measure, second, step.exact_threshold)
+    records, vectors = records_of(documents), None
+    if step.measure == "learned":
+        known = check_decision(decision, recipe, encoder)
+        passed, vectors, second = decide(known, records, *places, threads=threads, encoder=encoder, progress=progress)
+    else:
+        passed, second = _reached(step, records.texts, *places, threads, encoder, progress)
     statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
     return replace(
         matches,
@@ -86,9 +81,30 @@ def second_step(
         left=left[passed],
         right=right[passed],
         counts=counts[passed],
-        second=second[passed],
+        second=second,
+        vectors=vectors,
         statistics=statistics,
     )
+
+
+def _reached(
+    step: SecondStep,
+    texts: Sequence[str],
+    left: Integers,
+    right: Integers,
+    threads: int,
+    encoder: Encoder | None,
+    progress: Callable[[int, int], None],
+) -> tuple[npt.NDArray[np.bool_], Integers]:
+    """Return which pairs reach a step's threshold, and o, a and b of those."""
+    measured = _measured(step, texts, threads, encoder)
+    second = np.empty((len(left), 3), np.int64)
+    for begin in range(0, len(left), _PAIRS_AT_A_TIME):
+        part = slice(begin, begin + _PAIRS_AT_A_TIME)
+        second[part] = measured(left[part], right[part])
+        progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
+    passed = reaching(step.measure, second, step.exact_threshold)
+    return passed, second[passed]
 
 
 def texts_representative(text_marks: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
@@ -127,7 +143,7 @@ def _measured(
                 "nd.dedup(..., encoder=...)"
             )
         embeddings = embed(texts, encoder)
-        return lambda left, right: _cosines(embeddings, left, right)
+        return lambda left, right: cosine_counts(embeddings, left, right)
     return _set_counts(texts, Recipe(features=step.features))
 
 
@@ -157,39 +173,6 @@ def edit_counts(left: Sequence[str], right: Sequence[str], least: float, threads
     )
     kept = np.rint(np.asarray(similar, np.float64) * longer).astype(np.int64)
     return np.column_stack([kept, longer, longer])
-
-
-def embed(texts: Sequence[str], encoder: Encoder) -> Floats:
-    """Return the embeddings of texts as rows of length 1 (of zeros, where they are zeros).
-
-    Raises
-    ------
-    RecipeError
-        If the encoder gives no row of finite numbers for each text.
-    """
-    if not len(texts):
-        return np.empty((0, 1))
-    try:
-        rows = np.asarray(encoder.encode(list(texts)), np.float64)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise RecipeError(
-            f"the encoder {type(encoder).__name__} fails ({error}); it must have encode(texts), which gives a row of "
-            "finite numbers for each text"
-        ) from error
-    if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
-        raise RecipeError(
-            f"the encoder gave an array of shape {rows.shape} for {len(texts):,} texts; it must give a row of finite "
-            "numbers for each"
-        )
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Floats = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-    return unit
-
-
-def _cosines(embeddings: Floats, left: Integers, right: Integers) -> Integers:
-    cosine = np.einsum("ij,ij->i", embeddings[left], embeddings[right])
-    o = np.rint(np.clip(cosine, 0, 1) * COSINE_UNIT).astype(np.int64)
-    return np.column_stack([o, np.full((len(o), 2), COSINE_UNIT, np.int64)])
 
 
 def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Integers], Integers]:

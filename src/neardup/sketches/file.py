@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 import struct
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import InputError, OutputError
+from neardup.errors import InputError
 
 Words = npt.NDArray[np.uint64]
 
@@ -73,44 +70,6 @@ def unpacked(data: bytes, name: str, made: Mapping[str, str], numbers: Sequence[
     if header != made:
         raise InputError(f"{name} is a sketch that was not made by {_said(made)}; read it as what it is")
     return found, words.astype(np.uint64)
-
-
-def read(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise InputError(f"{os.fspath(path)} cannot be read ({error.strerror}); give a file that save wrote") from None
-
-
-def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file beside its place and rename it into it: it is there in full or not at all.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
-    target = os.path.realpath(path)
-    folder, base = os.path.split(target)
-    temporary = os.path.join(folder, f".{base[:150]}.partial-{secrets.token_hex(6)}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None
 
 
 def _checksum(content: bytes) -> bytes:

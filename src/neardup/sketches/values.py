@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from neardup._kernels.sketching import EMPTY, minhash_update, simhash
 from neardup.errors import InputError, RecipeError
-from neardup.sketches.file import packed, read, unpacked, write
+from neardup.sketches.file import packed, unpacked
 from neardup.sketches.items import LARGEST_ID, Items, ids_of, weights_of, whole_number
+from neardup.wholefile import read, write
 
 Words = npt.NDArray[np.uint64]
 
@@ -206,7 +207,7 @@ class MinHash:
         InputError
             If the file cannot be read, holds something else, or was changed.
         """
-        return cls._read(read(path), os.fspath(path))
+        return cls._read(read(path, "give a file that save wrote"), os.fspath(path))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

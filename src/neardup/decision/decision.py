@@ -1,0 +1,140 @@
+"""A learned decision: near-duplicate where g(x) >= 0 for the vector x of a pair's similarities."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.decision.machine import Machine
+from neardup.errors import RecipeError
+from neardup.features.statistics import Statistics
+from neardup.recipe import Recipe
+from neardup.recipe.second import learned_step
+from neardup.vector.vector import Vector
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Decision:
+    """What was learned from labelled pairs (ICGICT 2014, 3.2.2 to 3.3), and all that is needed to decide on others.
+
+    Attributes
+    ----------
+    net : Recipe
+        Its pairs are the candidates: whatever lies below its threshold is no near-duplicate, unseen.
+    vector : Vector
+        The measures that make up x.
+    statistics : mapping of str to Statistics
+        Document frequencies of the training collection, by features, for measures that need them. They are frozen,
+        so that a pair's x depends on its two documents alone.
+    machine : Machine
+        Gives g(x) and the probability.
+    cut : float
+        A candidate is a near-duplicate if g(x) >= cut; 0 unless a working point was chosen. Raising it finds fewer.
+    scores, labels : float64[m], bool[m]
+        g and the truth of the training pairs, each scored by a machine that had not seen it: what working points
+        are chosen by.
+    training : dict
+        Figures, counts, options and versions, ready for JSON.
+    title_column, time_column : str
+        Where titles and times are, for measures that compare them; empty to find them by their names.
+    estimator : object
+        The scikit-learn pipeline that the machine was read from.
+    """
+
+    net: Recipe
+    vector: Vector
+    statistics: Mapping[str, Statistics]
+    machine: Machine
+    scores: Floats
+    labels: Bools
+    cut: float = 0.0
+    title_column: str = ""
+    time_column: str = ""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    estimator: Any = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits of all that the answer depends on."""
+        digest = hashlib.sha256(json.dumps([self.net.fingerprint, str(self.vector), repr(self.cut)]).encode())
+        for part in self.machine:
+            digest.update(np.ascontiguousarray(part, "<f8").tobytes())
+        for name, known in sorted(self.statistics.items()):
+            digest.update(json.dumps([name, known.documents, known.distinct, known.heaviest]).encode())
+            digest.update(known.features.astype("<u8").tobytes())
+            digest.update(known.df.astype("<i8").tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def recipe(self) -> Recipe:
+        """The net, with the decision as its second step."""
+        return self.net.changed(name="learned", then=learned_step(self.fingerprint))
+
+    def g(self, x: Floats) -> Floats:
+        """Return g of vectors of similarities: float64[n] of float64[n, r]."""
+        return self.machine.g(x)
+
+    def probability(self, g: Floats) -> Floats:
+        """Return how probable near-duplicates are among pairs with such a g."""
+        return self.machine.probability(g)
+
+    def pushes(self, x: Floats) -> Floats:
+        """Return by how much each measure moves g away from where its mean would leave it."""
+        return self.machine.pushes(x)
+
+    def passes(self, g: Floats) -> Bools:
+        """Return which pairs are near-duplicates."""
+        return np.asarray(g >= self.cut, np.bool_)
+
+    def everything(self) -> Decision:
+        """Return the decision that passes every candidate of the net, for those who look at probabilities."""
+        return replace(self, cut=float("-inf"))
+
+    def at_precision(self, wanted: float) -> Decision:
+        """Return the decision at the lowest cut that had such a precision on the training pairs, unseen.
+
+        Raises
+        ------
+        RecipeError
+            If no cut had.
+        """
+        if not 0 < wanted <= 1:
+            raise RecipeError(f"precision {wanted} is outside (0, 1]; give a share such as 0.99")
+        order = np.argsort(-self.scores, kind="stable")
+        scores, right = self.scores[order], np.cumsum(self.labels[order])
+        # Pairs of one score pass together.
+        ends = np.flatnonzero(np.append(scores[1:] != scores[:-1], len(scores) > 0))
+        reached = ends[right[ends] / (ends + 1) >= wanted]
+        if not len(reached):
+            best = max((right[ends] / (ends + 1)).tolist(), default=0.0)
+            raise RecipeError(
+                f"precision {wanted:g} was reached at no cut on the training pairs, {best:.3f} was the most; ask for "
+                "less, or label more pairs and train again"
+            )
+        return replace(self, cut=float(scores[reached[-1]]))
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the decision to a file, whole or not at all; ``load_decision`` reads it.
+
+        Raises
+        ------
+        OutputError
+            If there is one already and ``force`` is not given, or it cannot be written.
+        """
+        from neardup.decision.file import save
+
+        save(self, path, force=force)
+
+    def __repr__(self) -> str:
+        return f"<decision {self.fingerprint}: {self.vector} on pairs with {self.net.in_words()}>"
