@@ -18,8 +18,8 @@ from neardup.recipe.fitting import check_fit
 from neardup.recipe.kinds import NORMALIZER_NAMES, Clip, Features, Signature
 from neardup.recipe.second import SecondStep
 
-#: Raised whenever the same recipe would give other features or pairs than before.
-CHAIN_VERSION = 2
+#: Raised whenever the same recipe would give other features or pairs than before. 3: a text of NULs keeps its tokens.
+CHAIN_VERSION = 3
 
 CONTENTS = {
     "": "the text as it is",
