@@ -2,6 +2,8 @@
 
 from neardup.api.ask import compare, neighbors, query
 from neardup.api.given import load_recipe, open_files
+from neardup.api.judge import audit
+from neardup.api.learn import train
 from neardup.api.remove import dedup, dedup_files
 
-__all__ = ["compare", "dedup", "dedup_files", "load_recipe", "neighbors", "open_files", "query"]
+__all__ = ["audit", "compare", "dedup", "dedup_files", "load_recipe", "neighbors", "open_files", "query", "train"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from neardup.api.given import Choices, chosen_recipe, corpus_from
+from neardup.api.given import Choices, Given, chosen_recipe, corpus_from, recipe_and_decision
 from neardup.evaluation.comparing import compare as compare_corpus
 from neardup.evaluation.comparison import Comparison
 from neardup.evaluation.thresholds import USUAL_THRESHOLDS
@@ -62,9 +62,14 @@ def query(
     text: str,
     *,
     recipe: Recipe | str = "default",
+    decision: Given | None = None,
     k: int | None = None,
+    title: str | None = None,
+    time: Any = None,
     text_column: str | None = None,
     id_column: str | None = None,
+    title_column: str | None = None,
+    time_column: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
     encoder: Encoder | None = None,
@@ -80,13 +85,29 @@ def query(
     text : str
         The new text; it is none of the documents.
     k : int, optional
-        Find the k nearest instead, whatever their similarity.
-    recipe, text_column, id_column, threads, memory, encoder, progress, **choices
+        Find the k nearest instead, whatever their similarity; not with a decision.
+    title, time : optional
+        Those of the new text, for decisions that compare them; not known by default. A time is a datetime, a date,
+        seconds since 1970, or a text as the column of times holds it.
+    recipe, decision, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
         As in ``dedup``.
     """
-    wanted = chosen_recipe(recipe, choices)
+    columns = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
     corpus = corpus_from(data, text_column, id_column)
-    return answer_of(corpus, wanted, text, k=k, threads=threads, memory=memory, encoder=encoder, progress=progress)
+    return answer_of(
+        corpus,
+        wanted,
+        text,
+        k=k,
+        decision=learned,
+        title=title,
+        time=time,
+        threads=threads,
+        memory=memory,
+        encoder=encoder,
+        progress=progress,
+    )
 
 
 def compare(
@@ -94,21 +115,25 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[Recipe | str] | None = None,
+    decisions: Sequence[Given] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] = USUAL_THRESHOLDS,
     clusters: str | None = None,
     label_column: str | None = None,
     positive: float = 1.0,
+    only: str | None = None,
     complete: bool = False,
     ignore_unknown: bool = False,
     text_column: str | None = None,
     id_column: str | None = None,
+    title_column: str | None = None,
+    time_column: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
     encoder: Encoder | None = None,
     progress: Report | None = None,
 ) -> Comparison:
-    """Score recipes on labelled documents, at several thresholds each, with intervals on every figure.
+    """Score recipes and decisions on labelled documents, at several thresholds each, with intervals on every figure.
 
     Parameters
     ----------
@@ -118,8 +143,10 @@ def compare(
         Pairs that people judged; see ``evaluation.labels.read_labels``.
     clusters : str, optional
         In place of labels: the column whose equal values mean duplicates.
-    recipes, content, thresholds, label_column, positive, complete, ignore_unknown
+    recipes, decisions, content, thresholds, label_column, positive, only, complete, ignore_unknown
         See ``evaluation.comparing.compare``.
+    title_column, time_column : str, optional
+        Where titles and times are, for decisions that compare them.
     text_column, id_column, threads, memory, encoder, progress
         As in ``dedup``.
     """
@@ -127,12 +154,16 @@ def compare(
         corpus_from(data, text_column, id_column, clusters),
         labels,
         recipes=recipes,
+        decisions=decisions,
         content=content,
         thresholds=thresholds,
         label_column=label_column,
         positive=positive,
+        only=only,
         complete=complete,
         ignore_unknown=ignore_unknown,
+        title_column=title_column,
+        time_column=time_column,
         threads=threads,
         memory=memory,
         encoder=encoder,

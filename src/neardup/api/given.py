@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, TypedDict
 
+from neardup.decision.choosing import Given, decision_of, recipe_beside
+from neardup.decision.decision import Decision
 from neardup.documents import Corpus, corpus_of, open_corpus
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe import load as load_recipe
 from neardup.recipe.choosing import chosen
 
-__all__ = ["Choices", "chosen_recipe", "corpus_from", "load_recipe", "open_files"]
+__all__ = ["Choices", "Given", "chosen_recipe", "corpus_from", "load_recipe", "open_files", "recipe_and_decision"]
 
 
 class Choices(TypedDict, total=False):
@@ -91,3 +93,36 @@ def chosen_recipe(recipe: Recipe | str, choices: Choices) -> Recipe:
         If there is no such recipe, a recipe has no such field, or a value is refused.
     """
     return chosen(recipe, choices)
+
+
+def recipe_and_decision(
+    recipe: Recipe | str,
+    choices: Choices,
+    decision: Given | None,
+    *,
+    title_column: str | None = None,
+    time_column: str | None = None,
+) -> tuple[Recipe, Decision | None]:
+    """Return what is to be done: the chosen recipe, or that of a decision with the decision.
+
+    Parameters
+    ----------
+    recipe, choices
+        As in ``chosen_recipe``; beside a decision only ``keep`` may be chosen.
+    decision : Decision or path, optional
+        It, or its file.
+    title_column, time_column : str, optional
+        Where titles and times are, for a decision that goes by them.
+
+    Raises
+    ------
+    NeardupError
+        If there is no such recipe or decision, or one contradicts the other.
+    """
+    if decision is None:
+        if title_column is not None:
+            raise RecipeError(f"title_column {title_column!r} is for decisions that compare titles; leave it out")
+        return chosen_recipe(recipe, choices), None
+    found = decision_of(decision, title_column=title_column, time_column=time_column)
+    asked = {"recipe": None if recipe == "default" else recipe} | choices
+    return recipe_beside(found, asked), found

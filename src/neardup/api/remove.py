@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Unpack
 
-from neardup.api.given import Choices, chosen_recipe
+from neardup.api.given import Choices, Given, recipe_and_decision
 from neardup.documents import corpus_of, open_corpus
 from neardup.ordering import order_column
 from neardup.pipeline import PAIRS_PER_DOCUMENT, run
@@ -20,9 +20,11 @@ def dedup(
     data: Any,
     *,
     recipe: Recipe | str = "default",
+    decision: Given | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
+    title_column: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
@@ -39,8 +41,11 @@ def dedup(
         Face. For files see ``dedup_files``.
     recipe : Recipe or str
         A recipe, its name, or a TOML file.
-    text_column, id_column, time_column : str, optional
-        Columns; found by themselves where that is obvious.
+    decision : Decision or path, optional
+        In place of a recipe: what ``neardup train`` learned, or its file. It brings its own recipe; of ``choices``
+        only ``keep`` may be given.
+    text_column, id_column, time_column, title_column : str, optional
+        Columns; found by themselves where that is obvious. Titles are for decisions that compare them.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
     memory : int, optional
@@ -64,7 +69,8 @@ def dedup(
     NeardupError
         If the data cannot be read or an option does not fit.
     """
-    wanted = chosen_recipe(recipe, choices)
+    columns = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
     corpus = corpus_of(
         data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
     )
@@ -75,6 +81,7 @@ def dedup(
         memory=memory,
         pairs_per_document=pairs_per_document,
         encoder=encoder,
+        decision=learned,
         progress=progress,
     )
 
@@ -83,9 +90,11 @@ def dedup_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     recipe: Recipe | str = "default",
+    decision: Given | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
+    title_column: str | None = None,
     strict: bool = False,
     quarantine: str | None = None,
     threads: int | None = None,
@@ -109,7 +118,8 @@ def dedup_files(
     quarantine : str, optional
         A file for the records that are set aside.
     """
-    wanted = chosen_recipe(recipe, choices)
+    columns = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
     corpus = open_corpus(
         [inputs] if isinstance(inputs, str | PathLike) else inputs,
         text_column=text_column,
@@ -125,5 +135,6 @@ def dedup_files(
         memory=memory,
         pairs_per_document=pairs_per_document,
         encoder=encoder,
+        decision=learned,
         progress=progress,
     )

@@ -1,4 +1,4 @@
-"""A table of labels, every cell as text: from CSV, TSV or JSON lines, or from memory."""
+"""A table of labels, every cell as text: from CSV, TSV or JSON lines, from a store of labels, or from memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,9 @@ from neardup.documents.tables import table_of
 from neardup.errors import InputError
 
 _SUFFIXES = ".csv, .tsv, .jsonl or .ndjson, plain, .gz, .zst or .bz2"
+_SQLITE = b"SQLite format 3\0"
+#: So many values of a column are named where none is the one that was asked for.
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,18 +37,21 @@ class LabelTable:
         In order.
     rows : list of dict
         Cells by column; an empty cell is None or missing.
-    lines : list of int or None
-        Where each row stands in its file; None for data in memory.
+    lines : list of int
+        Where each row stands.
+    unit : str
+        What those numbers count: ``line`` of a file, or ``row`` from 0.
     """
 
     name: str
     columns: list[str]
     rows: list[dict[str, str | None]]
-    lines: list[int] | None
+    lines: list[int]
+    unit: str
 
     @classmethod
     def read(cls, source: Any) -> Self:
-        """Read a file, or take a table or a list of rows as it is.
+        """Read a file or a store of labels, or take a table or a list of rows as it is.
 
         Raises
         ------
@@ -55,6 +61,8 @@ class LabelTable:
         if not isinstance(source, str | os.PathLike):
             return cls._of_memory(source)
         name = os.fspath(source)
+        if is_store(name):
+            return cls._of_store(name)
         suffix, codec = suffixes(name)
         if suffix not in (".csv", ".tsv", ".jsonl", ".ndjson"):
             raise InputError(f"{name} is no table of labels by its name; name it {_SUFFIXES}")
@@ -72,7 +80,17 @@ class LabelTable:
         columns = list(dict.fromkeys(column for _, row in numbered for column in row))
         if not columns:
             raise InputError(f"{name} holds no labels; give rows like id1,id2,label below such a header")
-        return cls(name, columns, [row for _, row in numbered], [line for line, _ in numbered])
+        return cls(name, columns, [row for _, row in numbered], [line for line, _ in numbered], "line")
+
+    @classmethod
+    def _of_store(cls, name: str) -> Self:
+        from neardup.labelling.store import export_rows
+
+        columns = ["id1", "id2", "label"]
+        rows = [dict(zip(columns, map(_text, row), strict=True)) for row in export_rows(name)]
+        if not rows:
+            raise InputError(f"{name} holds no label yet; judge some pairs with neardup label")
+        return cls(name, columns, rows, list(range(len(rows))), "row")
 
     @classmethod
     def _of_memory(cls, source: Any) -> Self:
@@ -82,13 +100,32 @@ class LabelTable:
             if {len(row) for row in source} not in ({2}, {3}):
                 raise InputError(f"{name} has rows of other than two or three values; give (id, id, label)")
             rows = [dict(zip(columns, map(_text, row), strict=True)) for row in source]
-            return cls(name, columns, rows, None)
+            return cls(name, columns, rows, list(range(len(rows))), "row")
         table = table_of(source)
         rows = [{column: _text(value) for column, value in row.items()} for row in table.to_pylist()]
-        return cls(name, list(table.column_names), rows, None)
+        return cls(name, list(table.column_names), rows, list(range(len(rows))), "row")
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def only(self, wanted: str) -> Self:
+        """Return the rows with one value in a column, named as ``split=train``.
+
+        Raises
+        ------
+        InputError
+            If it is not written so, there is no such column, or no row has that value.
+        """
+        column, equals, value = (part.strip() for part in wanted.partition("="))
+        if not equals or not column:
+            raise InputError(f"--only {wanted!r} names no column and value; write it like split=train")
+        self._check_column(column, "--only")
+        kept = [row for row in range(len(self)) if (self.cell(row, column) or "") == value]
+        if not kept:
+            there = list(dict.fromkeys(self.cell(row, column) or "" for row in range(len(self))))
+            shown = ", ".join(map(repr, there[:_SHOWN])) + (" and others" if len(there) > _SHOWN else "")
+            raise InputError(f"{self.name} has no row with {value!r} in column {column!r}; there are {shown}")
+        return replace(self, rows=[self.rows[row] for row in kept], lines=[self.lines[row] for row in kept])
 
     def cell(self, row: int, column: str) -> str | None:
         """Return a cell; None where it is empty."""
@@ -102,9 +139,7 @@ class LabelTable:
         InputError
             If there is no such column, or a label is not a number.
         """
-        if column not in self.columns:
-            columns = ", ".join(self.columns)
-            raise InputError(f"{self.name} has no column {column!r} for --label-column; its columns are {columns}")
+        self._check_column(column, "--label-column")
         values = np.empty(len(self))
         for row in range(len(self)):
             text = self.cell(row, column) or ""
@@ -149,9 +184,23 @@ class LabelTable:
         rows = np.flatnonzero((found >= 0).all(axis=1))
         return [rows, *found[rows].T]
 
+    def _check_column(self, column: str, option: str) -> None:
+        if column not in self.columns:
+            columns = ", ".join(self.columns)
+            raise InputError(f"{self.name} has no column {column!r} for {option}; its columns are {columns}")
+
     def where(self, row: int) -> str:
         """Return the place of a row, for messages."""
-        return f"{self.name}, row {row}" if self.lines is None else f"{self.name}, line {self.lines[row]}"
+        return f"{self.name}, {self.unit} {self.lines[row]}"
+
+
+def is_store(name: str) -> bool:
+    """Return whether a file is a database; one that cannot be read is not, and is refused later."""
+    try:
+        with open(name, "rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
 
 
 def _text(value: Any) -> str | None:

@@ -114,6 +114,7 @@ def read_labels(
     *,
     label_column: str | None = None,
     positive: float = 1.0,
+    only: str | None = None,
     complete: bool = False,
     ignore_unknown: bool = False,
 ) -> Labels:
@@ -122,14 +123,16 @@ def read_labels(
     Parameters
     ----------
     source : path, table, or list of (id, id, label)
-        A CSV, TSV or JSON lines file, or the same in memory. With a column ``cluster`` and an id it holds clusters;
-        else pairs: the ids in id1 and id2, left and right, or the first two columns.
+        A CSV, TSV or JSON lines file, a store of labels, or the same in memory. With a column ``cluster`` and an id it
+        holds clusters; else pairs: the ids in id1 and id2, left and right, or the first two columns.
     names : sequence of str
         The corpus's ids as text, in order; of two equal ones the first is meant.
     label_column : str, optional
         The column of the labels, ``label`` or ``level`` by default.
     positive : float
         Labels at or above it say duplicate. Raising it leaves only the closer levels as duplicates.
+    only : str, optional
+        ``COLUMN=VALUE``: the rows with that value in that column are the labels.
     complete : bool
         Whether pairs that are not listed are no duplicates; then a list of two columns holds duplicates.
     ignore_unknown : bool
@@ -143,6 +146,8 @@ def read_labels(
         If the labels are of one class only.
     """
     table = LabelTable.read(source)
+    if only is not None:
+        table = table.only(only)
     place: dict[str, int] = {}
     for position, name in enumerate(names):
         place.setdefault(name, position)
@@ -293,7 +298,7 @@ def _checked(labels: Labels, name: str, positive: float) -> Labels:
     for count, what in ((duplicates, "duplicates"), (others, "pairs that are no duplicates")):
         if count < FEW_LABELS:
             warnings.append(
-                f"Few labels: {count:,} {what}, and {FEW_LABELS} are the least to tell recipes apart; a figure of 1.00 "
+                f"Few labels: {count:,} {what}, and {FEW_LABELS} are the least to tell methods apart; a figure of 1.00 "
                 f"over {count:,} still leaves an error rate of up to {1 - 0.05 ** (1 / count):.0%}."
             )
     groups = int((labels.duplicates_of_groups() > 0).sum())

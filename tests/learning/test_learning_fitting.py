@@ -1,0 +1,84 @@
+"""Machines: what is judged out of fold, the move of the zero, and the quick one."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neardup.decision.machine import machine_of
+from neardup.errors import NeardupError
+from neardup.learning.fitting import Point, fit, moved, out_of_fold, pieces_of, quick
+from neardup.learning.folds import Split, folds_of
+
+POINTS = [
+    Point("linear", 0.5),
+    Point("linear", 2.0, balanced=True),
+    Point("rbf", 4.0, 0.5),
+    Point("rbf", 1.0, 2.0, True),
+]
+
+
+def made(count: int = 80, seed: int = 0) -> tuple[Any, Any]:
+    """Vectors of two classes that overlap; some measures are not known, one is never, one never differs."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random(count) < 0.4
+    x = rng.normal(np.where(labels, 0.7, -0.7)[:, np.newaxis], 1.0, (count, 5))
+    x[rng.random(count) < 0.2, 1] = np.nan
+    x[:, 3], x[:, 4] = 1.0, np.nan
+    return x, labels
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_out_of_fold_is_fitting_on_the_others(point: Point) -> None:
+    x, labels = made()
+    folds = folds_of(np.arange(80), np.arange(80, 160), labels, count=4, seed=0)
+    assert folds is not None
+    g = out_of_fold(pieces_of(x, labels, folds.splits), point, 80)
+    for train, test in folds.splits:
+        assert np.array_equal(g[test], fit(x[train], labels[train], point).decision_function(x[test]))
+    part = out_of_fold(pieces_of(x, labels, folds.splits[:1]), point, 80)
+    assert np.isnan(part[folds.splits[1].test]).all()
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_the_zero_moves_in_scikit_learn_and_in_the_machine(point: Point) -> None:
+    x, labels = made()
+    estimator = fit(x, labels, point)
+    before = estimator.decision_function(x)
+    moved(estimator, 0.75)
+    assert estimator.decision_function(x) == pytest.approx(before + 0.75, abs=1e-12)
+    assert estimator.predict(x).tolist() == (before + 0.75 > 0).tolist()
+    assert machine_of(estimator, -1.0, 0.0).g(x) == pytest.approx(before + 0.75, abs=1e-9)
+
+
+def test_balanced_classes_weigh_alike() -> None:
+    x, labels = made(400)
+    rare = labels & (np.arange(400) % 8 == 0) | ~labels
+    found = [fit(x[rare], labels[rare], Point("linear", 0.1, balanced=b)).predict(x[rare]).sum() for b in (False, True)]
+    assert found[0] < found[1]
+
+
+def test_a_quick_machine_ranks() -> None:
+    x, labels = made()
+    g = quick(x, labels)
+    others, truth = made(seed=1)
+    assert g(others)[truth].mean() > g(others)[~truth].mean() + 0.5
+    assert np.array_equal(g(others), quick(x, labels)(others))
+    assert g(np.full((1, 5), np.nan)).shape == (1,)
+
+
+def test_scikit_learn_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(NeardupError, match=r"sklearn is not installed; pip install 'neardup\[learn\]' brings it"):
+        quick(*made())
+
+
+def test_a_split_knows_its_own_rows_alone() -> None:
+    x, labels = made(40)
+    loud = x.copy()
+    loud[30:, 0] = 1e6
+    split = [Split(np.arange(30), np.arange(30, 40))]
+    assert np.array_equal(pieces_of(x, labels, split)[0].train, pieces_of(loud, labels, split)[0].train)

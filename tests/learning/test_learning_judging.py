@@ -1,0 +1,132 @@
+"""Nested folds: nothing that is judged has a say in what judges it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neardup.decision.decision import cut_of
+from neardup.decision.machine import machine_of
+from neardup.learning import judging, searching
+from neardup.learning.baseline import out_of_fold_threshold
+from neardup.learning.fitting import Point, fit, moved
+from neardup.learning.folds import Folds, connected, folds_of
+from neardup.learning.judging import PRECISIONS, Learned, Task, learn
+from neardup.learning.searching import search
+
+
+@pytest.fixture(autouse=True)
+def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few points: what is tested is who judges whom."""
+    grid = {"linear": [Point("linear", 0.25)], "rbf": [Point("rbf", 1.0, 0.25)]}
+    monkeypatch.setattr(searching, "_COARSE", grid)
+
+
+def made(count: int = 90, seed: int = 0) -> Task:
+    rng = np.random.default_rng(seed)
+    labels = rng.random(count) < 0.4
+    x = rng.normal(np.where(labels, 1.0, -1.0)[:, np.newaxis], 1.2, (count, 3))
+    kind = np.arange(count) % 15
+    return Task(x, labels, np.arange(count), np.arange(count, 2 * count), kind > 1, kind == 0)
+
+
+def folds(task: Task) -> Folds:
+    found = folds_of(task.left, task.right, task.labels, count=3, seed=0, decided=task.decided)
+    assert found is not None
+    return found
+
+
+def learned(task: Task, parted: Folds) -> Learned:
+    return learn(task, parted, kernels=("linear", "rbf"), seed=0, report=lambda done, total: None)
+
+
+def test_each_fold_is_judged_by_what_the_others_choose() -> None:
+    task = made()
+    parted = folds(task)
+    judged = learned(task, parted).judged
+    for train, test in parted.splits:
+        train, test = train[task.decided[train]], test[task.decided[test]]
+        x, labels, left, right = task.x[train], task.labels[train], task.left[train], task.right[train]
+        inner = folds_of(left, right, labels, count=3, seed=0)
+        assert inner is not None
+        chosen = search(x, labels, connected(left, right), inner.splits, kernels=("linear", "rbf"), seed=0)
+        estimator = fit(x, labels, chosen.point)
+        moved(estimator, chosen.moved)
+        machine = machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b)
+        g = machine.g(task.x[test])
+        assert np.array_equal(judged.g[test], g)
+        assert np.array_equal(judged.probability[test], machine.probability(g))
+        assert np.array_equal(judged.pushes[test], machine.pushes(task.x[test]))
+        assert np.array_equal(judged.verdict[test], g >= 0)
+        for precision in PRECISIONS:
+            cut, _ = cut_of(chosen.g, labels, precision)
+            assert np.array_equal(judged.at[precision][test], np.zeros(len(test), bool) if cut is None else g >= cut)
+
+
+def test_labels_that_are_judged_have_no_say() -> None:
+    task = made()
+    parted = folds(task)
+    before = learned(task, parted).judged
+    train, test = parted.splits[0]
+    turned = task.labels.copy()
+    turned[test] = ~turned[test]
+    after = learned(task._replace(labels=turned), parted).judged
+    assert np.array_equal(before.g[test], after.g[test], equal_nan=True)
+    assert np.array_equal(before.verdict[test], after.verdict[test])
+    assert np.array_equal(before.threshold[test], after.threshold[test])
+    assert not np.array_equal(before.g[train], after.g[train], equal_nan=True)
+
+
+def test_what_no_machine_decides() -> None:
+    task = made()
+    judged = learned(task, folds(task)).judged
+    undecided = ~task.decided
+    assert np.array_equal(judged.verdict[undecided], task.equal[undecided])
+    for verdict in judged.at.values():
+        assert np.array_equal(verdict[undecided], task.equal[undecided])
+    assert np.isnan(judged.g[undecided]).all()
+    assert np.isnan(judged.pushes[undecided]).all()
+    assert np.isfinite(judged.g[task.decided]).all()
+    # The threshold knows of no net.
+    assert np.array_equal(judged.threshold, out_of_fold_threshold(task.x, task.labels, folds(task).splits))
+
+
+def test_the_final_machine_is_of_all_decided_pairs() -> None:
+    task = made()
+    found = learned(task, folds(task))
+    x, labels = task.x[task.decided], task.labels[task.decided]
+    estimator = fit(x, labels, found.chosen.point)
+    moved(estimator, found.chosen.moved)
+    assert np.array_equal(found.estimator.decision_function(x), estimator.decision_function(x))
+    assert found.machine.g(x) == pytest.approx(estimator.decision_function(x), abs=1e-9)
+    assert len(found.chosen.g) == int(task.decided.sum())
+    assert (found.machine.a, found.machine.b) == (found.chosen.sigmoid.a, found.chosen.sigmoid.b)
+
+
+def test_progress_is_told() -> None:
+    told: list[Any] = []
+    task = made()
+    learn(task, folds(task), kernels=("linear",), seed=0, report=lambda done, total: told.append((done, total)))
+    assert told == [(0, 4), (1, 4), (2, 4), (3, 4)]
+
+
+def test_too_few_to_search_by_are_taken_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Three duplicates share a document and two another one: a fold leaves two, which cannot be parted again.
+    asked: list[int] = []
+
+    def counted(x: Any, labels: Any) -> searching.Chosen:
+        asked.append(len(labels))
+        return searching.unsearched(x, labels)
+
+    monkeypatch.setattr(judging, "unsearched", counted)
+    labels = np.arange(25) < 5
+    x = np.random.default_rng(0).normal(labels[:, np.newaxis] * 2.0, 1.0, (25, 2))
+    left = np.where(np.arange(25) < 3, 100, np.where(labels, 101, np.arange(25)))
+    task = Task(x, labels, left, np.arange(200, 225), np.ones(25, np.bool_), np.zeros(25, np.bool_))
+    parted = folds(task)
+    assert parted.by == "groups"
+    judged = learned(task, parted).judged
+    assert asked
+    assert np.isfinite(judged.g).all()

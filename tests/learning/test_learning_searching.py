@@ -1,0 +1,105 @@
+"""The search for a machine: what wins, where the zero lies, and the same answer each time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neardup.learning import searching
+from neardup.learning.calibration import sigmoid_of
+from neardup.learning.fitting import Point, out_of_fold, pieces_of
+from neardup.learning.folds import Split, folds_of
+from neardup.learning.searching import KERNELS, Chosen, search, unsearched
+
+
+def splits_of(labels: Any) -> Any:
+    count = len(labels)
+    folds = folds_of(np.arange(count), np.arange(count, 2 * count), labels, count=3, seed=0)
+    assert folds is not None
+    return folds.splits
+
+
+def found(x: Any, labels: Any, kernels: tuple[str, ...] = KERNELS, seed: int = 0) -> Chosen:
+    return search(x, labels, np.arange(len(labels)), splits_of(labels), kernels=kernels, seed=seed)
+
+
+def overlapping(count: int, share: float, apart: float = 0.8, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    labels = rng.random(count) < share
+    return rng.normal(np.where(labels, apart, -apart)[:, np.newaxis], 1.0, (count, 3)), labels
+
+
+def test_a_straight_boundary_gets_the_linear_kernel() -> None:
+    x, labels = overlapping(150, 0.5)
+    chosen = found(x, labels)
+    assert chosen.point.kernel == "linear"
+    assert chosen.zero == 0.5
+    assert chosen.tried == 23
+    assert chosen.coarse == 150
+
+
+def test_a_ring_gets_the_rbf_kernel() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (200, 2))
+    labels = (x**2).sum(axis=1) < 1.2
+    assert found(x, labels).point.kernel == "rbf"
+    assert found(x, labels, ("linear",)).point.kernel == "linear"
+    assert ((found(x, labels).g >= 0) == labels).mean() > 0.9
+
+
+def test_g_is_moved_so_that_0_is_one_half() -> None:
+    x, labels = overlapping(150, 0.3)
+    chosen = found(x, labels, ("linear",))
+    g = out_of_fold(pieces_of(x, labels, splits_of(labels)), chosen.point, 150)
+    assert chosen.g == pytest.approx(g + chosen.moved, abs=1e-12)
+    assert chosen.sigmoid.probability(chosen.g) == pytest.approx(sigmoid_of(g, labels).probability(g), abs=1e-9)
+    assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero)
+
+
+def test_where_duplicates_are_rare_and_hard_to_tell_0_lies_lower() -> None:
+    x, labels = overlapping(1200, 0.08, apart=0.35, seed=2)
+    chosen = found(x, labels, ("linear",))
+    assert chosen.zero < 0.45
+    assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero)
+    assert (chosen.g >= 0).sum() > (chosen.sigmoid.probability(chosen.g) >= 0.5).sum()
+
+
+def test_nothing_to_tell() -> None:
+    rng = np.random.default_rng(1)
+    labels = np.arange(60) % 2 == 0
+    x = np.where(labels, 1.0, -1.0)[:, np.newaxis] * np.where(np.arange(60) // 2 % 2 == 0, 1.0, -1.0)[:, np.newaxis]
+    chosen = found(x + rng.normal(0, 0.01, (60, 1)), labels, ("linear",))
+    assert chosen.sigmoid.a < 0
+    if not chosen.sigmoid.informed:
+        assert chosen.moved == 0.0
+
+
+def test_many_pairs_are_searched_in_part_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "COARSE_PAIRS", 60)
+    x, labels = overlapping(200, 0.1)
+    chosen = found(x, labels, ("linear",))
+    assert chosen.coarse == 60
+    assert len(chosen.g) == 200
+    assert np.isfinite(chosen.g).all()
+    # The rarer class is looked at whole.
+    rows = searching._some(labels, 0)
+    assert labels[rows].sum() == labels.sum()
+    assert rows.tolist() == sorted(set(rows.tolist()))
+
+
+def test_the_same_again() -> None:
+    x, labels = overlapping(90, 0.4)
+    one, other = found(x, labels), found(x, labels)
+    assert one.point == other.point
+    assert np.array_equal(one.g, other.g)
+    assert (one.moved, one.sigmoid) == (other.moved, other.sigmoid)
+
+
+def test_too_few_to_part() -> None:
+    x, labels = overlapping(12, 0.5, apart=2.0)
+    chosen = unsearched(x, labels)
+    assert (chosen.point, chosen.tried, chosen.moved) == (Point("linear", 0.1), 1, 0.0)
+    every = [Split(np.arange(12), np.arange(12))]
+    assert np.array_equal(chosen.g, out_of_fold(pieces_of(x, labels, every), chosen.point, 12))

@@ -1,0 +1,250 @@
+"""Training from texts and labels: what comes out, that it is the same again, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from labelled_texts import Row, labelled, write_labels
+from trained import Texts
+
+import neardup as nd
+from neardup.documents import corpus_of
+from neardup.errors import NeardupError
+from neardup.learning import searching
+from neardup.learning.fitting import Point
+from neardup.learning.outcome import Training
+from neardup.learning.training import train
+
+VECTOR = "jaccard(words:1), containment(words:2), numbers, cosine(words:1:tfidf)"
+NET = "jaccard(words:1) >= 0.2"
+
+
+@pytest.fixture(autouse=True)
+def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small grid: what it is for is tested elsewhere."""
+    grid = {"linear": [Point("linear", 0.25)], "rbf": [Point("rbf", 1.0, 0.25)]}
+    monkeypatch.setattr(searching, "_COARSE", grid)
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[Texts, list[Row]]:
+    return labelled()
+
+
+def trained(made: tuple[Texts, list[Row]], **options: Any) -> Training:
+    known, rows = made
+    chosen = {"vector": VECTOR, "net": NET} | options
+    return train(corpus_of(known.table), chosen.pop("rows", rows), **chosen)
+
+
+def test_what_comes_out(made: tuple[Texts, list[Row]]) -> None:
+    training = trained(made)
+    rows = made[1]
+    assert training.summary["pairs"] == len(rows)
+    assert training.summary["duplicates"] == sum(label for *_, label in rows)
+    decided = training.summary["trained_on"]
+    assert len(training.decision.scores) == len(training.decision.labels) == decided
+    undecided = training.summary["equal_texts"] + len(training.outside) + training.summary["others_outside_the_net"]
+    assert decided + undecided == len(rows)
+    figures = training.figures
+    assert figures.correct + figures.missed == training.summary["duplicates"]
+    assert figures.wrong + figures.rejected == training.summary["others"]
+    assert len(training.wrong) + len(training.outside) == figures.wrong + figures.missed
+    assert (figures.f1.value or 0) > 0.8
+    assert {weight.measure for weight in training.weights} == set(training.decision.vector.names)
+    assert [weight.push for weight in training.weights] == sorted((w.push for w in training.weights), reverse=True)
+    assert {w.measure: w.direction for w in training.weights}["numbers"] == "for"
+    assert json.loads(json.dumps(training.summary))["fingerprint"] == training.decision.fingerprint
+    assert repr(training).endswith(f"F1 {figures.f1.value:.3f}>")
+
+
+def test_what_is_judged_wrongly_is_said(made: tuple[Texts, list[Row]]) -> None:
+    labels = {row[:2]: bool(row[2]) for row in made[1]}
+    training = trained(made)
+    assert training.wrong
+    for one in training.wrong:
+        assert labels[one.id1, one.id2] == one.duplicate
+        if one.g is None or one.probability is None:
+            continue
+        assert (one.g >= 0) != one.duplicate
+        strengths = [abs(push) for push in one.pushes.values()]
+        assert strengths == sorted(strengths, reverse=True)
+        assert list(one.pushes) == list(one.measures)
+    sure = [max(o.probability, 1 - o.probability) for o in training.wrong if o.probability is not None]
+    assert sure == sorted(sure, reverse=True)
+
+
+def test_weights_of_a_linear_machine(made: tuple[Texts, list[Row]]) -> None:
+    training = trained(made, kernels=("linear",))
+    assert training.summary["machine"]["kernel"] == "linear"
+    for weight in training.weights:
+        place = training.decision.vector.names.index(weight.measure)
+        assert weight.coefficient == training.decision.machine.support[0, place]
+        if weight.push > 1e-9:
+            assert weight.direction == ("for" if (weight.coefficient or 0) > 0 else "against")
+    rbf = trained(made, kernels=("rbf",))
+    assert all(weight.coefficient is None for weight in rbf.weights)
+    assert rbf.summary["machine"]["gamma"] > 0
+
+
+def test_the_same_labels_give_the_same_bytes(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
+    known, rows = made
+    one, other = tmp_path / "one.neardup", tmp_path / "other.neardup"
+    trained(made, threads=1).decision.save(one)
+    turned = [(right, left, label) for left, right, label in reversed(rows)]
+    train(corpus_of(known.table), turned, vector=VECTOR, net=NET, threads=3).decision.save(other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_what_is_saved_decides(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
+    known, rows = made
+    training = nd.train(known.table, rows, vector=VECTOR, net=NET)
+    training.decision.save(tmp_path / "d.neardup")
+    again = nd.load_decision(tmp_path / "d.neardup")
+    assert again.fingerprint == training.decision.fingerprint
+    assert again.training["figures"]["f1"]["value"] == training.figures.f1.value
+    assert "wrong" not in again.training
+    result = nd.dedup(known.table, decision=again)
+    truth = len(known.rows) - len(set(known.story))
+    assert len(result.dropped) == pytest.approx(truth, rel=0.3)
+
+
+def test_working_points(made: tuple[Texts, list[Row]]) -> None:
+    training = trained(made)
+    for point, asked in zip(training.working_points, (0.9, 0.95, 0.99), strict=True):
+        assert point.asked == asked
+        if point.cut is not None:
+            assert point.cut == training.decision.at_precision(asked).cut
+    recalls = [point.recall.value or 0.0 for point in training.working_points]
+    assert recalls == sorted(recalls, reverse=True)
+
+
+def test_calibration_is_counted(made: tuple[Texts, list[Row]]) -> None:
+    bins = trained(made).summary["calibration"]
+    assert sum(one["pairs"] for one in bins) == trained(made).summary["trained_on"]
+    for one in bins:
+        assert one["from"] <= one["probability"] <= one["to"]
+        assert 0 <= one["duplicates"] <= 1
+
+
+def test_duplicates_outside_the_net_count_as_missed(made: tuple[Texts, list[Row]]) -> None:
+    training = trained(made, net="jaccard(words:1) >= 0.7")
+    assert training.outside
+    assert training.figures.missed >= len(training.outside)
+    assert f"{len(training.outside)} of " in training.warnings[-1]
+    assert "lie outside the net, jaccard(words:1) >= 0.7, and count as missed" in training.warnings[-1]
+    assert [list(ids) for ids in training.outside] == training.summary["outside"]
+
+
+def test_equal_texts_are_not_learned_from(made: tuple[Texts, list[Row]]) -> None:
+    known, rows = made
+    text = {row["id"]: row["text"] for row in known.rows}
+    equal = [row for row in rows if text[row[0]] == text[row[1]]]
+    assert equal
+    training = trained(made)
+    assert training.summary["equal_texts"] == len(equal)
+    contrary = [(*row[:2], 0) if row == equal[0] else row for row in rows]
+    wrong = trained(made, rows=contrary).wrong[0]
+    assert (wrong.id1, wrong.id2, wrong.g, wrong.probability) == (*equal[0][:2], None, None)
+
+
+def test_titles_and_times(made: tuple[Texts, list[Row]]) -> None:
+    training = trained(made, vector="jaccard(words:1), title, hours_apart", time_column="time")
+    assert training.decision.time_column == "time"
+    unknown = [warning for warning in training.warnings if "is not known of" in warning]
+    assert len(unknown) == 2
+    assert unknown[0].startswith("title is not known of ")
+
+
+def test_labels_from_files_and_stores(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
+    from neardup.labelling.store import Judgement, LabelStore
+
+    known, rows = made
+    path = tmp_path / "l.csv"
+    lines = [f"{i},{j},{label},{'a' if at % 3 else 'b'}" for at, (i, j, label) in enumerate(rows)]
+    path.write_text("id1,id2,level,part\n" + "\n".join(lines) + "\n")
+    some = train(corpus_of(known.table), path, vector=VECTOR, net=NET, only="part=a")
+    assert some.summary["pairs"] == len([i for i in range(len(rows)) if i % 3])
+    place = tmp_path / "labels.db"
+    with LabelStore(place) as store:
+        for i, j, label in rows:
+            store.record(Judgement((min(i, j), max(i, j)), "anna", "same" if label else "different"))
+    stored = train(corpus_of(known.table), place, vector=VECTOR, net=NET)
+    assert stored.decision.fingerprint == trained(made).decision.fingerprint
+
+
+def test_a_large_group_is_told(made: tuple[Texts, list[Row]]) -> None:
+    known, rows = made
+    # One document beside all others holds them together.
+    hub = next(row["id"] for row in known.rows if row["text"].split()[1] == "port:")
+    beside = [(hub, row["id"], 0) for row in known.rows if row["id"] != hub]
+    said = {frozenset(row[:2]) for row in rows}
+    training = trained(made, rows=[*rows, *(row for row in beside if frozenset(row[:2]) not in said)])
+    assert training.summary["folds"]["by"] in ("documents", "pairs")
+    assert any("One group of connected pairs holds" in warning for warning in training.warnings)
+
+
+def test_measures_that_tell_nothing(made: tuple[Texts, list[Row]]) -> None:
+    known, rows = made
+    rng = np.random.default_rng(0)
+    mixed = [(*row[:2], int(label)) for row, label in zip(rows, rng.random(len(rows)) < 0.5, strict=True)]
+    training = trained(made, rows=mixed, vector="length_ratio")
+    assert (training.gain.difference.value or 0) < 0.1
+    assert training.decision.machine.a < 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rows": "few"}, r"3 labelled duplicates and \d+ others .*too few to learn from, and 5 of each the least"),
+        (
+            {"net": "jaccard(words:1) >= 0.99"},
+            r"that the net jaccard\(words:1\) >= 0.99 does not let through.* widen the",
+        ),
+        ({"rows": [("d0", "d1", 0)]}, "no label at or above 1, so no duplicates"),
+        (
+            {"rows": {"id": ["d0", "d1", "d2"], "cluster": [1, 1, 2]}},
+            "the labels are clusters, and a decision is learned",
+        ),
+        ({"vector": "jaccard(words:1), jaccard(words:1)"}, "stands there twice"),
+        ({"vector": "semantic"}, r"semantic needs an encoder, .* nd.train\(..., encoder=...\)"),
+        ({"net": "edit >= 0.5"}, "is no measure of feature sets"),
+        ({"kernels": ("poly",)}, r"kernels \['poly'\]: choose from linear, rbf"),
+        ({"kernels": ()}, "choose from linear, rbf"),
+        ({"folds": 1}, "folds 1 is outside 2 to 20"),
+        ({"folds": 21}, "folds 21 is outside 2 to 20"),
+        ({"seed": -1}, "seed -1 is below 0"),
+        ({"threads": 0}, "threads 0 is below 1"),
+        ({"vector": "title", "title_column": "headline"}, "no column 'headline'"),
+        ({"only": "label=7"}, "has no row with '7' in column 'label'"),
+    ],
+)
+def test_refusals(made: tuple[Texts, list[Row]], options: dict[str, Any], words: str) -> None:
+    if options.get("rows") == "few":
+        different = {id(row["text"]): row for row in made[0].rows}
+        text = {row["id"]: row["text"] for row in different.values()}
+        same = [row for row in made[1] if row[2] and text[row[0]] != text[row[1]]][:3]
+        options = {"rows": same + [row for row in made[1] if not row[2]]}
+    with pytest.raises(NeardupError, match=words) as refused:
+        trained(made, **options)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_empty_corpus() -> None:
+    with pytest.raises(NeardupError, match="the input holds no documents"):
+        train(corpus_of({"id": [], "text": []}), [("a", "b", 1)])
+
+
+def test_the_command_and_the_function_agree(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    known, rows = made
+    pq.write_table(known.table, tmp_path / "t.parquet")
+    write_labels(tmp_path / "l.csv", rows)
+    with nd.open_files(tmp_path / "t.parquet") as corpus:
+        found = nd.train(corpus, tmp_path / "l.csv", vector=VECTOR, net=NET)
+    assert found.decision.fingerprint == trained(made).decision.fingerprint
