@@ -1,0 +1,1 @@
+"""Labelling: which pairs to ask, a page that asks them, and a store of what people said."""

@@ -1,0 +1,169 @@
+"""Labels from tables and into them: CSV that training and comparing take, and CSV that keeps labellers apart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from neardup.errors import InputError
+from neardup.evaluation.labelfile import LabelTable
+from neardup.labelling.answers import DIFFERENT, SAME, UNSURE, WRITTEN, checked_name
+from neardup.labelling.known import Known
+from neardup.labelling.store import Judgement, LabelStore, PairOfIds, majority, pair_of
+from neardup.wholefile import write
+
+#: The reason of a label that came from a table.
+IMPORTED = "imported"
+_IDS = (("id1", "id2"), ("left", "right"))
+_ANSWERS = ("answer", "label")
+
+
+class Exported(NamedTuple):
+    """What was written: rows, pairs of which nobody is sure, and pairs on which as many say the one as the other."""
+
+    rows: int
+    unsure: int
+    ties: int
+
+
+class Imported(NamedTuple):
+    """What became of the rows of a table.
+
+    Attributes
+    ----------
+    added : int
+        New labels.
+    known : int
+        Labels that the store had already.
+    kept : int
+        Pairs that the labeller has judged otherwise in the store, where that stays.
+    unknown : int
+        Rows with an id that the corpus does not hold, left out.
+    """
+
+    added: int
+    known: int
+    kept: int
+    unknown: int
+
+
+def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> Exported:
+    """Write the labels of a store as CSV, sorted by ids.
+
+    Parameters
+    ----------
+    store : LabelStore
+        It may be in use.
+    output : path
+        A file, replaced if it is there.
+    each : bool
+        A row for each pair and labeller with all that is known; else a row for each pair with what most say, 1 or 0.
+    """
+    labels = store.labels
+    undecided = [answers for answers in labels.values() if majority(answers) is None]
+    unsure = sum(set(answers.values()) == {UNSURE} for answers in undecided)
+    table = _each(store) if each else _pairs(labels)
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(table)
+    write(os.fspath(output), out.getvalue().encode())
+    return Exported(len(table) - 1, unsure, len(undecided) - unsure)
+
+
+def _pairs(labels: Any) -> list[Sequence[Any]]:
+    rows: list[Sequence[Any]] = []
+    for pair in sorted(labels):
+        label, given = majority(labels[pair]), Counter(labels[pair].values())
+        if label is not None:
+            rows.append((*pair, label, given[SAME], given[DIFFERENT], given[UNSURE]))
+    return [("id1", "id2", "label", SAME, DIFFERENT, UNSURE), *rows]
+
+
+def _each(store: LabelStore) -> list[Sequence[Any]]:
+    names = ("id1", "id2", "labeller", "answer", "time", "seconds", "reason", "similarity")
+    rows = [
+        (*one.pair, one.labeller, one.answer, f"{one.time:.3f}", one.seconds, one.reason, one.similarity)
+        for one in store.judgements()
+    ]
+    return [names, *sorted(rows, key=lambda row: row[:3])]
+
+
+def take_in(known: Known, source: str | os.PathLike[str], *, labeller: str | None = None) -> Imported:
+    """Put the labels of a table into a store; what a labeller has judged there already stays as it is.
+
+    Parameters
+    ----------
+    known : Known
+        Store and documents.
+    source : path
+        CSV, TSV or JSON lines with two ids (id1 and id2, left and right, or the first two columns), an answer (a column
+        ``answer`` or ``label``: same, different or unsure, 1 or 0), and perhaps a column ``labeller``.
+    labeller : str, optional
+        Whose labels they are where the table does not say.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be read or a row cannot be understood; then nothing was put into the store.
+    """
+    table = LabelTable.read(source)
+    ids, column, by = _columns(table)
+    if by is None and labeller is None:
+        raise InputError(f"{table.name} does not say whose labels these are; say so with --labeller NAME")
+    rows: dict[tuple[PairOfIds, str], str] = {}
+    unknown = 0
+    for row in range(len(table)):
+        pair, answer = _pair(table, row, ids), _answer(table, row, column)
+        name = checked_name((by and table.cell(row, by)) or labeller or "")
+        if rows.setdefault((pair, name), answer) != answer:
+            raise InputError(
+                f"{table.where(row)}: {name} says {answer} of {' and '.join(pair)}, and "
+                f"{rows[pair, name]} before; keep one"
+            )
+        unknown += known.place_of(pair) is None
+    labels = known.store.labels
+    new, same, kept = [], 0, 0
+    for (pair, name), answer in rows.items():
+        place = known.place_of(pair)
+        before = labels.get(pair, {}).get(name)
+        if place is None:
+            continue
+        if before is not None:
+            same, kept = same + (before == answer), kept + (before != answer)
+            continue
+        sums = {known.material.id(at): known.material.sum_of(at) for at in place}
+        new.append(Judgement(pair, name, answer, IMPORTED, sums=(sums[pair[0]], sums[pair[1]])))
+    known.store.record(new)
+    return Imported(len(new), same, kept, unknown)
+
+
+def _columns(table: LabelTable) -> tuple[tuple[str, str], str, str | None]:
+    """Return the columns of the ids, of the answer, and of the labeller if there is one."""
+    lowered = {name.lower(): name for name in reversed(table.columns)}
+    named = next((pair for pair in _IDS if set(pair) <= lowered.keys()), None)
+    ids = (lowered[named[0]], lowered[named[1]]) if named else tuple(table.columns[:2])
+    answer = next((lowered[name] for name in _ANSWERS if name in lowered and lowered[name] not in ids), None)
+    if len(ids) != 2 or answer is None:
+        raise InputError(
+            f"{table.name} has the columns {', '.join(table.columns)}; labels need two ids and an answer: id1,id2,label"
+        )
+    return (ids[0], ids[1]), answer, lowered.get("labeller")
+
+
+def _pair(table: LabelTable, row: int, columns: tuple[str, str]) -> PairOfIds:
+    one, other = (table.cell(row, column) for column in columns)
+    if one is None or other is None or one == other:
+        raise InputError(f"{table.where(row)} has no two ids; give two, or leave the row out")
+    return pair_of(one, other)
+
+
+def _answer(table: LabelTable, row: int, column: str) -> str:
+    given = (table.cell(row, column) or "").strip().lower()
+    if given not in WRITTEN:
+        raise InputError(
+            f"{table.where(row)}: {column} {given!r} is no answer; write same, different or unsure, or 1 or 0"
+        )
+    return WRITTEN[given]

@@ -1,0 +1,145 @@
+"""The documents that people are shown: ids, titles, and what is compared of their texts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.decision.columns import TITLES, records_of_table
+from neardup.documents import Corpus
+from neardup.errors import InputError
+from neardup.pairs import Names
+from neardup.pipeline import texts_of
+from neardup.reading import Remembered, Report
+from neardup.recipe import Recipe
+from neardup.vector.records import Records
+from neardup.vector.vector import Vector
+
+Integers = npt.NDArray[np.int64]
+
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+class Shown(NamedTuple):
+    """A document as it is shown; the title is empty where there is none."""
+
+    id: str
+    title: str
+    text: str
+
+
+class Material:
+    """The documents of a corpus, by position, for those who look at some of them.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It was scanned, and stays open.
+    names : Names
+        What its documents are called, such as ``result.pairs.names``.
+    content : str
+        What of the texts is shown, as in ``Recipe``.
+    title_column, time_column : str
+        Columns of titles and times; empty to find them by their names.
+    threads : int
+        They change the time, never what is shown.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        names: Names,
+        *,
+        content: str = "",
+        title_column: str = "",
+        time_column: str = "",
+        threads: int = 1,
+    ) -> None:
+        self.names = names
+        self._corpus, self._threads = corpus, threads
+        self._recipe = Recipe(content=content)
+        self._columns = {"title_column": title_column, "time_column": time_column}
+        self._held: dict[int, Shown] = {}
+        self._places: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, corpus: Corpus, *, content: str = "", title_column: str = "", report: Report | None = None) -> Self:
+        """Read a corpus once, for what its documents are called; the other parameters are those of the class."""
+        seen = Remembered()
+        consumed = 0
+        for batch in corpus.scan():
+            seen.see(batch)
+            consumed += batch.consumed
+            if report is not None:
+                report("read", consumed, corpus.total_bytes)
+        return cls(corpus, seen.names(), content=content, title_column=title_column)
+
+    def id(self, position: int) -> str:
+        """Return what a document is called, as text."""
+        return str(self.names.one(position))
+
+    def position(self, name: str) -> int:
+        """Return where the document of that id is, -1 if there is none."""
+        if name not in self._places:
+            self.find([name])
+        return self._places[name]
+
+    def find(self, names: Iterable[str]) -> None:
+        """Look up many ids at once, for ``position``."""
+        asked = [name for name in dict.fromkeys(names) if name not in self._places]
+        known = pa.array(self.names.rows) if self.names.ids is None else self.names.ids
+        numbers = pa.types.is_integer(known.type)
+        # A number is called as it writes itself: "7" and not "07".
+        able = [name for name in asked if not numbers or _NUMBER.fullmatch(name)]
+        wanted = pa.array([int(name) if numbers else name for name in able], known.type)
+        found = pc.fill_null(pc.index_in(wanted, value_set=known), -1).to_pylist()
+        self._places |= dict.fromkeys(asked, -1) | dict(zip(able, found, strict=True))
+
+    def load(self, positions: Integers) -> None:
+        """Read the documents at these positions, as far as they are not held already."""
+        wanted = [place for place in np.unique(positions).tolist() if place not in self._held]
+        if not wanted:
+            return
+        rows = self.names.rows[wanted]
+        table = self._corpus.take(rows)
+        texts = texts_of(self._corpus, self._recipe, rows, self._threads)
+        for place, text, title in zip(wanted, texts, self._titles(table), strict=True):
+            self._held[place] = Shown(self.id(place), title, text)
+
+    def _titles(self, table: pa.Table) -> list[str]:
+        named = self._columns["title_column"]
+        if named and named not in table.column_names:
+            columns = ", ".join(table.column_names)
+            raise InputError(f"there is no column {named!r} for --title-column; the columns are {columns}")
+        lowered = {name.lower(): name for name in reversed(table.column_names)}
+        column = named or next((lowered[name] for name in TITLES if name in lowered), "")
+        if not column or column == self._corpus.text_column:
+            return [""] * table.num_rows
+        return ["" if value is None else str(value) for value in table[column].to_pylist()]
+
+    def shown(self, position: int) -> Shown:
+        """Return a document."""
+        if position not in self._held:
+            self.load(np.array([position]))
+        return self._held[position]
+
+    def sum_of(self, position: int) -> str:
+        """Return a checksum of a document's text."""
+        text = self.shown(position).text
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+    def records(self, positions: Integers, vector: Vector) -> Records:
+        """Return what a vector compares of documents."""
+        self.load(positions)
+        texts = [self._held[place].text for place in positions.tolist()]
+        if not (vector.needs_titles or vector.needs_times):
+            return Records(texts)
+        columns: dict[str, Any] = self._columns
+        return records_of_table(self._corpus.take(self.names.rows[positions]), texts, vector, **columns)

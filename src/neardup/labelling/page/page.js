@@ -1,0 +1,334 @@
+"use strict";
+// Texts enter the page as text nodes alone; the policy of the server refuses anything else.
+(() => {
+  const MARKS = ["", "changed", "moved", "between", "soft"];
+  const LEGEND = { 1: "only here", 2: "elsewhere in the other", 3: "another sign" };
+  const KEYS = { s: "same", y: "same", d: "different", n: "different", u: "unsure", k: "skip", z: "undo" };
+  // So soon after a pair appears nobody has read it: a key that comes then was meant for the one before.
+  const TOO_SOON_MS = 200;
+  const ROWS_AT_ONCE = 60;
+  const LOOK_AGAIN_MS = 700;
+  const SOON_MS = 300;
+
+  const one = (id) => document.getElementById(id);
+  const numbers = new Intl.NumberFormat("en");
+  let labeller = new URLSearchParams(location.search).get("labeller");
+  let state = null;
+  let busy = false;
+  let appeared = 0;
+  let asked = 0;
+  let change = -1;
+
+  // The token is worth nothing any more.
+  history.replaceState(null, "", labeller ? "?labeller=" + encodeURIComponent(labeller) : "/");
+
+  function element(tag, name, text) {
+    const made = document.createElement(tag);
+    if (name) made.className = name;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function words(count, noun) {
+    return numbers.format(count) + " " + noun + (count === 1 ? "" : "s");
+  }
+
+  async function ask(path, sent) {
+    let answer;
+    try {
+      answer = await fetch(path, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify(sent),
+      });
+    } catch {
+      throw new Error("neardup cannot be reached: it has ended, or this machine slept. No label is lost; start it again and open its new link.");
+    }
+    if (!(answer.headers.get("Content-Type") || "").startsWith("application/json")) throw new Error(await answer.text());
+    const found = await answer.json();
+    if (!answer.ok) throw new Error(found.error);
+    return found;
+  }
+
+  async function act(path, sent) {
+    if (busy) return;
+    busy = true;
+    delete one("keys").dataset.ready;
+    lock();
+    const slow = setTimeout(() => { one("waiting").hidden = false; one("texts").hidden = true; }, SOON_MS);
+    try {
+      show(await ask(path, sent));
+      alarm("");
+    } catch (error) {
+      one("texts").hidden = !(state && state.pair);
+      alarm(error.message);
+    } finally {
+      clearTimeout(slow);
+      one("waiting").hidden = true;
+      busy = false;
+      lock();
+      setTimeout(() => { if (!busy) one("keys").dataset.ready = "yes"; }, TOO_SOON_MS);
+    }
+  }
+
+  function alarm(text) {
+    one("alarm").textContent = text;
+    one("alarm").hidden = !text;
+  }
+
+  function lock() {
+    const able = state && state.pair && !busy;
+    for (const button of one("keys").querySelectorAll("button")) {
+      button.disabled = button.dataset.answer === "undo" ? busy || !state || !state.labeller : !able;
+    }
+  }
+
+  // What the page shows
+
+  function show(found) {
+    state = found;
+    one("question").textContent = found.heading;
+    one("asking").hidden = found.labeller !== null;
+    document.querySelector("footer").hidden = found.labeller === null;
+    if (found.labeller === null) {
+      one("texts").hidden = one("done").hidden = true;
+      one("name").value = found.suggested;
+      one("name").select();
+      return;
+    }
+    labeller = found.labeller;
+    history.replaceState(null, "", "?labeller=" + encodeURIComponent(labeller));
+    document.title = "neardup: " + found.heading;
+    one("labeller").textContent = labeller;
+    showProgress(found.progress);
+    showFacts(found);
+    showBefore(found.before);
+    one("texts").hidden = !found.pair;
+    one("done").hidden = !!found.pair;
+    if (found.pair) showPair(found.pair);
+    else showDone(found.progress);
+    scrollTo(0, 0);
+    one("main").focus({ preventScroll: true });
+    appeared = performance.now();
+  }
+
+  function showProgress(progress) {
+    const { same, different, unsure } = progress.mine;
+    const all = same + different + unsure;
+    const parts = [same + " same", different + " different"];
+    if (unsure) parts.push(unsure + " unsure");
+    if (progress.skipped) parts.push(progress.skipped + " skipped");
+    let text = all ? words(all, "pair") + " judged: " + parts.join(" · ") : "no pair judged yet";
+    if (progress.goal !== null) text += " · " + progress.given + " of " + progress.goal;
+    if (progress.left !== null) text += " · " + numbers.format(progress.left) + " to go";
+    one("counts").textContent = text;
+    const whole = progress.left !== null ? all + progress.left : all;
+    for (const [name, count] of Object.entries(progress.mine)) {
+      one("meter").querySelector("." + name).style.width = (whole ? (100 * count) / whole : 0) + "%";
+    }
+  }
+
+  function showFacts(found) {
+    one("facts").replaceChildren(...found.facts.map((fact) => {
+      const box = element("div");
+      box.title = fact.meaning;
+      box.append(element("dt", "", fact.name), element("dd", "", fact.value));
+      return box;
+    }));
+    if (found.pending) {
+      const now = ++asked;
+      setTimeout(async () => {
+        if (now !== asked) return;
+        try {
+          const news = await ask("/api/news", { labeller });
+          if (now === asked) showFacts(news);
+        } catch { /* the next answer will say so */ }
+      }, LOOK_AGAIN_MS);
+    }
+  }
+
+  function showBefore(before) {
+    const line = one("before");
+    line.replaceChildren();
+    line.classList.remove("new");
+    if (!before) return;
+    void line.offsetWidth;
+    line.classList.add("new");
+    if (before.nothing) return line.append("There is nothing left to take back.");
+    if (before.behind) return line.append("Not taken: that pair was judged in another window. This is the present one.");
+    if (before.undone) return line.append("Taken back: ", element("b", "", before.undone), ". Judge it again.");
+    if (before.answer === "skip") return line.append("Put aside.");
+    line.append("Before: ", element("b", "", before.answer));
+    for (const said of before.says) {
+      line.append(" · ");
+      const agrees = said.same === (before.answer === "same");
+      const kind = said.same === null || before.answer === "unsure" ? "" : agrees ? "agrees" : "objects";
+      line.append(element("span", kind, said.words));
+    }
+    if (before.reason) line.append(" · " + before.reason);
+  }
+
+  function showDone(progress) {
+    const [title, what] = one("done").querySelectorAll("h1, .what");
+    const enough = progress.goal !== null && progress.given >= progress.goal;
+    title.textContent = enough ? "That was the last one of " + progress.goal : "There is nothing left to ask";
+    what.textContent = "Every label is in the store. Finish ends the program in the terminal; this window can be closed then.";
+  }
+
+  function showPair(pair) {
+    for (const side of ["left", "right"]) {
+      const head = document.querySelector(".heads ." + side);
+      const about = pair[side];
+      head.querySelector("h2").replaceChildren(...(about.title.length ? pieces(about.title) : [about.id]));
+      const parts = about.title.length ? [about.id] : [];
+      parts.push(words(about.words, "word"));
+      if (about.beyond) parts.push("only the beginning is compared: " + words(about.beyond, "further character") + " left out");
+      head.querySelector(".about").replaceChildren(
+        parts.join(" · "),
+        ...about.marks.flatMap((mark) => [" ", element("mark", MARKS[mark], LEGEND[mark])]),
+      );
+    }
+    one("rows").replaceChildren(...pair.groups.flatMap((group) => (group.folded ? [fold(group, 0)] : rows(group.rows))));
+    change = -1;
+  }
+
+  function rows(list) {
+    return list.map((pair) => {
+      const row = element("div", "row " + (pair.equal ? "alike" : "differs"));
+      row.append(cell(pair.left, "left"), cell(pair.right, "right"));
+      return row;
+    });
+  }
+
+  function cell(list, side) {
+    const box = element("div", "cell " + side);
+    box.dir = state.pair[side].direction;
+    box.append(...pieces(list));
+    return box;
+  }
+
+  function pieces(list) {
+    return list.map(([text, mark]) => (mark ? element(MARKS[mark] === "soft" ? "span" : "mark", MARKS[mark], text) : text));
+  }
+
+  // What is folded
+
+  function fold(group, from) {
+    const box = element("div", "fold");
+    const button = element("button", "", foldText(group, from));
+    button.type = "button";
+    button.addEventListener("click", () => unfold(box, group, from));
+    box.append(button);
+    return box;
+  }
+
+  function foldText(group, from) {
+    const more = from ? "more: " : "";
+    if (from) return "… " + more + words(group.rows.length - from, "further row") + " – show";
+    const [left, right] = group.words;
+    if (group.equal) return "⋯ " + words(left, "equal word") + " – show";
+    return "⋯ " + words(left, "word") + " on the left, " + numbers.format(right) + " on the right – show";
+  }
+
+  function unfold(box, group, from) {
+    const end = Math.min(from + ROWS_AT_ONCE, group.rows.length);
+    const shown = rows(group.rows.slice(from, end));
+    box.before(...shown);
+    if (end < group.rows.length) {
+      const next = fold(group, end);
+      box.replaceWith(next);
+      next.firstChild.focus({ preventScroll: true });
+    } else {
+      box.remove();
+      one("main").focus({ preventScroll: true });
+    }
+  }
+
+  function foldOrUnfold() {
+    const folds = [...one("rows").querySelectorAll(".fold button")];
+    if (folds.length) folds.forEach((button) => button.click());
+    else if (state.pair.groups.some((group) => group.folded)) showPair(state.pair);
+  }
+
+  function toChange(step) {
+    const marks = [...one("rows").querySelectorAll("mark")];
+    if (!marks.length) return;
+    if (change >= 0 && marks[change]) marks[change].classList.remove("here");
+    change = (change + step + marks.length) % marks.length;
+    marks[change].classList.add("here");
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    marks[change].scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+  }
+
+  // What is done
+
+  function answer(given) {
+    if (given === "undo") return act("/api/undo", { labeller });
+    if (!state || !state.pair || !one("keys").dataset.ready) return undefined;
+    const seconds = (performance.now() - appeared) / 1000;
+    return act("/api/answer", { labeller, pair: state.pair.ids, answer: given, seconds });
+  }
+
+  async function finish() {
+    if (busy || !state || state.pair) return;
+    busy = true;
+    try {
+      const { ended } = await ask("/api/finish", { labeller });
+      one("done").replaceChildren(
+        element("h1", "", "Thank you"),
+        element("p", "", ended ? "neardup has ended; this window can be closed." : "Others are still labelling; this window can be closed."),
+      );
+      state = null;
+    } catch (error) {
+      alarm(error.message);
+    } finally {
+      busy = false;
+      lock();
+    }
+  }
+
+  function letter(event) {
+    // Keyboards of other scripts have no such letters; then their places count.
+    const key = event.key.length === 1 && event.key > "\u007f" && event.code.startsWith("Key") ? event.code.slice(3) : event.key;
+    return key.length === 1 ? key.toLowerCase() : key;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+    if (one("help").open || event.target.closest("input, textarea, select")) return;
+    const key = letter(event);
+    if (key === "?") one("help").showModal();
+    else if (!state || state.labeller === null) return;
+    else if (key in KEYS) answer(KEYS[key]);
+    else if (key === "Enter" && !state.pair && event.target.tagName !== "BUTTON") finish();
+    else if (key === "e" && state.pair) foldOrUnfold();
+    else if (key === "j" && state.pair) toChange(event.shiftKey ? -1 : 1);
+    else return;
+    event.preventDefault();
+  });
+
+  for (const button of one("keys").querySelectorAll("button")) {
+    button.addEventListener("click", () => {
+      // A button that keeps the focus would be pressed again by the space that scrolls.
+      button.blur();
+      answer(button.dataset.answer);
+    });
+  }
+  one("back").addEventListener("click", () => answer("undo"));
+  one("finish").addEventListener("click", finish);
+  one("help-button").addEventListener("click", () => one("help").showModal());
+  one("invite").addEventListener("click", async () => {
+    try {
+      one("link").textContent = (await ask("/api/invite", {})).link;
+    } catch (error) {
+      one("link").textContent = error.message;
+    }
+  });
+  one("asking").addEventListener("submit", (event) => {
+    event.preventDefault();
+    labeller = one("name").value;
+    act("/api/state", { labeller });
+  });
+
+  act("/api/state", { labeller });
+})();

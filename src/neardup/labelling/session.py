@@ -1,0 +1,174 @@
+"""A session: questions to labellers, their answers into the store, and what the page shows of it all."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from neardup.errors import InputError
+from neardup.labelling.agreement import agreements
+from neardup.labelling.answers import ANSWERS, SKIP, checked_name
+from neardup.labelling.choosing import REASONS, Asked, Chooser
+from neardup.labelling.known import Known
+from neardup.labelling.looks import looks_of
+from neardup.labelling.store import Judgement, Open, PairOfIds
+
+#: Nobody looks at a pair longer than a day.
+_PATIENCE_S = 86_400.0
+
+
+class Session:
+    """Asks pairs and takes answers, of several labellers at once.
+
+    Parameters
+    ----------
+    known : Known
+        Store and documents.
+    chooser : Chooser
+        Which pair comes next.
+    labeller : str, optional
+        Who is meant where the page names nobody; without it the page asks.
+    goal : int, optional
+        So many answers of each labeller are enough for this session.
+    heading : str
+        What the page calls this.
+    """
+
+    def __init__(
+        self,
+        known: Known,
+        chooser: Chooser,
+        *,
+        labeller: str | None = None,
+        goal: int | None = None,
+        heading: str = "Are these two the same?",
+    ) -> None:
+        self.labeller = None if labeller is None else checked_name(labeller)
+        self.goal, self.heading = goal, heading
+        self.finished = threading.Event()
+        self._known, self._chooser = known, chooser
+        self._lock = threading.RLock()
+        self._given: Counter[str] = Counter()
+        self._active: set[str] = set()
+        self._looks: tuple[PairOfIds, dict[str, Any]] | None = None
+
+    @property
+    def given(self) -> int:
+        """How many labels were given in this session and not taken back."""
+        return sum(self._given.values())
+
+    def state(self, labeller: str) -> dict[str, Any]:
+        """Return what the page shows: the pair that is asked, counts, and what the labels say so far."""
+        with self._lock:
+            name = checked_name(labeller)
+            self._active.add(name)
+            asked = None if self._enough(name) else self._open(name)
+            found = {"labeller": name, "progress": self._progress(name), "heading": self.heading} | self.news(name)
+        # Long texts take some seconds, for which others need not wait.
+        return found | {"pair": None if asked is None else self._pair(asked)}
+
+    def news(self, labeller: str) -> dict[str, Any]:
+        """Return what the labels say so far, and whether something newer is being worked out."""
+        with self._lock:
+            facts, pending = self._chooser.facts()
+            told = [fact._asdict() for fact in facts]
+            told += [
+                one.fact(labeller)._asdict() for one in agreements(self._known.answers) if labeller in one.labellers
+            ]
+            return {"facts": told, "pending": pending}
+
+    def answer(self, labeller: str, pair: PairOfIds, answer: str, seconds: float | None = None) -> dict[str, Any]:
+        """Take an answer to the pair that is asked; it is on the disk when this returns the next state.
+
+        An answer to another pair is not taken: that one was judged in another window.
+
+        Raises
+        ------
+        InputError
+            If there is no such answer.
+        """
+        with self._lock:
+            name = checked_name(labeller)
+            if answer not in (*ANSWERS, SKIP):
+                raise InputError(f"answer {answer!r} is unknown; choose one of {', '.join((*ANSWERS, SKIP))}")
+            asked = None if self._enough(name) else self._open(name)
+            before: dict[str, Any] = {"behind": True}
+            if asked is not None and self._known.pair_at(asked.left, asked.right) == pair:
+                before = self._said(asked, answer)
+                sums = {self._known.material.id(place): self._known.material.sum_of(place) for place in asked[:2]}
+                one, other = (sums[part] for part in pair)
+                self._known.store.record(
+                    [Judgement(pair, name, answer, asked.reason, asked.similarity, _seconds(seconds), (one, other))]
+                )
+                self._given[name] += answer != SKIP
+        return {"before": before} | self.state(name)
+
+    def undo(self, labeller: str) -> dict[str, Any]:
+        """Take back what the labeller did last, and ask that pair again."""
+        with self._lock:
+            name = checked_name(labeller)
+            last = self._known.store.undo(name)
+            if last is not None:
+                self._given[name] -= last.answer != SKIP
+                self._known.store.ask(name, Open(last.pair, last.reason, last.similarity))
+        before = {"nothing": True} if last is None else {"undone": last.answer}
+        return {"before": before} | self.state(name)
+
+    def finish(self, labeller: str) -> None:
+        """Note that a labeller has done what there was to do; the session ends with the last one."""
+        with self._lock:
+            self._active.discard(checked_name(labeller))
+            if not self._active:
+                self.finished.set()
+
+    def _enough(self, labeller: str) -> bool:
+        return self.goal is not None and self._given[labeller] >= self.goal
+
+    def _open(self, labeller: str) -> Asked | None:
+        """Return the pair that the labeller is asked, the next one if there is none."""
+        kept = self._known.store.asking(labeller)
+        place = None if kept is None else self._known.place_of(kept.pair)
+        if kept is not None and place is not None and self._chooser.asks(place):
+            return Asked(*place, kept.reason, kept.similarity)
+        asked = self._chooser.next_pair(labeller)
+        if asked is not None:
+            pair = self._known.pair_at(asked.left, asked.right)
+            self._known.store.ask(labeller, Open(pair, asked.reason, asked.similarity))
+        return asked
+
+    def _pair(self, asked: Asked) -> dict[str, Any]:
+        """Return the pair as the page shows it; nothing of its similarity or why it is asked."""
+        pair = self._known.pair_at(asked.left, asked.right)
+        held = self._looks
+        if held is None or held[0] != pair:
+            left, right = (self._known.material.shown(place) for place in sorted(asked[:2]))
+            held = self._looks = pair, {"ids": list(pair)} | looks_of(left, right)
+        return held[1]
+
+    def _said(self, asked: Asked, answer: str) -> dict[str, Any]:
+        """Return what is shown of a pair once it was judged."""
+        says = self._chooser.says(asked) if answer != SKIP else []
+        return {
+            "answer": answer,
+            "says": [one._asdict() for one in says],
+            "reason": REASONS.get(asked.reason, asked.reason) if answer != SKIP else "",
+        }
+
+    def _progress(self, labeller: str) -> dict[str, Any]:
+        store = self._known.store
+        return {
+            "mine": store.counts(labeller),
+            "skipped": len(self._known.skipped(labeller)),
+            "given": self._given[labeller],
+            "goal": self.goal,
+            "left": self._chooser.left(labeller),
+        }
+
+
+def _seconds(seconds: float | None) -> float | None:
+    """Return for how long a pair was looked at; None where it makes no sense."""
+    usable = seconds is not None and np.isfinite(seconds) and 0 <= seconds <= _PATIENCE_S
+    return round(float(seconds), 1) if usable and seconds is not None else None

@@ -1,0 +1,114 @@
+"""Small corpora, stores and sessions for the tests of labelling, and requests to a page that is really served."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from neardup.documents import corpus_of
+from neardup.labelling.choosing import Asked, Chooser, FixedChooser
+from neardup.labelling.known import Known
+from neardup.labelling.material import Material
+from neardup.labelling.session import Session
+from neardup.labelling.store import LabelStore
+
+#: Ids and texts; those of one letter are alike.
+TEXTS = {
+    "a1": "The harbour board voted on Tuesday to widen the eastern channel at a cost of $40 million.",
+    "a2": "The harbour board voted on Monday to widen the eastern channel at a cost of $40 million.",
+    "b1": "A late frost has damaged two thirds of the cherry crop in the northern valleys, growers said.",
+    "b2": "A late frost has damaged two thirds of the cherry crop in the northern valleys, a grower said on Friday.",
+    "c1": "The central bank left its main rate at 2.5 pct, as expected.",
+    "c2": "The central bank left its main rate at 3.5 pct, as expected.",
+}
+PAIRS = (("a1", "a2"), ("b1", "b2"), ("c1", "c2"), ("a1", "b1"), ("b1", "c1"))
+
+
+def material_of(texts: dict[str, str] | None = None, titles: dict[str, str] | None = None) -> Material:
+    """Return documents in memory."""
+    texts = TEXTS if texts is None else texts
+    columns = {"id": list(texts), "text": list(texts.values())}
+    if titles is not None:
+        columns["title"] = [titles.get(name, "") for name in texts]
+    return Material.of(corpus_of(columns))
+
+
+def fixed(known: Known, pairs: Sequence[tuple[str, str]] = PAIRS) -> FixedChooser:
+    """Return a chooser that asks pairs of ids."""
+    asked = [Asked(known.material.position(one), known.material.position(other), "sample", 0.5) for one, other in pairs]
+    return FixedChooser(known, asked, measure="jaccard(words:3)")
+
+
+class Room:
+    """A store, its documents and a session that asks ``PAIRS``, or other pairs of other texts."""
+
+    def __init__(
+        self,
+        path: Path,
+        texts: dict[str, str] | None = None,
+        pairs: Sequence[tuple[str, str]] = PAIRS,
+        *,
+        titles: dict[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        self.store = LabelStore(path)
+        self.known = Known(self.store, material_of(texts, titles))
+        self.chooser: Chooser = fixed(self.known, pairs)
+        self.session = Session(self.known, self.chooser, **options)
+
+    def __enter__(self) -> Room:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.store.close()
+
+
+class Reply(NamedTuple):
+    """What a server said."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Browser:
+    """Asks as a browser would, and can be told to lie."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.home = f"http://127.0.0.1:{self.port}"
+        self.cookie = ""
+
+    def enter(self, link: str) -> Reply:
+        """Open a link, and keep the cookie."""
+        reply = self.get(link.removeprefix(self.home))
+        for name, morsel in SimpleCookie(reply.headers.get("set-cookie", "")).items():
+            self.cookie = f"{name}={morsel.value}"
+        return reply
+
+    def get(self, path: str, **headers: str) -> Reply:
+        """Ask for a page."""
+        return self._ask(path, None, {"Cookie": self.cookie}, headers)
+
+    def post(self, path: str, sent: Any, **headers: str) -> Reply:
+        """Ask for an action; a header that is given as an empty text is left out."""
+        usual = {"Cookie": self.cookie, "Origin": self.home, "Content-Type": "application/json"}
+        return self._ask(path, sent if isinstance(sent, bytes) else json.dumps(sent).encode(), usual, headers)
+
+    def _ask(self, path: str, body: bytes | None, usual: dict[str, str], headers: dict[str, str]) -> Reply:
+        given = usual | {name.replace("_", "-"): value for name, value in headers.items()}
+        kept = {name: value for name, value in given.items() if value}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with closing(connection):
+            connection.request("GET" if body is None else "POST", path, body, kept)
+            found = connection.getresponse()
+            return Reply(found.status, {name.lower(): value for name, value in found.getheaders()}, found.read())

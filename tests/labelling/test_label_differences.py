@@ -1,0 +1,236 @@
+"""Which words differ, and how two texts are laid out side by side."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from neardup.labelling import differences as module
+from neardup.labelling.differences import Mark, aligned, differences
+from neardup.labelling.lines import direction_of, sign_between, soft_breaks
+from neardup.labelling.looks import BETWEEN, LARGEST, SOFT, looks_of
+from neardup.labelling.material import Shown
+
+WORDS = st.lists(st.integers(0, 5), max_size=40)
+#: Words, with all that may stand between them and much that may not be a word at all.
+PROSE = st.lists(
+    st.sampled_from(
+        [
+            *("rose", "Rose", "tulip", "in", "5", "4.2", "$", "£", "-", "–", "...", "中国", "央行", "العربية", "ไทย"),
+            *("👩\u200d👧", "é", "e\u0301", " ", "  ", "\n", "\n\n", "\n    ", "\t", ". ", ", ", "\u200b", "<b>"),
+            *("&amp;", "\x00", "\u202e"),
+        ]
+    ),
+    max_size=60,
+).map("".join)
+
+
+def lcs(left: list[int], right: list[int]) -> int:
+    """The length of a longest common subsequence, by the book."""
+    table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i, one in enumerate(left):
+        for j, other in enumerate(right):
+            table[i + 1][j + 1] = table[i][j] + 1 if one == other else max(table[i][j + 1], table[i + 1][j])
+    return table[-1][-1]
+
+
+def check_blocks(left: list[int], right: list[int], blocks: list[module.Block]) -> None:
+    for block in blocks:
+        assert block.length > 0
+        assert left[block.left :][: block.length] == right[block.right :][: block.length]
+        assert len(left[block.left :]) >= block.length <= len(right[block.right :])
+    for one, other in pairwise(blocks):
+        assert one.left + one.length <= other.left
+        assert one.right + one.length <= other.right
+        assert (one.left + one.length, one.right + one.length) != (other.left, other.right)
+
+
+@given(WORDS, WORDS)
+def test_short_texts_are_aligned_by_a_longest_common_subsequence(left: list[int], right: list[int]) -> None:
+    blocks = aligned(left, right)
+    check_blocks(left, right, blocks)
+    assert sum(block.length for block in blocks) == lcs(left, right)
+
+
+@given(st.lists(st.integers(0, 60), max_size=80), st.data())
+def test_long_texts_are_aligned_by_what_occurs_once(left: list[int], data: st.DataObject) -> None:
+    right = data.draw(st.one_of(st.permutations(left), st.lists(st.integers(0, 60), max_size=80)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_EXACT", 0)
+        blocks = aligned(left, right)
+    check_blocks(left, right, blocks)
+    assert sum(block.length for block in blocks) <= lcs(left, right)
+    head = next((at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other), None)
+    if head:
+        assert blocks[0][:2] == (0, 0)
+
+
+def test_a_long_text_with_a_few_changes_is_aligned_nearly_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_EXACT", 100)
+    left = list(range(3000))
+    right = [*left[:500], -1, *left[501:1500], -2, -3, *left[1500:2000], *left[2010:]]
+    assert sum(block.length for block in aligned(left, right)) == 3000 - 1 - 10
+
+
+@example("a", "a a")
+@example("a a. a", "a")
+@given(PROSE, PROSE)
+def test_words_without_a_mark_are_the_same_on_both_sides(left: str, right: str) -> None:
+    found = differences(left, right)
+    kept = [
+        [token.text for token, mark in zip(words, marks, strict=True) if mark == Mark.EQUAL]
+        for words, marks in ((found.left, found.left_marks), (found.right, found.right_marks))
+    ]
+    assert kept[0] == kept[1]
+    assert found.blocks[-1] == (len(found.left), len(found.right), 0)
+    assert sum(block.length for block in found.blocks) == len(kept[0])
+
+
+def marked(text: str, other: str, mark: int = Mark.CHANGED) -> list[str]:
+    found = differences(text, other)
+    return [token.text for token, one in zip(found.left, found.left_marks, strict=True) if one == mark]
+
+
+def test_words_are_those_of_the_normalizer() -> None:
+    assert marked("The STRASSE is wet, in 1998!", "the Straße -- is 'dry' in 1999") == ["wet", "1998"]
+    assert marked("央行下调十个基点", "央行下调五个基点") == ["十"]
+    assert marked("ลด 0.25", "ขึ้น 0.50")[0] == "ล"
+
+
+def test_a_word_that_both_have_by_chance_is_part_of_the_change() -> None:
+    left = "It was said by one two three in four five six seven that all is well"
+    right = "It was said by ten eleven twelve in thirty forty fifty sixty that all is well"
+    assert "in" in marked(left, right)
+    assert "that" not in marked(left, right)
+
+
+def test_what_was_moved_is_told_from_what_is_new() -> None:
+    one, other = "alpha beta gamma delta epsilon", "some words that stand between the two of them, quite many."
+    moved = ["alpha", "beta", "gamma", "delta", "epsilon"]
+    assert marked(f"{one} {other}", f"{other} {one}", Mark.MOVED) == moved
+    assert marked(f"{one} {other}", f"{other} {one}") == []
+
+
+def sides(looks: dict[str, Any]) -> tuple[str, str]:
+    rows = [row for group in looks["groups"] for row in group["rows"]]
+    left, right = ("".join(text for row in rows for text, _ in row[side]) for side in ("left", "right"))
+    return left, right
+
+
+def shown(text: str, title: str = "") -> Shown:
+    return Shown("x", title, text)
+
+
+@given(PROSE, PROSE)
+def test_nothing_of_a_text_is_lost_or_added(left: str, right: str) -> None:
+    looks = looks_of(shown(left), shown(right))
+    assert sides(looks) == (left, right)
+    for group in looks["groups"]:
+        for row in group["rows"]:
+            marks = {mark for side in ("left", "right") for _, mark in row[side]} - {Mark.EQUAL, SOFT}
+            assert not (row["equal"] and marks)
+            assert all(text for side in ("left", "right") for text, _ in row[side])
+
+
+def test_long_texts_are_laid_out_without_loss_and_folded() -> None:
+    sentences = [f"Sentence number {at} of this text says what it says, and no more than that." for at in range(400)]
+    changed = [*sentences[:200], "Here is one that is only on the right.", *sentences[200:]]
+    left, right = "  ".join(sentences), "\n".join(changed)
+    looks = looks_of(shown(left), shown(right))
+    assert sides(looks) == (left, right)
+    groups = looks["groups"]
+    assert [group["folded"] for group in groups] == [False, True, False, True]
+    assert groups[1]["equal"]
+    assert groups[1]["words"][0] == groups[1]["words"][1] > 2000
+    assert sum(group["words"][0] for group in groups) == looks["left"]["words"]
+    assert sum(group["words"][1] for group in groups) == looks["right"]["words"]
+    text = "".join(piece for row in groups[2]["rows"] for piece, mark in row["right"] if mark == Mark.CHANGED)
+    assert text == "Here is one that is only on the right"
+
+
+def test_short_texts_are_not_folded() -> None:
+    text = "word " * 140
+    assert [group["folded"] for group in looks_of(shown(text), shown(text + "end"))["groups"]] == [False]
+
+
+def test_the_inside_of_a_long_change_is_folded_and_counted() -> None:
+    looks = looks_of(shown("begin " + "gone " * 5000 + "end"), shown("begin end"))
+    folded = [group for group in looks["groups"] if group["folded"]]
+    assert len(folded) == 1
+    assert not folded[0]["equal"]
+    assert folded[0]["words"][0] > 4000
+    assert folded[0]["words"][1] == 0
+
+
+def test_so_many_changes_that_all_is_shown_are_folded_in_the_end() -> None:
+    left = " ".join(f"word {at} then" for at in range(8_000))
+    right = " ".join(f"word {at if at % 2 else -at} then" for at in range(8_000)).replace("-", "x")
+    groups = looks_of(shown(left), shown(right))["groups"]
+    assert [group["folded"] for group in groups] == [False, True]
+    assert groups[0]["words"][0] < 7000
+
+
+def test_what_lies_beyond_the_largest_text_is_counted() -> None:
+    looks = looks_of(shown("x" * (LARGEST + 7)), shown("y"))
+    assert looks["left"]["beyond"] == 7
+    assert looks["right"]["beyond"] == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("a b " * 100_000, "b a a " * 70_000),
+        ("same " * 200_000, "same " * 190_000 + "x"),
+        (" ".join(map(str, range(150_000))), " ".join(map(str, reversed(range(150_000))))),
+    ],
+    ids=["two words", "one word", "reversed"],
+)
+def test_texts_made_to_be_slow_are_not(left: str, right: str) -> None:
+    looks = looks_of(shown(left), shown(right))
+    assert looks["left"]["words"] > 100_000
+
+
+def test_signs_between_equal_words_count_where_they_make_another_number() -> None:
+    def signs(left: str, right: str) -> list[str]:
+        looks = looks_of(shown(left), shown(right))
+        return [text for row in looks["groups"][0]["rows"] for text, mark in row["left"] if mark == BETWEEN]
+
+    assert signs("It paid $5 each", "It paid £5 each") == ["$"]
+    assert signs("It fell to -5 degrees", "It fell to 5 degrees") == ["-"]
+    assert signs("1.5 pct", "1,5 pct") == ["."]
+    assert signs("It is, he said, “over”.", "It is he said 'over'") == []
+    assert signs("a 1.21-dlr raise", "a 1.21 dlr raise") == []
+    assert sign_between(" -", "o", "5") == "-"
+    assert sign_between("-", "o", "5") == ""
+
+
+def test_only_lines_that_are_cut_to_a_length_are_joined_on_a_narrow_page() -> None:
+    cut = "The quick brown fox jumps over the lazy dog and runs\naway from it.\n    A new paragraph.\nshort\nlines"
+    assert soft_breaks(cut) == [52]
+    assert soft_breaks("a paragraph " * 20 + "\nanother one") == []
+    looks = looks_of(shown(cut), shown(cut))
+    assert [text for row in looks["groups"][0]["rows"] for text, mark in row["left"] if mark == SOFT] == ["\n"]
+
+
+def test_directions() -> None:
+    assert direction_of("בשנת 1998 נחתם ההסכם with Reuters") == "rtl"
+    assert direction_of("1998: the word שלום in a sentence") == "ltr"
+    assert direction_of("12.5 / 13 !") == "auto"
+
+
+def test_titles_are_compared_too() -> None:
+    looks = looks_of(shown("x y", "Fed adds reserves"), shown("x z", "Fed drains reserves"))
+    assert looks["left"]["title"] == [["Fed ", 0], ["adds", 1], [" reserves", 0]]
+    assert looks["right"]["marks"] == [Mark.CHANGED]
+    assert looks_of(shown("x"), shown("x"))["left"]["title"] == []
+
+
+def test_an_insertion_begins_where_a_sentence_does() -> None:
+    left = "It rose. The bank said so. It fell."
+    assert marked("It rose. The bank saw it. The bank said so. It fell.", left) == ["the", "bank", "saw", "it"]
+    lines = "a line of words\na line of wool\na line of words\n"
+    assert marked(lines + "a line of wool\nend", lines + "end") == ["a", "line", "of", "wool"]

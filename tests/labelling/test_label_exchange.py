@@ -1,0 +1,159 @@
+"""Labels into tables and out of them, and labels of another corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from asking import TEXTS, Room, material_of
+
+from neardup.documents import corpus_of
+from neardup.errors import InputError, RecipeError, StoreError
+from neardup.evaluation.labels import read_labels
+from neardup.labelling.exchange import Exported, Imported, export, take_in
+from neardup.labelling.known import Known
+from neardup.labelling.material import Material
+from neardup.labelling.store import Judgement, LabelStore
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    with Room(tmp_path / "labels.db") as made:
+        yield made
+
+
+def fill(room: Room) -> None:
+    said = [
+        ("a1", "a2", "anna", "same"),
+        ("a1", "a2", "bob", "same"),
+        ("b1", "b2", "anna", "different"),
+        ("b1", "b2", "bob", "unsure"),
+        ("c1", "c2", "anna", "different"),
+        ("c1", "c2", "bob", "same"),
+        ("a1", "b1", "bob", "unsure"),
+    ]
+    room.store.record(
+        [Judgement((one, other), name, answer, "spread", 0.25, 4.5, time=1e9) for one, other, name, answer in said]
+    )
+
+
+def test_an_export_is_what_comparing_reads(room: Room, tmp_path: Path) -> None:
+    fill(room)
+    out = tmp_path / "labels.csv"
+    assert export(room.store, out) == Exported(2, 1, 1)
+    assert out.read_text() == "id1,id2,label,same,different,unsure\na1,a2,1,2,0,0\nb1,b2,0,0,1,1\n"
+    labels = read_labels(out, list(TEXTS))
+    assert (labels.duplicates, labels.others) == (1, 1)
+    direct = read_labels(room.store.path, list(TEXTS))
+    assert (direct.duplicates, direct.others) == (1, 1)
+
+
+def test_an_export_of_each_goes_into_another_store(room: Room, tmp_path: Path) -> None:
+    fill(room)
+    out = tmp_path / "each.csv"
+    assert export(room.store, out, each=True).rows == 7
+    assert out.read_text().splitlines()[:2] == [
+        "id1,id2,labeller,answer,time,seconds,reason,similarity",
+        "a1,a2,anna,same,1000000000.000,4.5,spread,0.25",
+    ]
+    with Room(tmp_path / "other.db") as other:
+        assert take_in(other.known, out) == Imported(7, 0, 0, 0)
+        assert other.store.labels == room.store.labels
+        assert take_in(other.known, out) == Imported(0, 7, 0, 0)
+        # A table is not what somebody did last.
+        assert other.store.undo("anna") is None
+        assert other.known.check() == []
+
+
+def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
+    fill(room)
+    table = tmp_path / "given.tsv"
+    table.write_text("left\tright\tlabel\na2\ta1\t0\nb1\tb2\tNo\na1\tc1\t1\nzz\ta1\t1\n")
+    assert take_in(room.known, table, labeller="anna") == Imported(1, 1, 1, 1)
+    assert room.store.labels["a1", "a2"]["anna"] == "same"
+    assert room.store.labels["a1", "c1"] == {"anna": "same"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id1,id2,label\na1,a2,perhaps\n", "line 2: label 'perhaps' is no answer"),
+        ("id1,id2,label\na1,,1\n", "line 2 has no two ids"),
+        ("id1,id2,label\na1,a1,1\n", "no two ids"),
+        ("id1,id2,label\na1,a2,1\na2,a1,0\n", "line 3: anna says different of a1 and a2, and same before"),
+        ("id1,id2,kind\na1,a2,1\n", "labels need two ids and an answer"),
+        ("id1\na1\n", "labels need two ids and an answer"),
+    ],
+)
+def test_a_table_that_is_not_understood_changes_nothing(room: Room, tmp_path: Path, text: str, message: str) -> None:
+    table = tmp_path / "given.csv"
+    table.write_text(text)
+    with pytest.raises(InputError, match=message):
+        take_in(room.known, table, labeller="anna")
+    assert room.store.labels == {}
+
+
+def test_somebody_must_have_said_it(room: Room, tmp_path: Path) -> None:
+    table = tmp_path / "given.csv"
+    table.write_text("id1,id2,label\na1,a2,1\n")
+    with pytest.raises(InputError, match="say so with --labeller NAME"):
+        take_in(room.known, table)
+    with pytest.raises(RecipeError, match="is no name"):
+        take_in(room.known, table, labeller="\t")
+
+
+def test_labels_of_another_corpus_are_refused(room: Room) -> None:
+    fill(room)
+    with pytest.raises(StoreError, match="not one is of this corpus, which has no document 'a1'"):
+        Known(room.store, material_of({"x": "one", "y": "two"})).check()
+
+
+def test_labels_on_other_texts_are_refused_or_told(room: Room) -> None:
+    for name in ("anna", "bob"):
+        while room.session.state(name)["pair"]:
+            room.session.answer(name, tuple(room.session.state(name)["pair"]["ids"]), "same")
+    changed = {name: f"{text} And more." if name != "a2" else text for name, text in TEXTS.items()}
+    with pytest.raises(StoreError, match="of the 6 documents that it names, 5 have another text"):
+        Known(room.store, material_of(changed)).check()
+    (note,) = Known(room.store, material_of(TEXTS | {"c2": "another"})).check()
+    assert note.startswith("1 of the 6 documents")
+    fewer = {name: text for name, text in TEXTS.items() if name != "c2"}
+    known = Known(room.store, material_of(fewer))
+    (note,) = known.check()
+    assert note.startswith("1 of the 5 labelled pairs")
+    assert (known.missing, len(known.answers)) == (1, 4)
+
+
+def test_an_empty_store_fits_every_corpus(room: Room) -> None:
+    assert room.known.check() == []
+
+
+def test_documents_are_found_by_numbers_too(tmp_path: Path) -> None:
+    numbers = Material.of(corpus_of({"id": [30, 10, 20], "text": ["x", "y", "z"]}))
+    assert [numbers.position(name) for name in ("10", "30", "010", "1e1", "x", "-1", "99999999999999999999", "")] == [
+        1,
+        0,
+        *[-1] * 6,
+    ]
+    rows = Material.of(corpus_of(["x", "y", "z"]))
+    assert [rows.position(name) for name in ("0", "2", "3", "00", "²")] == [0, 2, -1, -1, -1]
+    assert rows.id(2) == "2"
+    assert rows.shown(1).text == "y"
+    with LabelStore(tmp_path / "labels.db") as store:
+        store.record([Judgement(("0", "2"), "anna", "same")])
+        assert Known(store, rows).answers == {(0, 2): {"anna": "same"}}
+
+
+def test_titles_come_from_their_column() -> None:
+    columns = {"id": ["a", "b"], "text": ["x", "y"], "Headline": ["One", None], "other": ["1", "2"]}
+    assert [Material.of(corpus_of(columns)).shown(at).title for at in (0, 1)] == ["One", ""]
+    assert Material.of(corpus_of(columns), title_column="other").shown(1).title == "2"
+    with pytest.raises(InputError, match="no column 'nothing' for --title-column"):
+        Material.of(corpus_of(columns), title_column="nothing").shown(0)
+    assert Material.of(corpus_of(["x"])).shown(0).title == ""
+
+
+def test_pages_are_shown_as_their_texts() -> None:
+    page = "<html><body><p>One <b>two</b></p><script>x()</script></body></html>"
+    assert Material.of(corpus_of([page]), content="tags").shown(0).text.split() == ["One", "two"]

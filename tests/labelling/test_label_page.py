@@ -1,0 +1,402 @@
+"""The page in a real browser: keys, reloads, two labellers, hostile and huge texts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import PAIRS, TEXTS, Room
+
+from neardup.labelling.serving import Service
+from neardup.labelling.store import LabelStore, export_rows
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+Page = sync_api.Page
+expect = sync_api.expect
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+HOSTILE = (
+    "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> <b>bold</b> &lt;i&gt; "
+    "</main></body> {kind} \u202e desrever \u0000 end"
+)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Chromium, wherever it is."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    with sync_api.sync_playwright() as playwright:
+        # Without its own sandbox, for tests may run as root; the page is ours.
+        try:
+            browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except sync_api.Error as error:
+            pytest.skip(f"no Chromium can be started: {str(error).splitlines()[0]}")
+        yield browser
+        browser.close()
+
+
+class Desk:
+    """A served room, and the labellers before it."""
+
+    def __init__(self, chromium: Any, path: Path, stack: ExitStack, *arguments: Any, **options: Any) -> None:
+        self._chromium, self._stack = chromium, stack
+        self.room = stack.enter_context(Room(path, *arguments, **options))
+        self.service = stack.enter_context(Service(self.room.session))
+        self.wrong: list[str] = []
+
+    def page(self, labeller: str = "", **options: Any) -> Any:
+        """Open a browser of its own; with a name, as that labeller."""
+        context = self._chromium.new_context(**({"viewport": {"width": 1400, "height": 900}} | options))
+        self._stack.callback(context.close)
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("console", lambda message: self.wrong.append(message.text))
+        page.goto(self.service.link(self.service._keys.mint()) + (f"&labeller={labeller}" if labeller else ""))
+        return page
+
+    @property
+    def labels(self) -> dict[tuple[str, str], dict[str, str]]:
+        """What another process would find in the store."""
+        with LabelStore(self.room.store.path) as store:
+            return {pair: dict(answers) for pair, answers in store.labels.items()}
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as made:
+        yield made
+
+
+@pytest.fixture
+def desk(chromium: Any, tmp_path: Path, stack: ExitStack) -> Iterator[Desk]:
+    made = Desk(chromium, tmp_path / "labels.db", stack)
+    yield made
+    assert made.wrong == []
+
+
+def ready(page: Any) -> None:
+    """Wait until keys are taken."""
+    expect(page.locator("#keys[data-ready]")).to_be_visible()
+
+
+def press(page: Any, key: str) -> None:
+    ready(page)
+    page.keyboard.press(key)
+
+
+def shows(page: Any, left: str, right: str) -> None:
+    expect(page.locator(".heads .left h2")).to_have_text(left)
+    expect(page.locator(".heads .right h2")).to_have_text(right)
+
+
+def text_of(page: Any, side: str) -> str:
+    return "".join(page.locator(f"#rows .{side}").all_text_contents())
+
+
+def test_a_session_with_keys_alone(desk: Desk) -> None:
+    page = desk.page()
+    expect(page.locator("#asking")).to_be_visible()
+    expect(page.locator("footer")).to_be_hidden()
+    expect(page.locator("#name")).to_be_focused()
+    page.keyboard.type("anna")
+    page.keyboard.press("Enter")
+    shows(page, "a1", "a2")
+    assert text_of(page, "left") == TEXTS["a1"]
+    assert text_of(page, "right") == TEXTS["a2"]
+    expect(page.locator("#rows .left mark.changed")).to_have_text("Tuesday")
+    expect(page.locator("#rows .right mark.changed")).to_have_text("Monday")
+    # Nothing tells the score before the judgement.
+    assert "jaccard" not in page.locator("body").inner_text()
+    expect(page.locator("#before")).to_be_empty()
+    press(page, "s")
+    expect(page.locator("#before")).to_contain_text("Before: same · jaccard(words:3) 0.50")
+    shows(page, "b1", "b2")
+    assert desk.labels == {("a1", "a2"): {"anna": "same"}}
+    press(page, "d")
+    shows(page, "c1", "c2")
+    press(page, "u")
+    shows(page, "a1", "b1")
+    press(page, "k")
+    expect(page.locator("#before")).to_have_text("Put aside.")
+    shows(page, "b1", "c1")
+    expect(page.locator("#counts")).to_have_text(
+        "3 pairs judged: 1 same · 1 different · 1 unsure · 1 skipped · 2 to go"
+    )
+    press(page, "z")
+    expect(page.locator("#before")).to_contain_text("Taken back: skip")
+    shows(page, "a1", "b1")
+    press(page, "n")
+    shows(page, "b1", "c1")
+    press(page, "y")
+    expect(page.locator("#done")).to_be_visible()
+    press(page, "z")
+    shows(page, "b1", "c1")
+    press(page, "D")
+    expect(page.locator("#done")).to_be_visible()
+    expect(page.locator("#done")).to_contain_text("nothing left to ask")
+    assert {pair: answers["anna"] for pair, answers in desk.labels.items()} == {
+        ("a1", "a2"): "same",
+        ("b1", "b2"): "different",
+        ("c1", "c2"): "unsure",
+        ("a1", "b1"): "different",
+        ("b1", "c1"): "different",
+    }
+    press(page, "Enter")
+    expect(page.locator("#done")).to_contain_text("neardup has ended")
+    assert desk.room.session.finished.wait(5)
+
+
+def test_keys_with_others_held_down_and_keys_held_down_are_not_answers(desk: Desk) -> None:
+    page = desk.page("anna")
+    ready(page)
+    for key in ("Control+s", "Alt+d", "Meta+u", "x", "Enter", "5"):
+        page.keyboard.press(key)
+    page.locator("body").dispatch_event("keydown", {"key": "s", "code": "KeyS", "repeat": True})
+    shows(page, "a1", "a2")
+    assert desk.labels == {}
+    # Another keyboard layout: the place of the key counts.
+    page.locator("body").dispatch_event("keydown", {"key": "\u0432", "code": "KeyD"})
+    shows(page, "b1", "b2")
+    assert desk.labels == {("a1", "a2"): {"anna": "different"}}
+
+
+def test_a_key_pressed_twice_in_haste_judges_one_pair(desk: Desk) -> None:
+    page = desk.page("anna")
+    ready(page)
+    for _ in range(4):
+        page.keyboard.press("s")
+    shows(page, "b1", "b2")
+    ready(page)
+    assert len(desk.labels) == 1
+
+
+def test_buttons_do_what_keys_do_and_do_not_keep_the_focus(desk: Desk) -> None:
+    page = desk.page("anna")
+    ready(page)
+    page.get_by_role("button", name="different").click()
+    shows(page, "b1", "b2")
+    press(page, " ")
+    assert desk.labels == {("a1", "a2"): {"anna": "different"}}
+    page.get_by_role("button", name="undo").click()
+    shows(page, "a1", "a2")
+
+
+def test_a_reload_in_the_middle_loses_nothing_and_shows_the_same_pair(desk: Desk) -> None:
+    page = desk.page("anna")
+    press(page, "s")
+    shows(page, "b1", "b2")
+    assert "token" not in page.url
+    page.reload()
+    shows(page, "b1", "b2")
+    expect(page.locator("#labeller")).to_have_text("anna")
+    expect(page.locator("#counts")).to_contain_text("1 pair judged")
+    press(page, "z")
+    shows(page, "a1", "a2")
+    assert desk.labels == {}
+
+
+def test_two_labellers_at_once(desk: Desk) -> None:
+    anna, bob = desk.page("anna"), desk.page("bob")
+    for page in (anna, bob):
+        shows(page, "a1", "a2")
+    press(anna, "s")
+    press(bob, "d")
+    shows(anna, "b1", "b2")
+    shows(bob, "b1", "b2")
+    press(bob, "d")
+    shows(bob, "c1", "c2")
+    press(anna, "d")
+    shows(anna, "c1", "c2")
+    assert desk.labels == {
+        ("a1", "a2"): {"anna": "same", "bob": "different"},
+        ("b1", "b2"): {"anna": "different", "bob": "different"},
+    }
+    expect(anna.locator("#facts")).to_contain_text("with bob")
+    expect(anna.locator("#facts")).to_contain_text("κ 0.00 (2 shared)")
+    press(bob, "z")
+    shows(bob, "b1", "b2")
+    assert desk.labels["b1", "b2"] == {"anna": "different"}
+
+
+def test_one_labeller_in_two_windows_judges_each_pair_once(desk: Desk) -> None:
+    one, other = desk.page("anna"), desk.page("anna")
+    shows(other, "a1", "a2")
+    press(one, "s")
+    shows(one, "b1", "b2")
+    press(other, "d")
+    shows(other, "b1", "b2")
+    expect(other.locator("#before")).to_contain_text("Not taken")
+    assert desk.labels == {("a1", "a2"): {"anna": "same"}}
+
+
+def test_a_link_for_another_browser(desk: Desk) -> None:
+    page = desk.page("anna")
+    press(page, "?")
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("s")
+    page.locator("#invite").click()
+    link = page.locator("#link")
+    expect(link).to_contain_text("http://127.0.0.1")
+    other = desk.page("bob")
+    other.goto(link.inner_text())
+    expect(other.locator("#asking")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).to_be_hidden()
+    assert desk.labels == {}
+
+
+def test_texts_of_markup_and_script_stay_texts(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+    texts = {"<b>1</b>": HOSTILE.format(kind="one"), "<img src=x onerror=alert(1)>": HOSTILE.format(kind="two")}
+    titles = dict.fromkeys(texts, "<script>alert(1)</script>")
+    desk = Desk(chromium, tmp_path / "labels.db", stack, texts, [tuple(texts)], titles=titles)
+    page = desk.page("<i>eve</i>")
+    shows(page, "<script>alert(1)</script>", "<script>alert(1)</script>")
+    expect(page.locator("#labeller")).to_have_text("<i>eve</i>")
+    for side, text in zip(("left", "right"), texts.values(), strict=True):
+        assert text_of(page, side) == text
+    assert page.locator("main img, main script, main b, main i, #labeller i").count() == 0
+    assert page.title() == "neardup: Are these two the same?"
+    press(page, "s")
+    expect(page.locator("#done")).to_be_visible()
+    assert export_rows(desk.room.store.path) == [(*sorted(texts), 1)]
+    assert desk.wrong == []
+
+
+def test_no_text_could_become_markup_or_reach_out(desk: Desk) -> None:
+    page = desk.page("anna")
+    ready(page)
+    assert page.evaluate(
+        "() => { try { document.body.innerHTML = '<b>x</b>'; return '' } catch (e) { return e.name } }"
+    )
+    failed = "u => fetch(u).then(() => 'reached', e => e.name)"
+    assert page.evaluate(failed, "http://127.0.0.1:9/") == "TypeError"
+    # What was tried is told in the console.
+    assert any("Content Security Policy" in message or "TrustedHTML" in message for message in desk.wrong)
+    desk.wrong.clear()
+
+
+def test_right_to_left_and_unspaced_scripts(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+    texts = {
+        "he1": "הבנק המרכזי הודיע ביום שני כי הריבית תישאר 2.5 אחוז. Reuters",
+        "he2": "הבנק המרכזי הודיע ביום שלישי כי הריבית תישאר 2.5 אחוז. Reuters",
+        "zh1": "中国人民银行宣布下调利率十个基点。",
+        "zh2": "中国人民银行宣布下调利率五个基点。",
+    }
+    desk = Desk(chromium, tmp_path / "labels.db", stack, texts, [("he1", "he2"), ("zh1", "zh2")])
+    page = desk.page("anna")
+    shows(page, "he1", "he2")
+    cell = page.locator("#rows .left").first
+    assert cell.evaluate("e => getComputedStyle(e).direction") == "rtl"
+    mark = page.locator("#rows .left mark.changed")
+    expect(mark).to_have_text("שני")
+    # The first word stands at the right.
+    box, word = cell.bounding_box(), mark.bounding_box()
+    assert box is not None
+    assert word is not None
+    assert word["x"] > box["x"] + 50
+    assert page.locator("header").evaluate("e => getComputedStyle(e).direction") == "ltr"
+    press(page, "d")
+    shows(page, "zh1", "zh2")
+    expect(page.locator("#rows .left mark.changed")).to_have_text("十")
+    expect(page.locator("#rows .right mark.changed")).to_have_text("五")
+    assert cell.evaluate("e => getComputedStyle(e).direction") == "ltr"
+    assert desk.wrong == []
+
+
+def test_a_megabyte(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+    lines = [f"Line {at} of a long text that says the same as the other one, word for word." for at in range(13_500)]
+    changed = [*lines[:7000], "And a line of its own.", *lines[7000:13_000], *lines[13_010:]]
+    texts = {"long": "\n".join(lines), "longer": "\n".join(changed)}
+    assert len(texts["long"]) > 1_000_000
+    desk = Desk(chromium, tmp_path / "labels.db", stack, texts, [tuple(texts)])
+    page = desk.page("anna")
+    expect(page.locator(".heads .left h2")).to_have_text("long", timeout=60_000)
+    folds = page.locator(".fold button")
+    assert folds.count() == 3
+    expect(folds.first).to_contain_text("equal words – show")
+    assert page.locator("#rows .row").count() < 40
+    press(page, "j")
+    expect(page.locator("mark.here")).to_contain_text("And a line of its own")
+    expect(page.locator("mark.here")).to_be_in_viewport()
+    page.keyboard.press("Shift+J")
+    expect(page.locator("#rows .left mark.here")).to_be_in_viewport()
+    rows = page.locator("#rows .row").count()
+    folds.first.click()
+    expect(page.locator("#rows .row")).to_have_count(rows + 60)
+    expect(folds.first).to_contain_text("further rows – show")
+    page.keyboard.press("e")
+    page.keyboard.press("s")
+    expect(page.locator("#done")).to_be_visible()
+    assert export_rows(desk.room.store.path) == [("long", "longer", 1)]
+    assert desk.wrong == []
+
+
+def test_what_is_folded_is_shown_and_folded_again(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+    sentences = [f"Sentence number {at} says what it says." for at in range(60)]
+    texts = {"one": "\n".join(sentences), "two": "\n".join([*sentences, "And this."])}
+    desk = Desk(chromium, tmp_path / "labels.db", stack, texts, [tuple(texts)])
+    page = desk.page("anna")
+    expect(page.locator(".fold")).to_have_count(1)
+    press(page, "e")
+    expect(page.locator(".fold")).to_have_count(0)
+    assert text_of(page, "left") == texts["one"]
+    assert text_of(page, "right") == texts["two"]
+    page.keyboard.press("e")
+    expect(page.locator(".fold")).to_have_count(1)
+
+
+@pytest.mark.parametrize("width", [1400, 420])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_is_in_sight_at_two_widths(desk: Desk, width: int, scheme: str) -> None:
+    page = desk.page("anna", viewport={"width": width, "height": 860}, color_scheme=scheme, reduced_motion="reduce")
+    press(page, "s")
+    shows(page, "b1", "b2")
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    for button in page.locator("#keys button").all():
+        expect(button).to_be_in_viewport(ratio=1)
+    left, right = (page.locator(f"#rows .row.differs .{side}").first.bounding_box() for side in ("left", "right"))
+    assert left is not None
+    assert right is not None
+    assert (left["y"] == right["y"]) == (width > 760)
+    assert page.locator("#rows .left").first.evaluate("e => parseFloat(getComputedStyle(e).fontSize)") >= 17
+    dark = page.evaluate("() => getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(x => x < 64)")
+    assert dark == (scheme == "dark")
+    press(page, "?")
+    expect(page.locator("#help")).to_be_in_viewport()
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_goal(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+    desk = Desk(chromium, tmp_path / "labels.db", stack, goal=2, labeller="anna")
+    page = desk.page()
+    press(page, "s")
+    expect(page.locator("#counts")).to_contain_text("1 of 2")
+    press(page, "d")
+    expect(page.locator("#done")).to_contain_text("That was the last one of 2")
+    page.locator("#finish").click()
+    expect(page.locator("#done")).to_contain_text("neardup has ended")
+    assert desk.wrong == []
+
+
+def test_a_server_that_has_ended_is_told(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
+    desk = Desk(chromium, tmp_path / "labels.db", stack)
+    page = desk.page("anna")
+    ready(page)
+    desk.service.__exit__(None, None, None)
+    page.keyboard.press("s")
+    expect(page.locator("#alarm")).to_contain_text("neardup cannot be reached")
+    shows(page, "a1", "a2")
+    assert desk.labels == {}
+    assert len(PAIRS) == 5
+
+
+def test_a_browser_that_was_not_invited_sees_a_sentence(desk: Desk, chromium: Any) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{desk.service.port}/?labeller=anna")
+    expect(page.locator("body")).to_contain_text("opened by a link that is good for once")
+    context.close()

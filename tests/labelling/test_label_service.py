@@ -1,0 +1,305 @@
+"""The page's server: who may ask it, what it answers, and that it is the store that counts."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import PAIRS, Browser, Room
+
+from neardup.errors import NeardupError, OutputError
+from neardup.labelling.gate import LARGEST_BODY, POLICY
+from neardup.labelling.serving import Service, serve
+from neardup.labelling.store import export_rows
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    with Room(tmp_path / "labels.db") as made:
+        yield made
+
+
+@pytest.fixture
+def service(room: Room) -> Iterator[Service]:
+    with Service(room.session) as made:
+        yield made
+
+
+@pytest.fixture
+def browser(service: Service) -> Browser:
+    made = Browser(service.port)
+    made.enter(service.first_link)
+    return made
+
+
+def ask(browser: Browser, path: str, **sent: Any) -> Any:
+    reply = browser.post(path, {"labeller": "anna"} | sent)
+    assert reply.status == 200, reply.body
+    return reply.json
+
+
+def answer(browser: Browser, given: str, **sent: Any) -> Any:
+    pair = ask(browser, "/api/state", **sent)["pair"]["ids"]
+    return ask(browser, "/api/answer", pair=pair, answer=given, seconds=2.5, **sent)
+
+
+def test_a_link_opens_the_page_once(service: Service) -> None:
+    browser, thief = Browser(service.port), Browser(service.port)
+    reply = browser.enter(service.first_link)
+    assert reply.status == 200
+    assert b"<title>neardup label</title>" in reply.body
+    cookie = reply.headers["set-cookie"]
+    assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
+    assert "token" not in reply.body.decode()
+    assert browser.get("/").status == 200
+    assert "set-cookie" not in browser.get("/").headers
+    again = thief.enter(service.first_link)
+    assert again.status == 403
+    assert "set-cookie" not in again.headers
+    assert b"good for once" in again.body
+    # Who is in already may follow the old link.
+    assert browser.get(service.first_link.removeprefix(browser.home)).status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/page.js", "/page.css", "/?token=", "/?token=nonsense", "/?token=%ff", "/api/state"]
+)
+def test_nothing_is_said_without_a_cookie(service: Service, path: str) -> None:
+    assert Browser(service.port).get(path).status == 403
+    other = Browser(service.port)
+    other.cookie = 'neardup-00000000=nonsense; broken="; ;=='
+    assert other.get(path).status == 403
+    assert other.post("/api/state", {}).status == 403
+
+
+def test_every_answer_forbids_what_the_page_does_not_need(service: Service, browser: Browser) -> None:
+    replies = [browser.get(path) for path in ("/", "/page.js", "/page.css", "/nothing")] + [
+        Browser(service.port).get("/")
+    ]
+    assert [reply.status for reply in replies] == [200, 200, 200, 404, 403]
+    for reply in replies:
+        assert reply.headers["content-security-policy"] == POLICY
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["referrer-policy"] == "no-referrer"
+        assert reply.headers["cache-control"] == "no-store"
+        assert "server" not in reply.headers
+    assert "unsafe" not in POLICY
+    assert replies[1].headers["content-type"].startswith("text/javascript")
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "", "localhost.evil:80"]
+)
+def test_other_names_of_this_machine_are_refused(browser: Browser, host: str) -> None:
+    given = host.format(port=browser.port)
+    assert browser.get("/", Host=given or "[::1]").status == 421
+    assert browser.post("/api/undo", {"labeller": "anna"}, Host=given or "x").status == 421
+
+
+def test_a_tunnel_may_end_at_another_port(browser: Browser) -> None:
+    reply = browser.post("/api/state", {"labeller": "anna"}, Host="localhost:9", Origin="http://localhost:9")
+    assert reply.status == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:9"}, 403),
+        ({"Origin": ""}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": ""}, 415),
+    ],
+)
+def test_other_pages_cannot_answer(browser: Browser, room: Room, headers: dict[str, str], status: int) -> None:
+    pair = ask(browser, "/api/state")["pair"]["ids"]
+    sent = {"labeller": "anna", "pair": pair, "answer": "same"}
+    assert browser.post("/api/answer", sent, **headers).status == status
+    assert room.store.labels == {}
+
+
+def test_what_is_sent_is_checked(browser: Browser, room: Room) -> None:
+    wrong: list[tuple[Any, str]] = [
+        (b"", "JSON"),
+        (b"\xff", "JSON"),
+        (b"[" * 30_000, "JSON"),
+        ([], "object"),
+        ({}, "labeller"),
+        ({"labeller": 7}, "labeller"),
+        ({"labeller": " ", "pair": ["a1", "a2"], "answer": "same"}, "is no name"),
+        ({"labeller": "x" * 61, "pair": ["a1", "a2"], "answer": "same"}, "is no name"),
+        ({"labeller": "a\u202eb", "pair": ["a1", "a2"], "answer": "same"}, "is no name"),
+        ({"labeller": "anna"}, "two ids"),
+        ({"labeller": "anna", "pair": ["a1", 7]}, "two ids"),
+        ({"labeller": "anna", "pair": ["a1", "a2"]}, "answer"),
+        ({"labeller": "anna", "pair": ["a1", "a2"], "answer": "maybe"}, "maybe"),
+    ]
+    for sent, message in wrong:
+        reply = browser.post("/api/answer", sent)
+        assert reply.status == 400, sent
+        assert message in reply.json["error"]
+    assert browser.post("/api/answer", b" " * (LARGEST_BODY + 1)).status == 413
+    assert browser.get("/api/answer").status == 405
+    assert room.store.labels == {}
+
+
+def test_an_answer_is_stored_before_the_next_pair_is_shown(browser: Browser, room: Room) -> None:
+    first = ask(browser, "/api/state")
+    assert first["pair"]["ids"] == ["a1", "a2"]
+    assert first["progress"] == {
+        "mine": {"same": 0, "different": 0, "unsure": 0},
+        "skipped": 0,
+        "given": 0,
+        "goal": None,
+        "left": len(PAIRS),
+    }
+    told = answer(browser, "same")
+    assert export_rows(room.store.path) == [("a1", "a2", 1)]
+    assert told["pair"]["ids"] == ["b1", "b2"]
+    assert told["before"] == {
+        "answer": "same",
+        "says": [{"words": "jaccard(words:3) 0.50", "same": None}],
+        "reason": "drawn at random",
+    }
+    (kept,) = room.store.judgements()
+    assert (kept.reason, kept.similarity, kept.seconds) == ("sample", 0.5, 2.5)
+    assert kept.sums == (room.known.material.sum_of(0), room.known.material.sum_of(1))
+
+
+def test_nothing_of_the_similarity_is_shown_before_the_judgement(browser: Browser) -> None:
+    shown = browser.post("/api/state", {"labeller": "anna"}).body
+    assert b"jaccard" not in shown
+    assert b"0.5" not in shown
+    assert b"random" not in shown
+
+
+def test_an_answer_to_another_pair_is_not_taken(browser: Browser, room: Room) -> None:
+    told = ask(browser, "/api/answer", pair=["b1", "b2"], answer="same")
+    assert (told["before"], told["pair"]["ids"]) == ({"behind": True}, ["a1", "a2"])
+    assert room.store.labels == {}
+    assert "behind" not in ask(browser, "/api/answer", pair=["a1", "a2"], answer="same")["before"]
+    # The same key once more, from a second window.
+    told = ask(browser, "/api/answer", pair=["a1", "a2"], answer="different")
+    assert (told["before"], told["pair"]["ids"]) == ({"behind": True}, ["b1", "b2"])
+    assert room.store.labels == {("a1", "a2"): {"anna": "same"}}
+
+
+def test_undo_asks_the_same_pair_again(browser: Browser, room: Room) -> None:
+    assert ask(browser, "/api/undo")["before"] == {"nothing": True}
+    answer(browser, "same")
+    answer(browser, "skip")
+    back = ask(browser, "/api/undo")
+    assert (back["before"], back["pair"]["ids"]) == ({"undone": "skip"}, ["b1", "b2"])
+    back = ask(browser, "/api/undo")
+    assert (back["before"], back["pair"]["ids"]) == ({"undone": "same"}, ["a1", "a2"])
+    assert back["progress"]["given"] == 0
+    assert room.store.labels == {}
+
+
+def test_what_is_put_aside_is_asked_in_the_end(browser: Browser) -> None:
+    asked = [answer(browser, "skip")["pair"]["ids"]]
+    asked += [answer(browser, "different")["pair"]["ids"] for _ in range(len(PAIRS) - 1)]
+    assert asked == [[*sorted(pair)] for pair in (*PAIRS[1:], PAIRS[0])]
+    last = answer(browser, "unsure")
+    assert last["pair"] is None
+    assert last["progress"]["left"] == 0
+
+
+def test_two_labellers_are_kept_apart_and_told_how_far_they_agree(
+    service: Service, browser: Browser, room: Room
+) -> None:
+    link = ask(browser, "/api/invite")["link"]
+    other = Browser(service.port)
+    assert other.enter(link).status == 200
+    for mine, theirs in (("same", "same"), ("different", "same"), ("unsure", "same")):
+        answer(browser, mine)
+        told = answer(other, theirs, labeller="bob")
+    assert told["labeller"] == "bob"
+    assert told["facts"] == [
+        {"name": "with anna", "value": "κ 0.00 (2 shared)", "meaning": told["facts"][0]["meaning"]}
+    ]
+    assert room.store.labels["b1", "b2"] == {"anna": "different", "bob": "same"}
+    assert ask(browser, "/api/undo")["before"] == {"undone": "unsure"}
+    assert len(room.store.labels["c1", "c2"]) == 1
+
+
+def test_a_new_start_asks_the_same_pair(tmp_path: Path) -> None:
+    path = tmp_path / "labels.db"
+    with Room(path) as room, Service(room.session) as service:
+        browser = Browser(service.port)
+        browser.enter(service.first_link)
+        answer(browser, "same")
+        answer(browser, "skip")
+    with Room(path, pairs=PAIRS[::-1]) as room:
+        # Another order would begin elsewhere.
+        assert room.session.state("bob")["pair"]["ids"] == ["b1", "c1"]
+        assert room.session.state("anna")["pair"]["ids"] == ["c1", "c2"]
+
+
+def test_a_pair_that_is_not_one_of_these_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "labels.db"
+    with Room(path) as room:
+        room.session.state("anna")
+    with Room(path, pairs=PAIRS[3:]) as room:
+        assert room.session.state("anna")["pair"]["ids"] == ["a1", "b1"]
+
+
+def test_a_goal_ends_the_questions_and_the_last_labeller_the_session(tmp_path: Path) -> None:
+    with Room(tmp_path / "labels.db", goal=2, labeller="anna") as room, Service(room.session) as service:
+        browser = Browser(service.port)
+        browser.enter(service.first_link)
+        assert browser.post("/api/state", {}).json["labeller"] == "anna"
+        ask(browser, "/api/state", labeller="bob")
+        answer(browser, "same")
+        assert answer(browser, "different")["pair"] is None
+        assert ask(browser, "/api/answer", pair=["c1", "c2"], answer="same")["before"] == {"behind": True}
+        assert ask(browser, "/api/undo")["pair"]["ids"] == ["b1", "b2"]
+        assert answer(browser, "same")["pair"] is None
+        assert ask(browser, "/api/finish") == {"ended": False}
+        assert ask(browser, "/api/finish", labeller="bob") == {"ended": True}
+        assert room.session.given == 2
+
+
+def test_without_a_name_the_page_asks_for_one(browser: Browser) -> None:
+    told = browser.post("/api/state", {}).json
+    assert told["labeller"] is None
+    assert isinstance(told["suggested"], str)
+
+
+def test_serving_ends_with_the_session(room: Room) -> None:
+    links: list[str] = []
+    options = {"open_browser": False, "tell": links.append, "again": links.append}
+    thread = threading.Thread(target=serve, args=(room.session,), kwargs=options)
+    thread.start()
+    while not links:
+        time.sleep(0.01)
+    port = int(links[0].split(":")[2].split("/")[0])
+    for _ in range(3):
+        # Each link that was used brings another one.
+        assert Browser(port).enter(links[-1]).status == 200
+    assert len(set(links)) == 4
+    room.session.state("anna")
+    room.session.finish("anna")
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_port_that_is_taken_is_refused_in_a_sentence(service: Service, room: Room) -> None:
+    other = Service(room.session, port=service.port)
+    with pytest.raises(OutputError, match=f"port {service.port} is in use"), other:
+        pass
+
+
+@pytest.mark.parametrize("name", ["fastapi", "uvicorn"])
+def test_what_is_not_installed_is_said_in_a_sentence(room: Room, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(NeardupError, match=rf"{name} is not installed; pip install 'neardup\[label\]' brings it"):
+        Service(room.session)
