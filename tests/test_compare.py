@@ -200,12 +200,12 @@ def test_refused_thresholds(asked: Any, words: str) -> None:
 
 
 def test_ladders() -> None:
-    assert ladder(Recipe(threshold=0.33), [0.5, 0.7]) == ("similarity", [0.33, 0.5, 0.7], [0.33, 0.5, 0.7])
+    assert ladder(Recipe(threshold=0.33), [0.5, 0.7]) == ("similarity", [0.33, 0.5, 0.7], [0.33, 0.5, 0.7], 0.33)
     simhash = ladder(Recipe(signature="simhash", measure="hamming", threshold=12), [0.5])
     assert simhash.thresholds == [12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
     assert simhash.cuts == [1 - k / 64 for k in simhash.thresholds]
-    assert ladder(Recipe(features="checksum", normalize="raw", threshold=1.0), [0.5]) == ("fixed", [1.0], [0.0])
-    assert ladder(Recipe(measure="euclidean", threshold=3.0), [0.5]) == ("fixed", [3.0], [0.0])
+    assert ladder(Recipe(features="checksum", normalize="raw", threshold=1.0), [0.5]) == ("fixed", [1.0], [0.0], 1.0)
+    assert ladder(Recipe(measure="euclidean", threshold=3.0), [0.5]) == ("fixed", [3.0], [0.0], 3.0)
 
 
 FAMILIES = 12

@@ -52,25 +52,34 @@ MAY_IMPORT = {
     "sketches": GROUND,
     "window": GROUND | {"features", "search"},
     "flow": GROUND | {"documents", "features", "text", "search", "window", "explain", "decision", "vector"},
-    "replay": GROUND | {"", "documents", "features", "flow", "window", "evaluation"},
-    "watch": GROUND | {"flow", "content", "explain"},
+    "replay": GROUND | {"", "documents", "features", "flow", "window", "evaluation", "decision"},
+    "watch": GROUND | {"flow", "content", "explain", "decision"},
+    "details": GROUND | {"decision"},
     "verdicts": GROUND | {"keep", "pairs"},
     "result": GROUND
-    | {"documents", "search", "keep", "pairs", "explain", "verdicts", "features", "decision", "vector"},
+    | {"documents", "search", "keep", "pairs", "explain", "verdicts", "details", "features", "decision", "vector"},
     "pipeline": GROUND
-    | {"", "documents", "reading", "features", "search", "ordering", "pairs", "result", "decision", "vector"},
+    | {"", "documents", "reading", "features", "search", "ordering", "pairs"}
+    | {"result", "details", "decision", "vector"},
     "retrieval": GROUND | {"documents", "features", "search", "pairs", "pipeline", "decision", "vector"},
     "evaluation": GROUND
     | {"", "documents", "pairs", "pipeline", "result", "search", "decision", "vector", "labelling"},
+    "learning": GROUND | {"", "documents", "features", "evaluation", "vector", "decision"},
+    "labelling": GROUND
+    | {"documents", "text", "features", "pairs", "reading", "pipeline", "evaluation", "wholefile"}
+    | {"vector", "decision", "learning"},
+    "auditing": GROUND
+    | {"", "documents", "reading", "pairs", "pipeline", "result", "evaluation", "labelling"}
+    | {"decision", "vector"},
     "transformers": GROUND | {"text", "documents", "features", "sketches"},
     "api": GROUND
     | {"documents", "ordering", "reading", "pipeline", "result", "retrieval", "evaluation", "search"}
-    | {"decision", "vector", "learning", "audit"},
+    | {"decision", "vector", "learning", "auditing"},
     "": GROUND | {"api", "flow", "result", "sketches", "decision"},
     "cli": GROUND
     | {"", "api", "documents", "text", "features", "explain", "ordering", "pipeline", "result", "retrieval"}
     | {"evaluation", "content", "flow", "replay", "watch", "window"}
-    | {"decision", "vector", "learning", "labelling", "audit"},
+    | {"decision", "vector", "learning", "labelling", "auditing"},
     "__main__": {"cli"},
 }
 

@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BrokenRecord",
+    "Decision",
     "Document",
     "Index",
     "InputError",
@@ -40,17 +41,22 @@ __all__ = [
     "StoreError",
     "UnknownDocument",
     "Verdict",
+    "audit",
     "compare",
     "dedup",
     "dedup_files",
+    "load_decision",
     "load_recipe",
     "neighbors",
     "open_files",
     "query",
+    "train",
 ]
 
 if TYPE_CHECKING:
-    from neardup.api import compare, dedup, dedup_files, load_recipe, neighbors, open_files, query
+    from neardup.api import audit, compare, dedup, dedup_files, load_recipe, neighbors, open_files, query, train
+    from neardup.decision.decision import Decision
+    from neardup.decision.file import load_decision
     from neardup.flow.document import Document, Verdict
     from neardup.flow.index import Index
     from neardup.recipe import Recipe
@@ -59,6 +65,7 @@ if TYPE_CHECKING:
 
 #: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
+    "Decision": "decision.decision",
     "Document": "flow.document",
     "Index": "flow.index",
     "MinHash": "sketches",
@@ -66,13 +73,16 @@ _LAZY = {
     "Result": "result",
     "SimHash": "sketches",
     "Verdict": "flow.document",
+    "audit": "api",
     "compare": "api",
     "dedup": "api",
     "dedup_files": "api",
+    "load_decision": "decision.file",
     "load_recipe": "api",
     "neighbors": "api",
     "open_files": "api",
     "query": "api",
+    "train": "api",
 }
 
 

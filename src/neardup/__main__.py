@@ -29,13 +29,18 @@ def main() -> None:
 
 
 class _WithoutThese(MetaPathFinder):
-    """Hides pandas and SciPy: Arrow and Numba would import them, for 0.1 s each, and nothing here needs them."""
+    """Hides pandas and SciPy: Arrow and Numba would import them, for 0.1 s each, and only scikit-learn needs them."""
+
+    def __init__(self) -> None:
+        self._hidden: tuple[str, ...] = ("pandas", "scipy")
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse these two; leave all else to the others."""
-        if fullname in ("pandas", "scipy"):
+        """Refuse these two until scikit-learn is asked for; leave all else to the others."""
+        if fullname == "sklearn":
+            self._hidden = ()
+        if fullname in self._hidden:
             raise ModuleNotFoundError("not needed here", name=fullname)
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ from neardup._kernels.grouping import expand_pairs
 from neardup.keep import Floats, Graph, Integers, graph
 
 _ROOM = 1 << 18
+#: In the place of similarities: pairs of equal documents, and the first of the others.
+_EQUAL, _FIRST_EDGE = 1.0, 2.0
 
 
 class Pair(NamedTuple):
@@ -30,6 +32,14 @@ class PairArrays(NamedTuple):
     left: Integers
     right: Integers
     similarity: Floats
+
+
+class PairEdges(NamedTuple):
+    """Pairs of documents by position, and for each the pair of representatives that it comes from, -1 for equals."""
+
+    left: Integers
+    right: Integers
+    edge: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +80,17 @@ class Pairs:
     """
 
     def __init__(
-        self, names: Names, representative: Integers, left: Integers, right: Integers, similarity: Floats
+        self,
+        names: Names,
+        representative: Integers,
+        left: Integers,
+        right: Integers,
+        similarity: Floats,
+        more: Callable[[Integers, bool], dict[str, pa.Array]] | None = None,
     ) -> None:
+        """Take pairs of representatives; ``more`` gives further columns of edges, in full where that is True."""
         self._names = names
-        self._representative = representative
+        self._representative, self._more = representative, more
         self.left, self.right, self.similarity = left, right, similarity
         able = np.flatnonzero(representative >= 0)
         order = able[np.argsort(representative[able], kind="stable")]
@@ -85,13 +102,39 @@ class Pairs:
         return self._count
 
     @property
+    def names(self) -> Names:
+        """What the documents are called."""
+        return self._names
+
+    @property
+    def representative(self) -> Integers:
+        """For each document the first one that is equal in all that is compared, -1 if it matches nothing: int64[n]."""
+        return self._representative
+
+    @property
     def graph(self) -> Graph:
         """The pairs of representatives as a graph."""
         return graph(len(self._representative), self.left, self.right, self.similarity)
 
     def arrays(self) -> Iterator[PairArrays]:
         """Yield the pairs by position, in order, some hundred thousand at a time."""
-        rows = self.graph
+        return self._expanded(self.graph)
+
+    def edges(self) -> Iterator[PairEdges]:
+        """Yield the same pairs with the places in ``left`` and ``right`` of what they come from."""
+        numbers = np.arange(len(self.left), dtype=np.float64) + _FIRST_EDGE
+        for part in self._expanded(graph(len(self._representative), self.left, self.right, numbers)):
+            edge = np.where(part.similarity == _EQUAL, -1, (part.similarity - _FIRST_EDGE).astype(np.int64))
+            yield PairEdges(part.left, part.right, edge)
+
+    def edge_of(self, left: Integers, right: Integers) -> Integers:
+        """Return where in ``left`` and ``right`` matching documents come from, by position; -1 for equals."""
+        one, other = self._representative[left], self._representative[right]
+        count = len(self._representative)
+        edge = np.searchsorted(self.left * count + self.right, np.minimum(one, other) * count + np.maximum(one, other))
+        return np.where(one == other, -1, edge)
+
+    def _expanded(self, rows: Graph) -> Iterator[PairArrays]:
         at, room = 0, _ROOM
         while at < len(self._representative):
             out, similarity = np.empty((room, 2), np.int64), np.empty(room)
@@ -110,21 +153,33 @@ class Pairs:
             elif written:
                 yield PairArrays(out[:written, 0], out[:written, 1], similarity[:written])
 
-    def chunks(self) -> Iterator[pa.Table]:
-        """Yield tables of left, right (ids) and similarity, in order."""
-        for part in self.arrays():
+    def chunks(self, *, full: bool = False) -> Iterator[pa.Table]:
+        """Yield tables of left, right (ids) and similarity, in order.
+
+        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+
+        Parameters
+        ----------
+        full : bool
+            Whether that says everything of each measure.
+        """
+        of_edge = np.append(self.similarity, 1.0)
+        for part in self.edges():
             columns = {"left": self._names.of(part.left), "right": self._names.of(part.right)}
-            yield pa.table(columns | {"similarity": pa.array(part.similarity)})
+            more = self._more(part.edge, full) if self._more else {}
+            yield pa.table(columns | {"similarity": pa.array(of_edge[part.edge])} | more)
 
     def to_arrow(self) -> pa.Table:
-        """Return all pairs as one table of left, right and similarity."""
+        """Return all pairs as one table, as ``chunks`` gives them."""
         chunks = list(self.chunks())
         return pa.concat_tables(chunks) if chunks else self.schema().empty_table()
 
-    def schema(self) -> pa.Schema:
+    def schema(self, *, full: bool = False) -> pa.Schema:
         """Return the schema of the tables."""
         kind = pa.int64() if self._names.ids is None else self._names.ids.type
-        return pa.schema({"left": kind, "right": kind, "similarity": pa.float64()})
+        more = self._more(np.zeros(0, np.int64), full) if self._more else {}
+        kinds = {"left": kind, "right": kind, "similarity": pa.float64()}
+        return pa.schema(kinds | {name: column.type for name, column in more.items()})
 
     def to_pandas(self) -> Any:
         """Return all pairs as a pandas data frame."""

@@ -13,8 +13,8 @@ import pyarrow as pa
 from neardup import __version__
 from neardup.clock import Clock
 from neardup.content.step import content_of
-from neardup.decision.columns import records_of_table
 from neardup.decision.decision import Decision
+from neardup.details import decision_details, recipe_details
 from neardup.documents import REPEATED_ID, Corpus, repeated_ids
 from neardup.errors import RecipeError
 from neardup.features.extraction import Extractor
@@ -26,7 +26,7 @@ from neardup.pairs import Names
 from neardup.parallel import default_threads, in_order
 from neardup.reading import Remembered, Report, pieces
 from neardup.recipe import Recipe
-from neardup.result import Documents, Result, recipe_details
+from neardup.result import Documents, Result
 from neardup.search.engines import find_pairs
 from neardup.search.learned import check_decision
 from neardup.search.lsh import bands_of
@@ -158,7 +158,7 @@ def run(
     threads = checked_threads(threads)
     report = progress or _silent
     clock = Clock()
-    _check_before_reading(recipe, encoder, decision)
+    _check_before_reading(corpus, recipe, encoder, decision)
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
     most = None if recipe.then else _most_pairs(pairs_per_document, len(read.names))
     with read.store as store:
@@ -200,6 +200,8 @@ def run(
             "threads": threads,
             "version": __version__,
         } | recipe_details(recipe)
+        if decision is not None:
+            details |= decision_details(decision, joined.statistics)
         return Result(
             corpus,
             recipe,
@@ -213,13 +215,13 @@ def run(
         )
 
 
-def _check_before_reading(recipe: Recipe, encoder: Encoder | None, decision: Decision | None) -> None:
+def _check_before_reading(corpus: Corpus, recipe: Recipe, encoder: Encoder | None, decision: Decision | None) -> None:
     """Refuse what could only fail after the corpus has been read."""
     if recipe.search == "lsh":
         bands_of(recipe)
     step = recipe.second_step
     if decision is not None or (step is not None and step.measure == "learned"):
-        check_decision(decision, recipe, encoder)
+        check_decision(decision, recipe, encoder).check_columns(corpus.columns)
     if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
         what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"then {str(step)!r}"
         raise RecipeError(
@@ -271,10 +273,9 @@ def records_of(
     decision: Decision | None = None,
 ) -> Records:
     """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a decision asks."""
-    if decision is None or not (decision.vector.needs_titles or decision.vector.needs_times):
+    if decision is None or not decision.needs_columns:
         return Records(texts_of(corpus, recipe, rows, threads))
-    columns = {"title_column": decision.title_column, "time_column": decision.time_column}
-    return records_of_table(corpus.take(rows), texts_of(corpus, recipe, rows, threads), decision.vector, **columns)
+    return decision.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))
 
 
 def _most_pairs(per_document: float | None, documents: int) -> int | None:

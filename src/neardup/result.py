@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,13 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.clock import Clock
+from neardup.decision.evidence import Learned
+from neardup.details import recipe_details
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, UnknownDocument
-from neardup.keep import Integers, families, keepers
+from neardup.keep import Floats, Integers, families, keepers
 from neardup.measures import measure, reaching, similarities, threshold_of
 from neardup.pairs import Names, Pair, Pairs
 from neardup.recipe import Recipe
 from neardup.search.matches import Matches
+from neardup.search.verify import texts_representative
 from neardup.verdicts import Dropped, Family, family_list
 
 if TYPE_CHECKING:
@@ -88,7 +92,11 @@ class Result:
             similarity = similarities(recipe.second_step.measure, joined.second)
         else:
             similarity = similarities(recipe.measure, joined.counts, joined.unit)
-        self.pairs = Pairs(documents.names, joined.representative, joined.left, joined.right, similarity)
+        pairs = joined.representative, joined.left, joined.right, similarity
+        self._learned = None
+        if decision is not None and joined.vectors is not None:
+            self._learned = partial(Learned, decision, joined.vectors)
+        self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._learned else None)
         self._kept = keepers(joined.representative, self.pairs.graph, documents.order)
         self._families = families(joined.representative, joined.left, joined.right, similarity)
 
@@ -122,6 +130,17 @@ class Result:
         return family_list(self._families, self._documents.names)
 
     @property
+    def texts(self) -> Integers:
+        """For each document the first one with the same text, byte for byte; -1 for what matches nothing: int64[n]."""
+        known = self._documents
+        return texts_representative(known.text_marks, known.text_bytes, self._joined.representative < 0)
+
+    @property
+    def vectors(self) -> Floats | None:
+        """The similarities that a learned decision went by, for each pair of representatives; None without one."""
+        return self._joined.vectors
+
+    @property
     def summary(self) -> dict[str, Any]:
         """Counts, stages, recipe and versions, ready for JSON."""
         goes, present = self._goes, self._documents.present
@@ -143,10 +162,21 @@ class Result:
             "stages": list(self._clock.stages),
         } | self._details
 
+    def learned(self, left: Integers, right: Integers) -> Learned | None:
+        """Return what a learned decision went by on matching documents, by position; None where none decided."""
+        return self._learned(self.pairs.edge_of(left, right)) if self._learned else None
+
+    def _columns(self, edges: Integers, full: bool) -> dict[str, pa.Array]:
+        return self._learned(edges).columns(measures=full) if self._learned else {}
+
     def duplicates(self) -> pa.Table:
-        """Return a table of the dropped documents: dropped, keeper (ids), similarity, family."""
+        """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
+
+        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+        """
         at = np.flatnonzero(self._goes)
         names = self._documents.names
+        learned = self.learned(at, self._kept.keeper[at])
         return pa.table(
             {
                 "dropped": names.of(at),
@@ -154,6 +184,7 @@ class Result:
                 "similarity": pa.array(self._kept.similarity[at]),
                 "family": pa.array(self._families.family[at]),
             }
+            | ({} if learned is None else learned.columns())
         )
 
     def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
@@ -173,8 +204,14 @@ class Result:
         Raises
         ------
         RecipeError
-            If the threshold is looser than this run's: the pairs beyond it were not looked for.
+            If the threshold is looser than this run's: the pairs beyond it were not looked for. Or if a learned
+            decision decided, which has a cut in place of a threshold.
         """
+        if self._decision is not None:
+            raise RecipeError(
+                "a learned decision has no threshold to move; choose its working point and run again, with "
+                "decision.at_precision(0.99) or --precision 0.99"
+            )
         asked, mine = threshold_of(self.recipe.measure, threshold), self.recipe.exact_threshold
         distance = measure(self.recipe.measure).distance
         if asked > mine if distance else asked < mine:
@@ -197,7 +234,6 @@ class Result:
             right=joined.right[enough],
             counts=joined.counts[enough],
             second=None if joined.second is None else joined.second[enough],
-            vectors=None if joined.vectors is None else joined.vectors[enough],
         )
         return Result(
             self._corpus,
@@ -208,11 +244,13 @@ class Result:
             self._clock,
             statistics=self._statistics,
             encoder=self._encoder,
-            decision=self._decision,
         )
 
     def borderline(self, count: int = 10) -> list[Pair]:
-        """Return the pairs that only just match, the least similar first."""
+        """Return the pairs that only just match, the least similar first; with a decision, the least probable.
+
+        Pairs that a decision turned down are not known any more; ``decision.everything()`` lets all of its net pass.
+        """
         order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
         names = self._documents.names
         return [
@@ -236,8 +274,11 @@ class Result:
         from neardup.explain.explanation import explain
 
         rows = [int(self._documents.names.rows[self._position(name)]) for name in (left, right)]
-        texts = self._corpus.take(rows)[self._corpus.text_column].to_pylist()
-        return explain(texts[0], texts[1], self.recipe, self._statistics, self._encoder)
+        taken = self._corpus.take(rows)
+        texts = taken[self._corpus.text_column].to_pylist()
+        records = self._decision.records(taken, texts) if self._decision else None
+        asked = self.recipe, self._statistics, self._encoder, self._decision, records
+        return explain(texts[0], texts[1], *asked)
 
     def _position(self, name: Any) -> int:
         names = self._documents.names
@@ -267,13 +308,7 @@ class Result:
         return iter(self.kept)
 
     def __repr__(self) -> str:
-        return (
-            f"<neardup result: {int(self._stays.sum()):,} kept, {int(self._goes.sum()):,} dropped, "
-            f"{self.recipe.features} {self.recipe.measure} >= {self.recipe.threshold}>"
-        )
-
-
-def recipe_details(recipe: Recipe) -> dict[str, Any]:
-    """Return what a summary says of its recipe."""
-    fields = {name: getattr(recipe, name) for name in recipe.__dataclass_fields__}
-    return {"recipe": fields, "fingerprint": recipe.fingerprint}
+        by = f"{self.recipe.features} {self.recipe.measure} >= {self.recipe.threshold}"
+        if self._decision is not None:
+            by = f"decision {self._decision.fingerprint}"
+        return f"<neardup result: {int(self._stays.sum()):,} kept, {int(self._goes.sum()):,} dropped, {by}>"

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from calling import FOX, ROSE, names_in, neardup, refused, write_lines
+from handmade import saved
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"id": "fox", "text": FOX, "kind": "fox"},
@@ -22,6 +23,13 @@ DOCUMENTS: list[dict[str, Any]] = [
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "corpus.jsonl", DOCUMENTS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_compare(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile the kernels of all recipes, so that no command says that it does."""
+    inputs = write_lines(tmp_path_factory.mktemp("warm") / "corpus.jsonl", DOCUMENTS)
+    neardup("compare", inputs, "--clusters", "kind", "--thresholds", ".9")
 
 
 @pytest.fixture
@@ -95,6 +103,10 @@ def test_labels_by_another_column(corpus: Path, tmp_path: Path) -> None:
         (("--labels", "LABELS", "-o", "c.txt"), "c.txt says no format of a comparison"),
         (("--labels", "LABELS", "-o", "c.csv", "-o", "./c.csv"), "is given twice"),
         (("--labels", "LABELS", "-o", "LABELS"), "is an input"),
+        (("--clusters", "kind", "--only", "split=val"), "not for --clusters"),
+        (("--labels", "LABELS", "--only", "split"), "write it like split=train"),
+        (("--labels", "LABELS", "--title-column", "text"), "--title-column text is for a learned decision"),
+        (("--labels", "LABELS", "--decision", "none.neardup"), "none.neardup"),
     ],
 )
 def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
@@ -102,3 +114,24 @@ def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str
     given = [str(labels) if option == "LABELS" else option for option in options]
     assert words in refused("compare", corpus, *given)
     assert names_in(tmp_path) == before
+
+
+def test_decisions_beside_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
+    decision = saved(tmp_path / "mine.neardup")
+    options = "--labels", labels, "--recipes", "jaccard", "--thresholds", ".5,.9", "--decision", decision
+    shown = neardup("compare", corpus, *options).stdout
+    assert "accuracy" in shown
+    assert "own" in shown
+    assert [line.split()[0] for line in shown.splitlines() if line.startswith((" jaccard", " mine"))].count("mine") >= 1
+    twice = json.loads(neardup("compare", corpus, *options, "--decision", decision, "--json").stdout)
+    assert [recipe["name"] for recipe in twice["recipes"]] == ["jaccard", "mine", "mine (2)"]
+    assert twice["recipes"][1]["rows"] == twice["recipes"][2]["rows"]
+
+
+def test_some_of_the_labels(corpus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("id1,id2,label,split\nfox,fox-again,1,val\nfox,rose,0,val\nfox,fox-edited,1,train\n")
+    options = "--labels", path, "--recipes", "jaccard", "--json"
+    found = json.loads(neardup("compare", corpus, *options, "--only", "split=val").stdout)
+    assert (found["duplicates"], found["others"]) == (1, 1)
+    assert "there are 'val', 'train'" in refused("compare", corpus, *options, "--only", "split=test")

@@ -38,6 +38,7 @@ class Twin:
     def __init__(self) -> None:
         self.rows: dict[int, Stored] = {}
         self.texts: dict[int, str | None] = {}
+        self.titles: dict[int, str] = {}
         self.unplaced: set[int] = set()
         self.state: dict[str, str] = {}
 
@@ -46,15 +47,18 @@ class Twin:
             self.rows[row.serial] = row
             if row.held:
                 self.texts[row.serial] = row.text
+                self.titles[row.serial] = row.title
             if row.origin:
                 self.unplaced.add(row.serial)
         self.state |= state
 
     def forget(self, below: int) -> None:
         self.texts = {serial: text for serial, text in self.texts.items() if serial >= below}
+        self.titles = {serial: title for serial, title in self.titles.items() if serial >= below}
 
     def now(self, serial: int) -> Stored:
-        return self.rows[serial]._replace(held=serial in self.texts, text=self.texts.get(serial))
+        held, text, title = serial in self.texts, self.texts.get(serial), self.titles.get(serial, "")
+        return self.rows[serial]._replace(held=held, text=text, title=title)
 
     def check(self, store: Store) -> None:
         for size in (2, 4096):

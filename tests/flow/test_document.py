@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from neardup.decision.evidence import Push
 from neardup.errors import InputError
 from neardup.flow.document import Document, Verdict, microseconds
 
@@ -120,6 +121,8 @@ def test_seconds_of_microseconds_give_them_back(at: int) -> None:
         (("a\ud800", "text"), r"id 'a\\ud800' has the lone surrogate '\\ud800' at character 1, which UTF-8 cannot"),
         (("a", "b" * 1000 + "\udc80"), r"text 'b{60}' has the lone surrogate '\\udc80' at character 1000"),
         (("a", "text", None, "\udfff"), "origin .* lone surrogate"),
+        (("a", "text", None, "", None), "title None is of type NoneType; a document's title is a str"),
+        (("a", "text", None, "", "\udfff"), "title .* lone surrogate"),
     ],
 )
 def test_fields_are_texts_that_utf8_can_hold(fields: tuple[Any, ...], words: str) -> None:
@@ -132,7 +135,7 @@ def test_a_document_is_frozen_and_equal_by_what_it_says() -> None:
     document = Document("a", "text", 1.5, "in/a.txt")
     assert document == Document("a", "text", 1.5, "in/a.txt")
     assert dataclasses.replace(document, timestamp=2).microseconds == 2 * SECOND
-    assert repr(document) == "Document(id='a', text='text', timestamp=1.5, origin='in/a.txt')"
+    assert repr(document) == "Document(id='a', text='text', timestamp=1.5, origin='in/a.txt', title='')"
     with pytest.raises(dataclasses.FrozenInstanceError):
         document.text = "other"  # type: ignore[misc]
 
@@ -143,8 +146,12 @@ def test_a_verdict_says_whether_it_is_a_duplicate_and_goes_to_json() -> None:
     assert Verdict("b", "exact", "a", 1.0, 1.5, "", (3, 3, 3)).is_duplicate
     original = Verdict("a", "original", None, None, 0.0, "late", None)
     assert not original.is_duplicate
-    for verdict in (near, original):
+    pushes = Push("jaccard(words:4)", 0.5, 1.25), Push("title", None, -0.25)
+    learned = Verdict("b", "near", "a", 0.9, 1.5, "", (9, 10, 10), 0.75, pushes)
+    assert (near.evidence, learned.evidence) == ("", "jaccard(words:4) +1.25, title -0.25")
+    for verdict in (near, original, learned):
         fields = verdict.as_dict()
         assert json.loads(json.dumps(fields)) == fields
-        counts = fields.pop("counts")
-        assert Verdict(**fields, counts=None if counts is None else tuple(counts)) == verdict
+        assert fields.pop("evidence") == verdict.evidence
+        counts, measures = fields.pop("counts"), tuple(Push(**push) for push in fields.pop("measures"))
+        assert Verdict(**fields, counts=None if counts is None else tuple(counts), measures=measures) == verdict

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from storing import FLAGS, Twin, batch, opened, stored
 
+from neardup.decision.evidence import Push
 from neardup.errors import StoreError
 from neardup.flow import store as store_module
 from neardup.flow.document import Verdict
@@ -21,6 +22,9 @@ from neardup.flow.store import Store, Stored
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 STEPS = st.sampled_from(["record", "record", "record", "forget", "unhold", "placed", "state", "reopen"])
 WHOLE = st.integers(-(2**63), 2**63 - 1)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+PUSHES = st.lists(st.builds(Push, TEXTS, st.none() | FINITE, FINITE), unique_by=lambda push: push.measure, max_size=4)
+LEARNED = st.tuples(FINITE, PUSHES.map(tuple))
 
 
 @st.composite
@@ -38,10 +42,12 @@ def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[Stored]:
             draw(st.floats(-1e11, 1e11)),
             draw(st.sampled_from(["", *FLAGS])),
             draw(st.none() | st.tuples(WHOLE, WHOLE, WHOLE)),
+            *draw(st.just((None, ())) | LEARNED),
         )
         text = draw(st.none() | TEXTS | st.integers(1, 5).map(lambda n: "long é" * 1500 * n))
         origin = draw(st.sampled_from(["", "in/a", "in/b\0c"]))
-        rows.append(Stored(first, name, origin, draw(WHOLE), draw(WHOLE), text is not None, text, verdict))
+        title = "" if text is None else draw(st.just("") | TEXTS)
+        rows.append(Stored(first, name, origin, draw(WHOLE), draw(WHOLE), text is not None, text, verdict, title))
         first += 1
     return rows
 
@@ -82,6 +88,7 @@ def follow(data: st.DataObject, step: str, store: Store, twin: Twin, taken: set[
             serial = data.draw(st.sampled_from(sorted(twin.rows)))
             store.unhold(serial)
             twin.texts.pop(serial, None)
+            twin.titles.pop(serial, None)
         case "placed" if twin.rows:
             serials = data.draw(st.lists(st.sampled_from(sorted(twin.rows)), max_size=4))
             store.placed(serials)

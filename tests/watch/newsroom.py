@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from neardup.decision.decision import Decision
 from neardup.flow.index import Index
 from neardup.watch.counters import Counters
 from neardup.watch.log import Log
@@ -37,8 +38,9 @@ def edited(text: str) -> str:
 class Newsroom:
     """Folders of a test, and everything that is said."""
 
-    def __init__(self, root: Path, out: Path | None = None) -> None:
+    def __init__(self, root: Path, out: Path | None = None, decision: Decision | None = None) -> None:
         self.root = root
+        self.decision = decision
         self.inbox = root / "inbox"
         self.out = out or root / "out"
         self.duplicates = root / "duplicates"
@@ -76,7 +78,8 @@ class Newsroom:
     @contextmanager
     def watcher(self, window: str = "24h", **changes: Any) -> Iterator[Watcher]:
         """A watcher with its index open."""
-        with Index("ddd", window=window, path=self.store) as index:
+        recipe = None if self.decision else "ddd"
+        with Index(recipe, decision=self.decision, window=window, path=self.store) as index:
             assert index.store is not None
             log = Log(lambda event, fields: self.said.append((event, fields)))
             yield Watcher(self.settings(**changes), index, index.store, log)

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from neardup import __version__
-from neardup.cli import compare, dedup, explain, neighbors, pairs, query, recipe, replay, watch
+from neardup.cli import audit, compare, dedup, explain, label, neighbors, pairs, query, recipe, replay, train, watch
 from neardup.cli.screen import say
 from neardup.errors import NeardupError
 
@@ -67,6 +67,9 @@ app.command(name="explain", no_args_is_help=True)(explain.explain)
 app.command(name="compare", no_args_is_help=True)(compare.compare)
 app.command(name="neighbors", no_args_is_help=True)(neighbors.neighbors)
 app.command(name="query", no_args_is_help=True)(query.query)
+app.command(name="label", no_args_is_help=True)(label.label)
+app.command(name="train", no_args_is_help=True)(train.train)
+app.command(name="audit", no_args_is_help=True)(audit.audit)
 app.command(name="replay", no_args_is_help=True)(replay.replay)
 app.command(name="watch", no_args_is_help=True)(watch.watch)
 app.add_typer(recipe.app, name="recipe")

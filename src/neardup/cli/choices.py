@@ -50,9 +50,11 @@ class RecipeOptions:
     """A recipe, and the fields of it that take another value: one option for each field of ``Recipe``; ``--html``."""
 
     recipe: Annotated[
-        str,
-        typer.Option(metavar="NAME|FILE", rich_help_panel=_PANEL, help="A recipe's name or TOML file."),
-    ] = "default"
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE", rich_help_panel=_PANEL, show_default="default", help="A recipe's name or TOML file."
+        ),
+    ] = None
     html: Html = False
     content: Content = None
     threshold: Annotated[
@@ -174,4 +176,11 @@ class RecipeOptions:
         for name in ("num_perm", "seed"):
             if name in changes:
                 changes[name] = whole_number(changes[name], "--" + name.replace("_", "-"), 0)
-        return load(self.recipe).changed(**changes)
+        return load(self.recipe or "default").changed(**changes)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What was asked for, by the names of fields, the recipe among them."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "html"}
+        values["content"] = chosen_content(self.html, self.content)
+        return {name: value for name, value in values.items() if value is not None}

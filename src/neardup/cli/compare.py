@@ -1,4 +1,4 @@
-"""``neardup compare``: which recipe at which threshold finds what people call duplicates."""
+"""``neardup compare``: which recipe or decision, at which threshold, finds what people call duplicates."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli.choices import Content, Html, chosen_content
+from neardup.cli.decisions import PANEL, TimeColumn
 from neardup.cli.numbers import parse_number
 from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
 from neardup.cli.screen import (
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from neardup.recipe import Recipe
 
 _LABELS = "Labels"
-#: On narrower terminals intervals stand below their figures.
-_WIDE = 120
+#: On narrower terminals intervals stand below their figures; the second where accuracy is told, too.
+_WIDE, _WIDEST = 120, 140
 
 
 @with_options
@@ -67,6 +68,14 @@ def compare(
         str,
         typer.Option(metavar="NUMBER", rich_help_panel=_LABELS, help="Labels at or above it say duplicate."),
     ] = "1",
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            rich_help_panel=_LABELS,
+            help="Take the labels with that value in that column, as split=val.",
+        ),
+    ] = None,
     complete: Annotated[
         bool,
         typer.Option("--complete", rich_help_panel=_LABELS, help="Pairs that are not listed are no duplicates."),
@@ -80,8 +89,26 @@ def compare(
         typer.Option(metavar="NAME,NAME", help="Recipes or TOML files, parted by commas; by default all named ones."),
     ] = None,
     thresholds: Annotated[
-        str, typer.Option(metavar="FIRST:LAST:STEP", help="Similarities to try as thresholds; or a list: .5,.7,.9.")
+        str,
+        typer.Option(
+            metavar="FIRST:LAST:STEP",
+            help="Similarities, and probabilities of decisions, to try as thresholds; or a list: .5,.7,.9.",
+        ),
     ] = ".5:.95:.05",
+    decisions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--decision",
+            metavar="FILE",
+            rich_help_panel=PANEL,
+            help="What neardup train learned, compared beside the recipes; may be given several times.",
+        ),
+    ] = None,
+    title_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for decisions that compare them."),
+    ] = None,
+    time_column: TimeColumn = None,
     output: Annotated[
         list[str] | None,
         typer.Option(
@@ -99,18 +126,18 @@ def compare(
     """Compare recipes on labelled documents: precision, recall and F1 with intervals, and time.
 
     Each recipe is tried at several thresholds and at its own; simhash takes Hamming distances 0 to 10 instead, and
-    recipes that know one answer only, such as checksum, keep theirs.
+    recipes that know one answer only, such as checksum, keep theirs. Learned decisions are tried at probabilities, and
+    at the cut that they were saved with.
     """
     if (labels is None) == (clusters is None):
         raise RecipeError("labels come from one place: give --labels FILE or --clusters COLUMN")
-    if clusters is not None and (label_column is not None or positive != "1"):
-        raise RecipeError(
-            "--label-column and --positive are for --labels with pairs, not for --clusters: leave them out"
-        )
+    if clusters is not None and (label_column is not None or positive != "1" or only is not None):
+        raise RecipeError("--label-column, --positive and --only are for --labels, not for --clusters: leave them out")
+    _check_columns(decisions, {"--title-column": title_column, "--time-column": time_column})
     level = parse_number(positive, "--positive")
     limits = running.limits
     outputs = output or []
-    _check_outputs(outputs, [*inputs, *([labels] if labels is not None else [])], force=force)
+    _check_outputs(outputs, [*inputs, *([labels] if labels is not None else []), *(decisions or [])], force=force)
     chosen = _recipes(recipes, chosen_content(html, content))
 
     from neardup.evaluation.comparing import compare as compare_recipes
@@ -123,11 +150,15 @@ def compare(
                 corpus,
                 labels,
                 recipes=chosen,
+                decisions=decisions or (),
                 thresholds=thresholds,
                 label_column=label_column,
                 positive=level,
+                only=only,
                 complete=complete,
                 ignore_unknown=ignore_unknown,
+                title_column=title_column,
+                time_column=time_column,
                 progress=report,
                 **limits,
             )
@@ -155,6 +186,13 @@ def _recipes(given: str | None, content: str | None) -> list[Recipe]:
     return chosen if content is None else [recipe.changed(content=content) for recipe in chosen]
 
 
+def _check_columns(decisions: Sequence[str] | None, columns: dict[str, str | None]) -> None:
+    """Refuse columns that nothing asks for."""
+    for option, name in columns.items():
+        if name is not None and not decisions:
+            raise RecipeError(f"{option} {name} is for a learned decision; give one with --decision FILE")
+
+
 def _check_outputs(outputs: Sequence[str], inputs: list[str], *, force: bool) -> None:
     """Refuse outputs before the work starts."""
     import os
@@ -179,17 +217,16 @@ def _show(found: Comparison, *, every: bool) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    wide = console.width >= _WIDE
-    unlabelled = wide and not found.complete
-    table = _table(wide=wide, unlabelled=unlabelled)
+    wide = console.width >= (_WIDE if found.complete else _WIDEST)
+    table = _table(found, wide=wide)
     per_document = 1000 / max(found.documents, 1)
     for scored in found.recipes:
-        for row in scored.rows if every else (scored.best,):
+        for row in scored.rows if every else _told(scored):
             best = row is scored.best
-            cells = [visible(scored.name, lines=False), _threshold(scored, row)]
-            cells += [_figure(figure, " " if wide else "\n") for figure in (row.f1, row.precision, row.recall)]
-            counts = [row.returned, row.correct, *([row.unlabelled] if unlabelled else [])]
-            cells += [f"{count:,}" for count in counts]
+            cells = [visible(scored.name, lines=False), _threshold(scored, row, wide=wide)]
+            figures = [row.f1, row.precision, row.recall, *([] if found.complete else [row.accuracy])]
+            cells += [_figure(figure, " " if wide else "\n") for figure in figures]
+            cells += _counts(row, found, wide=wide)
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
             table.add_row(*map(Text, cells), style="bold" if best and scored.name == found.best else "")
     duplicates = count_text(found.duplicates, "labelled duplicate")
@@ -203,21 +240,39 @@ def _show(found: Comparison, *, every: bool) -> None:
             console.print(Text(f"{says}: {others}"))
 
 
-def _table(*, wide: bool, unlabelled: bool) -> Table:
+def _told(scored: Scored) -> list[Row]:
+    """Return what is printed by default: the best threshold, and of a decision its own, too."""
+    return [row for row in scored.rows if row is scored.best or (row.own and scored.scale == "probability")]
+
+
+def _table(found: Comparison, *, wide: bool) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
     table.add_column("recipe", overflow="fold", min_width=9)
-    names = ["at", "F1", "precision", "recall", "returned", "correct", *(["unlabelled"] if unlabelled else [])]
+    names = ["at", "F1", "precision", "recall", *([] if found.complete else ["accuracy"])]
+    if found.complete or wide:
+        names += ["returned", "correct", *([] if found.complete else ["unlabelled"])]
+    else:
+        names += ["correct/\nreturned"]
     for name in [*names, "CPU ms/doc" if wide else "CPU\nms/doc"]:
         table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
-def _threshold(scored: Scored, row: Row) -> str:
+def _counts(row: Row, found: Comparison, *, wide: bool) -> list[str]:
+    if not wide and not found.complete:
+        return [f"{row.correct:,}/\n{row.returned:,}"]
+    counts = [row.returned, row.correct, *([] if found.complete else [row.unlabelled])]
+    return [f"{count:,}" for count in counts]
+
+
+def _threshold(scored: Scored, row: Row, *, wide: bool) -> str:
     if scored.scale == "fixed":
         return "-"
+    if scored.scale == "probability":
+        return f"{row.threshold:.4g}{(' own' if wide else chr(10) + 'own') if row.own else ''}"
     return f"{'<= ' if scored.scale == 'distance' else ''}{row.threshold:g}"
 
 

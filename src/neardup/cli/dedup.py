@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli.choices import RecipeOptions
+from neardup.cli.decisions import DecisionOptions, chosen_recipe, decision_text
 from neardup.cli.numbers import parse_number
 from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, check_outputs, with_options
 from neardup.cli.screen import (
@@ -38,6 +39,7 @@ _ONLY_WITH_KEPT = (
 def dedup(
     inputs: Inputs,
     recipe_options: RecipeOptions,
+    decided: DecisionOptions,
     read: ReadOptions,
     running: RunOptions,
     output: Annotated[
@@ -51,7 +53,10 @@ def dedup(
     ] = None,
     duplicates: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A table of the dropped: dropped, keeper, similarity, family."),
+        typer.Option(
+            metavar="FILE",
+            help="A table of the dropped: dropped, keeper, similarity, family; with a decision g and evidence.",
+        ),
     ] = None,
     summary: Annotated[
         str | None, typer.Option(metavar="FILE", help="Counts, times, memory and the recipe, as JSON.")
@@ -65,7 +70,10 @@ def dedup(
         ),
     ] = None,
     time_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of times for newest and oldest.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Column of times for newest and oldest, and for decisions that compare them."
+        ),
     ] = None,
     pairs_per_document: Annotated[
         str,
@@ -87,8 +95,10 @@ def dedup(
         raise OutputError("no output is named: give one with -o FILE, or only count with --dry-run")
     if as_json and output == "-" and not dry_run:
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
-    recipe = recipe_options.chosen(keep=keep)
-    if time_column is not None and recipe.keep not in ("newest", "oldest"):
+    by_time = keep in ("newest", "oldest") or decided.decision is None
+    decision = decided.loaded(time_column, also_for=by_time)
+    recipe = chosen_recipe(recipe_options, decision, keep=keep)
+    if time_column is not None and decision is None and recipe.keep not in ("newest", "oldest"):
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
     limits = running.limits
     most = None if pairs_per_document == "all" else parse_number(pairs_per_document, "--pairs-per-document")
@@ -103,7 +113,7 @@ def dedup(
         say_notes(corpus, recipe)
         say_if_compiling(recipe)
         with progress_bar() as report:
-            result = run(corpus, recipe, progress=report, pairs_per_document=most, **limits)
+            result = run(corpus, recipe, decision=decision, progress=report, pairs_per_document=most, **limits)
             if not dry_run:
                 _write(result, output or "", duplicates, summary, force=force, report=report)
         say_set_aside(corpus)
@@ -183,6 +193,7 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
         "set aside": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(found["set_aside"].items())),
         "undecidable": _undecidable(found["undecidable"], recipe),
         "search": lsh_text(found["search"]),
+        "decision": decision_text(found),
         "recipe": f"{recipe['name']}: {chosen.in_words()}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times}); peak memory {size_text(peak)}",
     }

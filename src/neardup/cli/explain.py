@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
 from neardup.cli.choices import RecipeOptions
+from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe, cut_text
 from neardup.cli.options import Json, ReadOptions, with_options
 from neardup.cli.screen import count_text, progress_bar, say_if_compiling, say_notes, show_json, visible
 from neardup.errors import UnknownDocument
@@ -16,6 +17,7 @@ from neardup.retrieval.unknown import remember, unknown_id
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
+    from neardup.decision.evidence import Evidence
     from neardup.documents import Batch, Corpus
     from neardup.explain.explanation import Explanation
     from neardup.explain.passages import Segment, Span
@@ -34,26 +36,33 @@ def explain(
         ),
     ],
     recipe_options: RecipeOptions,
+    decided: DecisionOptions,
     read: ReadOptions,
+    time_column: TimeColumn = None,
     as_json: Json = False,
 ) -> None:
     """Show two documents side by side: what they share, the measures, and what would flip the verdict."""
     if len(arguments) < 3:
         raise typer.BadParameter("give at least one input, then two ids: neardup explain news.jsonl 3 17")
     *inputs, left, right = arguments
-    recipe = recipe_options.chosen()
+    decision = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, decision)
 
     from neardup.explain.explanation import explain as explain_texts
     from neardup.explain.held import needs_kernels
 
     with read.open(inputs, write=False) as corpus:
         say_notes(corpus, recipe)
-        texts = _find(corpus, (left, right))
-        if needs_kernels(recipe):
+        # Titles and times are asked of the whole rows.
+        asks = decision if decision is not None and decision.needs_columns else None
+        found = _find(corpus, (left, right), whole=asks is not None)
+        texts, rows = [found[left].text, found[right].text], [found[left].row, found[right].row]
+        if needs_kernels(recipe) or decision is not None:
             say_if_compiling(None)
         statistics = _statistics(corpus, recipe)
+        records = asks.records(corpus.take(rows), texts) if asks is not None else None
 
-    why = explain_texts(texts[left], texts[right], recipe, statistics)
+    why = explain_texts(texts[0], texts[1], recipe, statistics, decision=decision, records=records)
     if as_json:
         show_json({"left": left, "right": right} | why.as_dict())
     else:
@@ -70,15 +79,22 @@ def _statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
         return gather(corpus, recipe, report=report)
 
 
-def _find(corpus: Corpus, ids: Sequence[str]) -> dict[str, str]:
-    """Return the texts of the documents with these ids; of two with the same id, the first.
+class _Found(NamedTuple):
+    row: int
+    text: str
+
+
+def _find(corpus: Corpus, ids: Sequence[str], *, whole: bool) -> dict[str, _Found]:
+    """Return rows and texts of the documents with these ids; of two with the same id, the first.
+
+    With ``whole`` all is read, which it must be before ``take``.
 
     Raises
     ------
     UnknownDocument
         If there is none.
     """
-    texts: dict[str, str] = {}
+    found: dict[str, _Found] = {}
     alike: list[str] = []
     missing, documents = list(ids), 0
     with closing(cast("Generator[Batch]", corpus.scan())) as batches:
@@ -87,12 +103,15 @@ def _find(corpus: Corpus, ids: Sequence[str]) -> dict[str, str]:
             places: dict[str, int] = {}
             for place, name in enumerate(names):
                 places.setdefault(str(name), place)
-            texts |= {name: batch.texts[places[name]].as_py() for name in missing if name in places}
-            missing = [name for name in ids if name not in texts]
-            if not missing:
-                return texts
+            here = {name: places[name] for name in missing if name in places}
+            found |= {name: _Found(int(batch.rows[at]), batch.texts[at].as_py()) for name, at in here.items()}
+            missing = [name for name in ids if name not in found]
+            if not (missing or whole):
+                return found
             documents += len(names)
             remember(alike, list(places), missing)
+    if not missing:
+        return found
     raise UnknownDocument(unknown_id(missing[0], alike, documents, by_row=corpus.id_column is None))
 
 
@@ -123,6 +142,28 @@ def _show(why: Explanation, left: str, right: str) -> None:
         colour = ("bold green" if why.match else "bold red") if name == "verdict" else ""
         numbers.add_row(name, value if isinstance(value, Text) else Text(visible(value, lines=False), colour))
     console.print(numbers)
+    if why.learned is not None and why.learned.evidence.pushes:
+        console.print()
+        console.print(_pushes(why.learned.evidence))
+
+
+def _pushes(evidence: Evidence) -> Any:
+    """Return a table of the measures of a decision, the strongest push first, below where g starts from."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    table.add_column(Text("measure", "bold"), overflow="fold")
+    for name in ("value", "push"):
+        table.add_column(Text(name, "bold"), justify="right")
+    table.add_column(Text("towards", "bold"))
+    rows = [("all at their means", "", evidence.start or 0.0)]
+    rows += [(name, "unknown" if value is None else f"{value:.4f}", push) for name, value, push in evidence.pushes]
+    for name, shown, push in rows:
+        towards = ("together" if push > 0 else "apart") if round(abs(push), 4) else ""
+        table.add_row(name, shown, f"{push:+.4f}", towards)
+    return table
 
 
 def _shows_changes(why: Explanation) -> bool:
@@ -167,10 +208,14 @@ def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
         yield "passages", "none shared"
     yield "verdict", f"{'near-duplicates' if why.match else 'no near-duplicates'}: {why.reason}"
     if why.needed is not None and _counts_features(recipe):
-        yield "needed", f"{why.needed:,} shared features at these sizes"
+        aim = ", to enter the net" if why.learned else ""
+        yield "needed", f"{why.needed:,} shared features at these sizes{aim}"
     yield "measures", ", ".join(_measure(name, value) for name, value in why.measures.items())
     for place, sentence in enumerate(why.sentences):
         yield "" if place else "flips", sentence
+    if why.learned is not None:
+        decision = why.learned.decision
+        yield "decision", cut_text(decision.fingerprint, *decision.working_point)
     yield "recipe", f"{recipe.name}: {_choices(recipe)}; fingerprint {recipe.fingerprint}"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli.choices import RecipeOptions
+from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe, decision_text
 from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
 from neardup.cli.rows import print_rows
 from neardup.cli.screen import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 def pairs(
     inputs: Inputs,
     recipe_options: RecipeOptions,
+    decided: DecisionOptions,
     read: ReadOptions,
     running: RunOptions,
     output: Annotated[
@@ -37,10 +39,12 @@ def pairs(
             "--output",
             "-o",
             metavar="FILE",
-            help="A table of left, right and similarity, in the format of the name; - prints.",
+            help="A table of left, right and similarity, in the format of the name; with a decision also g and "
+            "evidence; - prints.",
         ),
     ] = None,
     printing: Annotated[bool, typer.Option("--print", help="Print the pairs on stdout, parted by tabs.")] = False,
+    time_column: TimeColumn = None,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the pairs on stdout as JSON lines.")] = False,
 ) -> None:
@@ -49,7 +53,8 @@ def pairs(
     to_screen = output == "-" or printing or as_json
     if to_file is None and not to_screen:
         raise OutputError("no output is named: give one with -o FILE, or print the pairs with --print")
-    recipe = recipe_options.chosen().changed(keep="first")
+    decision = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, decision).changed(keep="first")
     limits = running.limits
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
 
@@ -59,19 +64,22 @@ def pairs(
         say_notes(corpus, recipe)
         say_if_compiling(recipe)
         with progress_bar() as report:
-            result = run(corpus, recipe, progress=report, pairs_per_document=None, **limits)
+            result = run(corpus, recipe, decision=decision, progress=report, pairs_per_document=None, **limits)
             if to_file is not None:
                 _write(result, to_file, force=force)
         if to_screen:
             with interruptible([to_file] if to_file is not None else []):
-                print_rows(result.pairs.chunks(), result.pairs.schema().names, as_json=as_json)
+                tables = result.pairs.chunks(full=as_json)
+                print_rows(tables, result.pairs.schema().names, as_json=as_json)
         say_set_aside(corpus)
     place = f"; they are in {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")
     say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")
-    promised = lsh_text(result.summary["search"])
+    promised, learned = lsh_text(result.summary["search"]), decision_text(result.summary)
     if promised:
         say(promised)
+    if learned:
+        say(f"decision {learned}")
 
 
 def _write(result: Result, output: str, *, force: bool) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from neardup.cli.choices import RecipeOptions
+from neardup.cli.decisions import PANEL, DecisionOptions, TimeColumn, chosen_recipe
 from neardup.cli.numbers import whole_number
 from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
 from neardup.cli.rows import print_rows, write_rows
 from neardup.cli.screen import count_text, progress_bar, say, say_if_compiling, say_notes, say_set_aside
 from neardup.errors import InputError
+
+if TYPE_CHECKING:
+    from neardup.recipe import Recipe
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -21,6 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 def query(
     inputs: Inputs,
     recipe_options: RecipeOptions,
+    decided: DecisionOptions,
     read: ReadOptions,
     running: RunOptions,
     document: Annotated[
@@ -36,15 +41,37 @@ def query(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="A table of document and similarity, in the format of the name."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A table of document and similarity, in the format of the name; with a decision also g and evidence.",
         ),
     ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            rich_help_panel=PANEL,
+            help="Title of the new document, for decisions that compare them; unknown by default.",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            rich_help_panel=PANEL,
+            help="Time of the new document, such as 2024-01-31T12:30:00Z, for decisions that compare them; unknown by "
+            "default.",
+        ),
+    ] = None,
+    time_column: TimeColumn = None,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Find all near-duplicates of one new document, the most similar first: document, similarity."""
     to_file = None if output == "-" else output
-    recipe = recipe_options.chosen()
+    decision = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, decision)
     wanted = None if k is None else whole_number(k, "--k")
     limits = running.limits
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, [*inputs, document], force=force)
@@ -59,18 +86,40 @@ def query(
         say_notes(corpus, recipe)
         say_if_compiling(None, "listing")
         with progress_bar() as report:
-            found = find(corpus, recipe, text, k=wanted, what=what, progress=report, **limits)
+            found = find(
+                corpus,
+                recipe,
+                text,
+                k=wanted,
+                decision=decision,
+                title=title,
+                time=time,
+                what=what,
+                progress=report,
+                **limits,
+            )
             if to_file is not None:
                 write_rows(found, to_file, force=force)
         if to_file is None or as_json:
-            print_rows([found.to_arrow()], found.to_arrow().column_names, as_json=as_json)
+            table = found.to_arrow(full=as_json)
+            print_rows([table], table.column_names, as_json=as_json)
         say_set_aside(corpus)
     kind = "nearest document" if wanted is not None else "near-duplicate"
     said = count_text(len(found), kind) if len(found) else f"no {kind}"
     rest = f"; they are in {to_file}" if to_file is not None else ""
     if not len(found) and found.documents:
-        rest = "; no document shares a feature" if wanted is not None else "; --k 3 shows the three nearest"
+        if decision is not None:
+            rest = f"; {_candidates(found.candidates, decision.net)}"
+        else:
+            rest = "; no document shares a feature" if wanted is not None else "; --k 3 shows the three nearest"
     say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
+
+
+def _candidates(count: int, net: Recipe) -> str:
+    """Return what became of the candidates, where none is a near-duplicate."""
+    if not count:
+        return f"none is in the net of the decision, {net.in_words()}"
+    return f"the decision turned down {count_text(count, 'candidate')} of its net"
 
 
 def _read(name: str, what: str, *, content: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli.choices import RecipeOptions
+from neardup.cli.decisions import DecisionOptions, chosen_recipe
 from neardup.cli.numbers import parse_number, whole_number
 from neardup.cli.options import Force, Inputs, ReadOptions, check_outputs, with_options
 from neardup.cli.screen import (
@@ -29,6 +30,7 @@ from neardup.cli.windows import WindowOptions
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
+    from neardup.decision.decision import Decision
     from neardup.documents import Corpus
     from neardup.replay.order import Item, Timeline
     from neardup.replay.run import Hour, Totals
@@ -42,6 +44,7 @@ _HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µ
 def replay(
     inputs: Inputs,
     recipe_options: RecipeOptions,
+    decided: DecisionOptions,
     windows: WindowOptions,
     read: ReadOptions,
     time_column: Annotated[
@@ -88,10 +91,15 @@ def replay(
     from neardup.replay.run import Pace, Replay
     from neardup.replay.settings import Settings
     from neardup.replay.sizes import Sample, measured
-    from neardup.replay.verdicts import SCHEMA, Notes
+    from neardup.replay.verdicts import LEARNED, SCHEMA, Notes
 
-    recipe = recipe_options.chosen()
-    settings = Settings(recipe, windows.window, windows.window_by, windows.against, windows.store)
+    decision = decided.loaded(time_column, also_for=True)
+    recipe = chosen_recipe(recipe_options, decision)
+    if decision is not None and decision.vector.needs_titles and "-" in inputs:
+        raise RecipeError(
+            "the decision compares titles, for which inputs are opened a second time, and stdin cannot be; name a file"
+        )
+    settings = Settings(recipe, windows.window, windows.window_by, windows.against, windows.store, decision)
     pace = None if speed is None else parse_number(speed, "--speed")
     if pace is not None:
         Pace(pace)
@@ -103,21 +111,26 @@ def replay(
 
     written: list[str] = []
     with ExitStack() as open_things, interruptible(written):
+        if decision is not None and decision.vector.needs_times:
+            time_column = time_column or decision.time_column
         corpus = open_things.enter_context(read.open(inputs, order_column=time_column or FIND_TIME))
         say_notes(corpus, recipe)
-        say_if_compiling(None, "flowing", "posting", "comparing")
+        say_if_compiling(None, "flowing", "posting", "comparing", *(("deciding", "pairing") if decision else ()))
         shown = _Shown(sys.stdout, as_json=as_json)
         report = open_things.enter_context(progress_bar()) or _silent
         statistics = settings.statistics(corpus, report)
         index = open_things.enter_context(settings.index(statistics))
         timeline = survey(corpus, as_listed=as_listed, report=report)
+        if decision is not None and decision.vector.needs_titles:
+            timeline = _titled(timeline, corpus, decision, inputs, read, report)
         if read.strict:
             set_aside(corpus, timeline)
         settings.warm_up(statistics)
         sample = Sample()
         # Filled while the replay runs, and put in its place when all else is: a full disk then leaves neither.
-        verdicts = None if output is None else open_things.enter_context(open_writer(output, SCHEMA, force))
-        notes = Notes(verdicts)
+        schema = LEARNED if decision else SCHEMA
+        verdicts = None if output is None else open_things.enter_context(open_writer(output, schema, force))
+        notes = Notes(verdicts, schema)
 
         def see(items: Sequence[Item], judged: Sequence[Any]) -> None:
             notes.see(items, judged)
@@ -147,6 +160,17 @@ def _seconds(text: str) -> float:
     if not (math.isfinite(seconds) and seconds >= 0):
         raise RecipeError(f"--downstream {text!r} is no time: give seconds, such as 10")
     return seconds
+
+
+def _titled(
+    timeline: Timeline, corpus: Corpus, decision: Decision, inputs: list[str], read: ReadOptions, report: Report
+) -> Timeline:
+    """Return the timeline with titles, for which the inputs are read once more."""
+    from neardup.replay.titles import title_column, titles_of
+
+    column = title_column(corpus, timeline.rows, decision)
+    with read.open(inputs, order_column=column, write=False) as titles:
+        return timeline._replace(titles=titles_of(titles, timeline.rows, report))
 
 
 def _check_places(tables: dict[str, str | None], page: str | None, inputs: list[str], *, force: bool) -> None:

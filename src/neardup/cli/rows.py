@@ -43,6 +43,8 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _field(value: Any) -> str:
-    """Return a value as a field of a line; an id with a tab or a line break has it written out."""
+    """Return a value as a field of a line, empty for none; an id with a tab or a line break has it written out."""
+    if value is None:
+        return ""
     text = visible(str(value)) if sys.stdout.isatty() else str(value)
     return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")

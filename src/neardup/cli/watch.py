@@ -15,7 +15,7 @@ import typer
 from neardup.cli.numbers import parse_number, parse_size
 from neardup.cli.options import with_options
 from neardup.cli.screen import count_text, say, size_text, visible
-from neardup.cli.watch_options import DurableWindow, Folders, ItemRecipe, Taking
+from neardup.cli.watch_options import DurableWindow, Folders, ItemDecision, ItemRecipe, Taking
 from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def watch(
     taking: Taking,
     windows: DurableWindow,
     recipe_options: ItemRecipe,
+    decided: ItemDecision,
     sample: Annotated[
         str | None,
         typer.Option(
@@ -57,7 +58,8 @@ def watch(
 
     At a terminal a panel shows what happens, elsewhere JSON lines on stderr.
     """
-    recipe, content = recipe_options.chosen_for_items()
+    decision = decided.loaded()
+    recipe, content = recipe_options.chosen_for_items(decision)
 
     from neardup.watch.settings import Settings
 
@@ -90,7 +92,8 @@ def watch(
     with (
         Held(inbox, shared=settings.place == "link"),
         Index(
-            recipe,
+            None if decision else recipe,
+            decision=decision,
             window=windows.window,
             window_by=windows.window_by,
             against=windows.against,
@@ -120,7 +123,7 @@ def _warm_up(index: Index) -> None:
     from neardup.flow.index import Index
     from neardup.watch.log import Log
 
-    if not kernels_are_compiled("shingles", "flowing"):
+    if not kernels_are_compiled("shingles", "flowing", *(("deciding", "pairing") if index.decision else ())):
         message = "compiling kernels for this machine (once, about 15 s)"
         if sys.stderr.isatty():
             say(message)
@@ -128,7 +131,7 @@ def _warm_up(index: Index) -> None:
             Log().say("compiling", message=message)
     if index.recipe.needs_statistics:
         return
-    with Index(index.recipe) as idle:
+    with Index(None if index.decision else index.recipe, decision=index.decision) as idle:
         idle.add_many(Document(str(number), f"some words to warm up with {number}", 0.0) for number in range(3))
 
 

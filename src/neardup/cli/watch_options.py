@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli.choices import RecipeOptions, chosen_content
+from neardup.cli.decisions import PANEL, DecisionOptions, chosen_recipe
 from neardup.cli.windows import WindowOptions
 from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
+    from neardup.decision.decision import Decision
     from neardup.recipe import Recipe
 
 _WHERE, _WHEN = "Where files go", "When files are taken"
@@ -32,8 +34,13 @@ class ItemRecipe(RecipeOptions):
         ),
     ] = "auto"
 
-    def chosen_for_items(self) -> tuple[Recipe, str]:
+    def chosen_for_items(self, decision: Decision | None) -> tuple[Recipe, str]:
         """Return the recipe, and what is taken of files that are web pages: auto, or the page as it is.
+
+        Parameters
+        ----------
+        decision : Decision or None
+            In place of a recipe.
 
         Raises
         ------
@@ -43,11 +50,41 @@ class ItemRecipe(RecipeOptions):
         if self.content not in _CONTENTS:
             raise RecipeError(f"--content {self.content!r} is not known; choose one of {', '.join(_CONTENTS)}")
         given = chosen_content(self.html, None if self.content == "auto" else self.content)
-        options = replace(self, html=False, content=None if given == "plain" else given)
-        recipe = RecipeOptions.chosen(options)
-        if given == "plain":
+        plain = given == "plain" and (decision is None or not decision.net.content)
+        recipe = chosen_recipe(replace(self, content=None if plain else given), decision)
+        if plain and decision is None:
             recipe = recipe.changed(content="")
         return recipe, "auto" if given is None and not recipe.content else "whole"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDecision:
+    """A learned decision, and its working point."""
+
+    decision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=PANEL, help="What neardup train learned; it takes the place of a recipe."
+        ),
+    ] = None
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=PANEL,
+            help="The lowest cut that had this precision on the training pairs, such as 0.99; g(x) >= 0 by default.",
+        ),
+    ] = None
+
+    def loaded(self) -> Decision | None:
+        """Return the decision at its working point; None where none is asked for.
+
+        Raises
+        ------
+        NeardupError
+            If it cannot be read, or does not reach the precision.
+        """
+        return DecisionOptions(decision=self.decision, precision=self.precision).loaded()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,31 +41,57 @@ def records_of_table(
     RecipeError
         If one is needed that is not there.
     """
+    title, time = columns_for(vector, table.column_names, title_column=title_column, time_column=time_column)
     titles, times = None, None
-    if vector.needs_titles:
-        column = _column(table, title_column, TITLES, "title", "--title-column")
-        titles = [None if value in (None, "") else str(value) for value in table[column].to_pylist()]
-    if vector.needs_times:
-        column = _column(table, time_column, TIME_NAMES, "hours_apart", "--time-column")
-        times = np.array([_microseconds(value) for value in table[column].to_pylist()], np.int64)
+    if title:
+        titles = [None if value in (None, "") else str(value) for value in table[title].to_pylist()]
+    if time:
+        times = np.array([microseconds_of(value) for value in table[time].to_pylist()], np.int64)
     return Records(texts, titles, times)
 
 
-def _column(table: pa.Table, named: str, usual: Sequence[str], measure: str, option: str) -> str:
-    lowered = {name.lower(): name for name in reversed(table.column_names)}
-    found = named if named in table.column_names else ""
+def columns_for(
+    vector: Vector, names: Sequence[str], *, title_column: str = "", time_column: str = ""
+) -> tuple[str, str]:
+    """Return the columns of titles and of times that a vector needs, empty where it needs none.
+
+    The other parameters and the error are those of ``records_of_table``.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns that there are.
+    """
+    title = time = ""
+    if vector.needs_titles:
+        title = column_of(names, title_column, TITLES, "title", "--title-column")
+    if vector.needs_times:
+        time = column_of(names, time_column, TIME_NAMES, "hours_apart", "--time-column")
+    return title, time
+
+
+def column_of(names: Sequence[str], named: str, usual: Sequence[str], measure: str, option: str) -> str:
+    """Return the column that a measure looks at: the named one, else the first of the usual ones.
+
+    Raises
+    ------
+    RecipeError
+        If it is not there.
+    """
+    lowered = {name.lower(): name for name in reversed(names)}
+    found = named if named in names else ""
     if not named:
         found = next((lowered[name] for name in usual if name in lowered), "")
     if not found:
         what = f"no column {named!r}" if named else f"none of the columns {', '.join(usual)}"
         raise RecipeError(
             f"{measure} is one of the decision's measures, and there is {what}; name one of "
-            f"{', '.join(table.column_names)} with {option}"
+            f"{', '.join(names)} with {option}"
         )
     return found
 
 
-def _microseconds(value: Any) -> int:
+def microseconds_of(value: Any) -> int:
     """Return a time in microseconds since 1970, ``NO_TIME`` where it is none; without a zone it is UTC."""
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
@@ -75,7 +101,7 @@ def _microseconds(value: Any) -> int:
     seconds = seconds_of(value)
     if seconds is None and isinstance(value, str):
         try:
-            seconds = float(value)
+            seconds = seconds_of(float(value))
         except ValueError:
             seconds = None
     return NO_TIME if seconds is None else round(seconds * 1e6)

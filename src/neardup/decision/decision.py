@@ -4,24 +4,45 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from neardup.decision.columns import columns_for, records_of_table
 from neardup.decision.machine import Machine
 from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.recipe.second import learned_step
+from neardup.vector.records import Records
 from neardup.vector.vector import Vector
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+
+class WorkingPoint(NamedTuple):
+    """A cut of g, and how well it did on the training pairs, each scored by a machine that had not seen it.
+
+    Attributes
+    ----------
+    cut : float
+        A candidate is a near-duplicate if g(x) >= cut.
+    precision : float
+        The share of near-duplicates among the pairs at or above it; 1 where there are none.
+    recall : float
+        The share of near-duplicates that are at or above it; 1 where there are none.
+    """
+
+    cut: float
+    precision: float
+    recall: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,6 +118,40 @@ class Decision:
         """Return which pairs are near-duplicates."""
         return np.asarray(g >= self.cut, np.bool_)
 
+    @property
+    def working_point(self) -> WorkingPoint:
+        """The cut, with its precision and recall on the training pairs."""
+        found = self.labels[self.passes(self.scores)]
+        precision = float(found.mean()) if len(found) else 1.0
+        recall = float(found.sum() / self.labels.sum()) if self.labels.any() else 1.0
+        return WorkingPoint(self.cut, precision, recall)
+
+    def records(self, table: pa.Table, texts: Sequence[str]) -> Records:
+        """Return what is compared of the rows of a table, whose texts (or contents) are given.
+
+        Raises
+        ------
+        RecipeError
+            If titles or times are needed and there is no column of them.
+        """
+        columns = {"title_column": self.title_column, "time_column": self.time_column}
+        return records_of_table(table, texts, self.vector, **columns)
+
+    @property
+    def needs_columns(self) -> bool:
+        """Whether titles or times are compared besides texts."""
+        return self.vector.needs_titles or self.vector.needs_times
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse inputs without a column of titles or times that is needed.
+
+        Raises
+        ------
+        RecipeError
+            If there is none among the columns of these names.
+        """
+        columns_for(self.vector, names, title_column=self.title_column, time_column=self.time_column)
+
     def everything(self) -> Decision:
         """Return the decision that passes every candidate of the net, for those who look at probabilities."""
         return replace(self, cut=float("-inf"))
@@ -111,18 +166,13 @@ class Decision:
         """
         if not 0 < wanted <= 1:
             raise RecipeError(f"precision {wanted} is outside (0, 1]; give a share such as 0.99")
-        order = np.argsort(-self.scores, kind="stable")
-        scores, right = self.scores[order], np.cumsum(self.labels[order])
-        # Pairs of one score pass together.
-        ends = np.flatnonzero(np.append(scores[1:] != scores[:-1], len(scores) > 0))
-        reached = ends[right[ends] / (ends + 1) >= wanted]
-        if not len(reached):
-            best = max((right[ends] / (ends + 1)).tolist(), default=0.0)
+        cut, best = cut_of(self.scores, self.labels, wanted)
+        if cut is None:
             raise RecipeError(
                 f"precision {wanted:g} was reached at no cut on the training pairs, {best:.3f} was the most; ask for "
                 "less, or label more pairs and train again"
             )
-        return replace(self, cut=float(scores[reached[-1]]))
+        return replace(self, cut=cut)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the decision to a file, whole or not at all; ``load_decision`` reads it.
@@ -138,3 +188,22 @@ class Decision:
 
     def __repr__(self) -> str:
         return f"<decision {self.fingerprint}: {self.vector} on pairs with {self.net.in_words()}>"
+
+
+def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
+    """Return the lowest cut at or above which a share of the pairs are duplicates, and the highest share at any cut.
+
+    Parameters
+    ----------
+    scores, labels : float64[m], bool[m]
+        g of pairs, by machines that had not seen them, and the truth.
+    precision : float
+        The share. Raising it raises the cut, or leaves none (None).
+    """
+    order = np.argsort(-scores, kind="stable")
+    ranked, right = scores[order], np.cumsum(labels[order])
+    # Pairs of one score pass together.
+    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], len(ranked) > 0))
+    shares = right[ends] / (ends + 1)
+    reached = ends[shares >= precision]
+    return (float(ranked[reached[-1]]) if len(reached) else None), float(shares.max(initial=0.0))

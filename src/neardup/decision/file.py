@@ -8,6 +8,7 @@ import json
 import os
 import unicodedata
 import zipfile
+import zlib
 from os import PathLike
 from typing import Any
 
@@ -29,6 +30,8 @@ FORMAT = 1
 _KIND = "neardup decision"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LARGEST_ENTRY = 1 << 31
+#: The length of a sum in hex digits.
+_SEAL = 64
 
 
 def save(decision: Decision, path: str | PathLike[str], *, force: bool = False) -> None:
@@ -78,7 +81,7 @@ def packed(decision: Decision) -> bytes:
         "entries": {entry: hashlib.sha256(content).hexdigest() for entry, content in sorted(entries.items())},
     }
     said = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True, default=float).encode()
-    return _zipped({"manifest.json": said} | dict(sorted(entries.items())))
+    return _sealed(_zipped({"manifest.json": said} | dict(sorted(entries.items()))))
 
 
 def unpacked(data: bytes, name: str) -> Decision:
@@ -126,6 +129,8 @@ def unpacked(data: bytes, name: str) -> Decision:
 def _read(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return manifest and entries, checked against their sums."""
     torn = f"{name} is torn or was changed; train it again"
+    if len(data) < _SEAL or hashlib.sha256(data[:-_SEAL]).hexdigest().encode() != data[-_SEAL:]:
+        raise InputError(f"{name} is no decision, or one that is torn or was changed; give what neardup train wrote")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             manifest = json.loads(_entry(archive, "manifest.json"))
@@ -144,9 +149,17 @@ def _read(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, bytes]]:
             return manifest, entries
     except NeardupError:
         raise
-    except zipfile.BadZipFile:
-        raise InputError(f"{name} is no decision, or a torn one; give what neardup train wrote") from None
-    except (KeyError, ValueError, TypeError, AttributeError, OSError, EOFError, RuntimeError, NotImplementedError):
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        OSError,
+        EOFError,
+        RuntimeError,
+    ):
         raise InputError(torn) from None
 
 
@@ -157,12 +170,18 @@ def _entry(archive: zipfile.ZipFile, entry: str) -> bytes:
 
 
 def _zipped(entries: dict[str, bytes]) -> bytes:
-    """Return a zip without times."""
+    """Return a zip without times, with room for the seal in its comment."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = b"0" * _SEAL
         for entry, content in entries.items():
             archive.writestr(zipfile.ZipInfo(entry, _EPOCH), content, zipfile.ZIP_DEFLATED)
     return out.getvalue()
+
+
+def _sealed(data: bytes) -> bytes:
+    """Return the zip with the sum of all before its comment there: no byte of it can change unseen."""
+    return data[:-_SEAL] + hashlib.sha256(data[:-_SEAL]).hexdigest().encode()
 
 
 def _array(values: npt.NDArray[Any]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from neardup.errors import RecipeError
+from neardup.measures import SET_MEASURES
 from neardup.recipe import Recipe
 from neardup.recipe.second import SecondStep
 
@@ -29,7 +30,9 @@ def net_of(text: str = NET, *, content: str = "") -> Recipe:
     try:
         step = SecondStep.parse(text)
     except RecipeError as error:
-        raise RecipeError(f"net {text!r} is not known ({error}); write it like {NET}") from None
-    if not step.features:
+        said, own = str(error).partition(";")[0], f"then {text!r}"
+        reason = said.removeprefix(own) if said.startswith(own) else f": {said.removeprefix('then: ')}"
+        raise RecipeError(f"net {text!r}{reason}; write it like {NET}") from None
+    if step.measure not in SET_MEASURES:
         raise RecipeError(f"net {text!r}: {step.measure} is no measure of feature sets; write it like {NET}")
     return Recipe(name="net", content=content, features=step.features, measure=step.measure, threshold=step.threshold)

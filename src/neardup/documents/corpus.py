@@ -83,6 +83,11 @@ class Corpus:
         self._clean = None if spool is None else weakref.finalize(self, shutil.rmtree, spool, True)
 
     @property
+    def columns(self) -> list[str]:
+        """Names of the columns of all inputs."""
+        return list(dict.fromkeys(name for source in self._sources for name in source.columns()))
+
+    @property
     def set_aside(self) -> SetAside:
         """What was set aside so far."""
         return self._quarantine.set_aside
@@ -277,16 +282,8 @@ def open_corpus(
     except BaseException:
         shutil.rmtree(spool, ignore_errors=True)
         raise
-    return Corpus(
-        sources,
-        wanted,
-        sum(file.size for file in found),
-        inputs=[os.fspath(name) for name in inputs],
-        strict=strict,
-        quarantine=quarantine,
-        notes=notes,
-        spool=spool,
-    )
+    names, size = [os.fspath(name) for name in inputs], sum(file.size for file in found)
+    return Corpus(sources, wanted, size, inputs=names, strict=strict, quarantine=quarantine, notes=notes, spool=spool)
 
 
 def corpus_of(

@@ -1,26 +1,25 @@
-"""Runs recipes over one labelled corpus and scores what each returns."""
+"""Runs recipes and decisions over one labelled corpus and scores what each returns."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from neardup._kernels.watching import compilations
+from neardup.decision.choosing import Given
 from neardup.documents import Corpus, corpus_of
 from neardup.errors import RecipeError
 from neardup.evaluation.comparison import Comparison, Lead, Row, Scored
+from neardup.evaluation.entrants import Entrant, decision_entrants, pairs_of, recipe_entrants, told_apart
 from neardup.evaluation.labels import Labels, cluster_labels, read_labels
-from neardup.evaluation.scoring import Figure, Resamples, Tally, beyond_chance, resample, scores, tally
-from neardup.evaluation.thresholds import USUAL_THRESHOLDS, Ladder, ladder, thresholds_of
-from neardup.pairs import PairArrays
+from neardup.evaluation.scoring import Figure, Resamples, Tally, accuracies, beyond_chance, resample, scores, tally
+from neardup.evaluation.thresholds import USUAL_THRESHOLDS, Ladder, thresholds_of
 from neardup.pipeline import run
-from neardup.recipe import Recipe, load
-from neardup.recipe import names as recipe_names
+from neardup.recipe import Recipe
 from neardup.result import Result
 from neardup.vector.encoder import Encoder
 
@@ -31,7 +30,7 @@ Report = Callable[[str, int, int | None], None]
 
 
 class _Run(NamedTuple):
-    """One recipe's run."""
+    """One recipe's or decision's run."""
 
     name: str
     recipe: Recipe
@@ -54,22 +53,27 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[Recipe | str] | None = None,
+    decisions: Sequence[Given] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] = USUAL_THRESHOLDS,
     label_column: str | None = None,
     positive: float = 1.0,
+    only: str | None = None,
     complete: bool = False,
     ignore_unknown: bool = False,
+    title_column: str | None = None,
+    time_column: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
     encoder: Encoder | None = None,
     progress: Report | None = None,
 ) -> Comparison:
-    """Score recipes against labels, at several thresholds each.
+    """Score recipes and learned decisions against labels, at several thresholds each.
 
-    Each recipe runs once, at the loosest of its thresholds, and finds all pairs; the stricter ones are read off. Its
-    time is that of this run, reading included, compiling not. (An approximate search finds a stated share of the pairs
-    at the threshold that it runs with, and more of those above it.)
+    Each recipe runs once, at the loosest of its thresholds, and finds all pairs; the stricter ones are read off. A
+    decision runs once for all candidates of its net, and thresholds are those of the probability. The time is that of
+    this run, reading included, compiling not. (An approximate search finds a stated share of the pairs at the threshold
+    that it runs with, and more of those above it.)
 
     Parameters
     ----------
@@ -79,13 +83,18 @@ def compare(
         As ``labels.read_labels`` takes them. None takes the corpus's clusters.
     recipes : sequence of Recipe or str, optional
         Recipes, names or TOML files; all that come with the package by default.
+    decisions : sequence of Decision or path
+        Learned decisions, or their files, after which they are called.
     content : str, optional
-        Taken by all recipes in place of their own: see ``Recipe``.
+        Taken by all recipes in place of their own: see ``Recipe``. Decisions keep theirs.
     thresholds : str or sequence of float
-        ``first:last:step``, a list parted by commas, or numbers: the thresholds of similarities. Simhash takes Hamming
-        distances 0 to 10, and recipes that know one answer keep theirs. A recipe's own threshold is tried, too.
-    label_column, positive, complete, ignore_unknown
+        ``first:last:step``, a list parted by commas, or numbers: the thresholds of similarities and probabilities.
+        Simhash takes Hamming distances 0 to 10, and recipes that know one answer keep theirs. The threshold, or cut,
+        that a recipe or decision has by itself is tried, too.
+    label_column, positive, only, complete, ignore_unknown
         See ``labels.read_labels``.
+    title_column, time_column : str, optional
+        Where titles and times are, for decisions that compare them; as in training by default.
     threads, memory, encoder, progress
         See ``pipeline.run``; progress is told of recipes.
 
@@ -95,9 +104,7 @@ def compare(
         If the corpus or the labels cannot be read, or an option does not fit.
     """
     asked = thresholds_of(thresholds)
-    chosen = [recipe if isinstance(recipe, Recipe) else load(recipe) for recipe in recipes or recipe_names()]
-    if content is not None:
-        chosen = [recipe.changed(content=content) for recipe in chosen]
+    entrants = recipe_entrants(recipes, content, asked) + decision_entrants(decisions, title_column, time_column, asked)
     read = _look(corpus)
     if labels is not None and corpus.order_column is not None:
         raise RecipeError("labels come from one place: give labels, or a column of clusters, not both")
@@ -107,24 +114,42 @@ def compare(
             read.names,
             label_column=label_column,
             positive=positive,
+            only=only,
             complete=complete,
             ignore_unknown=ignore_unknown,
         )
     elif corpus.order_column is None:
         raise RecipeError("there are no labels; give a file with --labels, or a column of clusters with --clusters")
+    elif only is not None:
+        raise RecipeError(f"only {only!r} chooses rows of a file of labels, and clusters have none; leave one out")
     else:
         known = cluster_labels(read.clusters, read.names, f"column {corpus.order_column!r}")
     runs: list[_Run] = []
-    for number, (name, recipe) in enumerate(zip(_told_apart(chosen), chosen, strict=True)):
+    for number, (name, entrant) in enumerate(zip(told_apart(entrants), entrants, strict=True)):
         if progress is not None:
-            progress("recipes", number, len(chosen))
-        steps = ladder(recipe, asked)
-        loosest = recipe.changed(keep="first", threshold=steps.thresholds[0])
-        once = partial(run, recipe=loosest, threads=threads, memory=memory, encoder=encoder, pairs_per_document=None)
-        once(corpus_of(read.sample))
+            progress("recipes", number, len(entrants))
+        once = partial(_run, entrant=entrant, threads=threads, memory=memory, encoder=encoder)
+        if not entrant.needs_columns:
+            once(corpus_of(read.sample))
         result, wall, cpu = _timed(partial(once, corpus))
-        runs.append(_Run(name, recipe, steps, tally(_pairs_of(result, steps), known, steps.cuts), wall, cpu))
+        counted = tally(pairs_of(result, entrant), known, entrant.ladder.cuts)
+        runs.append(_Run(name, entrant.recipe, entrant.ladder, counted, wall, cpu))
     return _compared(runs, known, len(set(read.names)))
+
+
+def _run(
+    corpus: Corpus, entrant: Entrant, *, threads: int | None, memory: int | None, encoder: Encoder | None
+) -> Result:
+    recipe, decision = entrant.loosest
+    return run(
+        corpus,
+        recipe,
+        decision=decision,
+        threads=threads,
+        memory=memory,
+        encoder=encoder,
+        pairs_per_document=None,
+    )
 
 
 def _timed(work: Callable[[], Result]) -> tuple[Result, float, float]:
@@ -137,21 +162,6 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, float]:
         if not compiled:
             break
     return result, wall, cpu
-
-
-def _pairs_of(result: Result, steps: Ladder) -> Iterator[PairArrays]:
-    """Yield the pairs with the similarity that the thresholds are about.
-
-    After a second step a result tells the second measure's; then the thresholds that still return a pair are counted.
-    """
-    if not result.recipe.then:
-        yield from result.pairs.arrays()
-        return
-    ends = [np.zeros((0, 2), np.int64)]
-    for threshold in steps.thresholds:
-        ends += [np.stack([part.left, part.right], axis=1) for part in result.at(threshold).pairs.arrays()]
-    pairs, times = np.unique(np.concatenate(ends), axis=0, return_counts=True)
-    yield PairArrays(pairs[:, 0], pairs[:, 1], np.asarray(steps.cuts)[times - 1])
 
 
 def _look(corpus: Corpus) -> _Read:
@@ -167,26 +177,15 @@ def _look(corpus: Corpus) -> _Read:
     return _Read(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}))
 
 
-def _told_apart(recipes: Sequence[Recipe]) -> list[str]:
-    """Return the recipes' names, with a number behind those that others have, too."""
-    names: list[str] = []
-    for recipe in recipes:
-        number, name = 1, recipe.name
-        while name in names:
-            number += 1
-            name = f"{recipe.name} ({number})"
-        names.append(name)
-    return names
-
-
 def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Comparison:
     draws = resample([one.tally for one in runs], labels)
+    right = accuracies([one.tally for one in runs], labels)
     scored: list[Scored] = []
     places: list[int] = []
     begin = 0
     for one in runs:
         end = begin + len(one.ladder.thresholds)
-        rows = _rows(one, labels, draws.of(begin, end))
+        rows = _rows(one, labels, draws.of(begin, end), right[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value(rows[at].f1), at))
         scored.append(Scored(one.name, one.recipe, one.ladder.scale, tuple(rows), rows[best], one.wall_s, one.cpu_s))
         places.append(begin + best)
@@ -208,13 +207,13 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
     )
 
 
-def _rows(one: _Run, labels: Labels, draws: Resamples) -> list[Row]:
+def _rows(one: _Run, labels: Labels, draws: Resamples, right: Sequence[Figure]) -> list[Row]:
     correct, wrong = (one.tally.totals(cells) for cells in (one.tally.correct, one.tally.wrong))
     duplicates = labels.duplicates
     return [
         Row(
             threshold=one.ladder.thresholds[at],
-            own=one.ladder.thresholds[at] == float(one.recipe.exact_threshold),
+            own=one.ladder.thresholds[at] == one.ladder.own,
             returned=int(correct[at] + wrong[at]),
             correct=int(correct[at]),
             missed=int(duplicates - correct[at]),
@@ -222,6 +221,7 @@ def _rows(one: _Run, labels: Labels, draws: Resamples) -> list[Row]:
             precision=score.precision,
             recall=score.recall,
             f1=score.f1,
+            accuracy=right[at],
         )
         for at, score in enumerate(scores(correct, wrong, duplicates, draws))
     ]

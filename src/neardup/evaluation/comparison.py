@@ -1,4 +1,4 @@
-"""What a comparison of recipes found: the figures of each at each threshold, and how to write them down."""
+"""What a comparison found: the figures of each recipe and decision at each threshold, and how to write them down."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from neardup.recipe import Recipe
 
 
 class Row(NamedTuple):
-    """A recipe at one threshold.
+    """A recipe or a decision at one threshold.
 
     Attributes
     ----------
     threshold : float
-        As recipes write it.
+        As recipes write it; of the probability for a decision.
     own : bool
-        Whether it is the recipe's own.
+        Whether it is the recipe's or the decision's own.
     returned, correct : int
         Returned pairs that carry a label, and those of them that are duplicates.
     missed : int
         Labelled duplicates that are not returned.
     unlabelled : int
         Returned pairs that carry no label; they count nowhere else.
-    precision, recall, f1 : Figure
-        With 95 % intervals.
+    precision, recall, f1, accuracy : Figure
+        With 95 % intervals. Accuracy, the share of labelled pairs that are put on the right side, has no value where
+        pairs without a label count as none.
     """
 
     threshold: float
@@ -46,20 +47,22 @@ class Row(NamedTuple):
     precision: Figure
     recall: Figure
     f1: Figure
+    accuracy: Figure
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one recipe reached.
+    """What one recipe or decision reached.
 
     Attributes
     ----------
     name : str
-        The recipe's, made unique.
+        The recipe's, or that of the decision's file, made unique.
     recipe : Recipe
         With its own threshold.
     scale : str
-        ``similarity``, ``distance`` (then a pair matches at or below a threshold) or ``fixed``.
+        ``similarity``, ``distance`` (then a pair matches at or below a threshold), ``probability`` for a decision, or
+        ``fixed``.
     rows : tuple of Row
         The loosest threshold first.
     best : Row
@@ -97,14 +100,14 @@ class Lead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Recipes side by side.
+    """Recipes and decisions side by side.
 
     Attributes
     ----------
     recipes : tuple of Scored
         In the order in which they were asked for.
     best : str
-        The name of the recipe with the highest F1, the first of equals.
+        The name of the one with the highest F1, the first of equals.
     leads : tuple of Lead
         Of the best recipe over each other one.
     documents, duplicates, others, groups : int
@@ -140,10 +143,13 @@ class Comparison:
 
     def _scored(self, scored: Scored) -> dict[str, Any]:
         per_document = 1000 / max(self.documents, 1)
+        recipe, step = scored.recipe, scored.recipe.second_step
+        learned = step is not None and step.measure == "learned"
         return {
             "name": scored.name,
-            "description": scored.recipe.description,
-            "fingerprint": scored.recipe.changed(threshold=scored.best.threshold).fingerprint,
+            "description": recipe.description,
+            "fingerprint": (recipe if learned else recipe.changed(threshold=scored.best.threshold)).fingerprint,
+            "decision": step.features if learned and step is not None else None,
             "scale": scored.scale,
             "wall_ms_per_document": scored.wall_s * per_document,
             "cpu_ms_per_document": scored.cpu_s * per_document,
@@ -156,7 +162,7 @@ class Comparison:
         rows: list[dict[str, Any]] = []
         for scored in self.to_dict()["recipes"]:
             for row in scored["rows"]:
-                figures = {name: row[name] for name in ("precision", "recall", "f1")}
+                figures = {name: row[name] for name in ("precision", "recall", "f1", "accuracy")}
                 line = {"recipe": scored["name"]} | {name: row[name] for name in row if name not in figures}
                 for name, figure in figures.items():
                     line |= {name: figure["value"], f"{name}_low": figure["low"], f"{name}_high": figure["high"]}
@@ -215,6 +221,9 @@ _COLUMNS = {
     "f1": pa.float64(),
     "f1_low": pa.float64(),
     "f1_high": pa.float64(),
+    "accuracy": pa.float64(),
+    "accuracy_low": pa.float64(),
+    "accuracy_high": pa.float64(),
     "best": pa.bool_(),
     "wall_ms_per_document": pa.float64(),
     "cpu_ms_per_document": pa.float64(),

@@ -1,9 +1,10 @@
-"""Precision, recall and F1 of returned pairs against labels, with bootstrap intervals.
+"""Precision, recall, F1 and accuracy of returned pairs against labels, with bootstrap intervals.
 
 With C correct pairs among R returned ones that have a label, and T labelled duplicates: precision = C / R,
 recall = C / T, F1 = 2 C / (R + T). Source: Montanari & Puglisi 2012, section 4 (its T are the returned pairs, its C all
-correct ones). Intervals: percentile bootstrap (Efron & Tibshirani 1993, chapter 13) that draws groups of documents with
-replacement, because pairs of one group stand or fall together.
+correct ones). With N pairs labelled as none, accuracy = (C + N - (R - C)) / (T + N). Intervals: percentile bootstrap
+(Efron & Tibshirani 1993, chapter 13) that draws groups of documents with replacement, because pairs of one group stand
+or fall together.
 """
 
 from __future__ import annotations
@@ -156,21 +157,59 @@ def resample(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES
         Of the draws.
     """
     duplicates = labels.duplicates_of_groups()
-    parts = [cells[1] for one in tallies for cells in (one.correct, one.wrong)]
-    active = np.unique(np.concatenate([np.flatnonzero(duplicates), *parts]))
+    active = _active(tallies, duplicates)
     rows = [_by_group(one, cells, active) for cells in ("correct", "wrong") for one in tallies]
     table = np.concatenate([*rows, duplicates[active][np.newaxis]])
+    drawn, kinds, members = _drawn(table, labels.groups, count, seed)
+    half = (len(kinds) - 1) // 2
+    return Resamples(drawn[:, :half], drawn[:, half:-1], drawn[:, -1:], kinds, members)
+
+
+def accuracies(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES, seed: int = 0) -> list[Figure]:
+    """Return the share of labelled pairs that each row puts on the right side.
+
+    Where pairs without a label count as none, nearly all pairs are none, and any row is right about nearly all: then
+    no accuracy is defined.
+
+    Parameters
+    ----------
+    tallies, labels, count, seed
+        As in ``resample``.
+    """
+    rows = sum(len(one.unlabelled) for one in tallies)
+    if labels.complete or labels.keys is None or labels.duplicate is None:
+        return [Figure(None, None, None)] * rows
+    left, right = np.divmod(labels.keys[~labels.duplicate], len(labels.group))
+    others = np.bincount(labels.group_of_pairs(left, right), minlength=len(labels.group)).astype(np.int64)
+    labelled = labels.duplicates_of_groups() + others
+    active = _active(tallies, labelled)
+    right_ones = [
+        others[active] + _by_group(one, "correct", active) - _by_group(one, "wrong", active) for one in tallies
+    ]
+    table = np.concatenate([*right_ones, labelled[active][np.newaxis]])
+    drawn, _, _ = _drawn(table, labels.groups, count, seed)
+    values = table.sum(axis=1)
+    spread = _ratio(drawn[:, :-1], np.broadcast_to(drawn[:, -1:], (count, rows)))
+    return [_figure(values[row] / values[-1], spread[:, row]) for row in range(rows)]
+
+
+def _active(tallies: Sequence[Tally], held: Integers) -> Integers:
+    """Return the groups that hold something, or of which something is returned."""
+    parts = [cells[1] for one in tallies for cells in (one.correct, one.wrong)]
+    return np.unique(np.concatenate([np.flatnonzero(held), *parts]))
+
+
+def _drawn(table: Integers, total: int, count: int, seed: int) -> tuple[Floats, Integers, Integers]:
+    """Return the sums of draws of a table's columns, with as many empty ones as make the total; kinds, and members."""
     kinds, members = np.unique(table, axis=1, return_counts=True)
-    total = labels.groups
-    shares = np.append(members / total, max(1 - len(active) / total, 0.0))
+    shares = np.append(members / total, max(1 - table.shape[1] / total, 0.0))
     random = np.random.default_rng(seed)
     drawn = np.empty((count, len(kinds)))
     step = max(_CELLS // len(shares), 1)
     for begin in range(0, count, step):
         draws = random.multinomial(total, shares, size=min(step, count - begin))
         drawn[begin : begin + step] = draws[:, :-1].astype(np.float64) @ kinds.T.astype(np.float64)
-    half = (len(kinds) - 1) // 2
-    return Resamples(drawn[:, :half], drawn[:, half:-1], drawn[:, -1:], kinds, members)
+    return drawn, kinds, members
 
 
 def _by_group(one: Tally, cells: str, active: Integers) -> Integers:

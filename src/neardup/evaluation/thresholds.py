@@ -1,4 +1,4 @@
-"""The thresholds that a comparison tries with each recipe."""
+"""The thresholds that a comparison tries with each recipe or decision."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from neardup.decision.decision import Decision
 from neardup.errors import RecipeError
 from neardup.measures import exact_fraction, measure
 from neardup.recipe import Recipe
@@ -18,21 +22,25 @@ HAMMING_DISTANCES = 10
 
 
 class Ladder(NamedTuple):
-    """The thresholds of one recipe, the loosest first.
+    """The thresholds of one recipe or decision, the loosest first.
 
     Attributes
     ----------
     scale : str
-        ``similarity``, ``distance``, or ``fixed`` where the recipe has one threshold or no use for any.
+        ``similarity``, ``distance``, ``probability`` for a decision, or ``fixed`` where there is one threshold or no
+        use for any.
     thresholds : list of float
         As recipes write them.
     cuts : list of float
-        The similarities that a pair must reach at each, ascending.
+        What the similarities (for a decision, the ``levels``) of a pair must reach at each, ascending.
+    own : float
+        The one that it has by itself.
     """
 
     scale: str
     thresholds: list[float]
     cuts: list[float]
+    own: float
 
 
 def thresholds_of(asked: str | Sequence[float]) -> list[float]:
@@ -99,12 +107,37 @@ def ladder(recipe: Recipe, thresholds: Sequence[float]) -> Ladder:
     own = float(recipe.exact_threshold)
     if recipe.measure == "hamming":
         distances = sorted({float(k) for k in range(HAMMING_DISTANCES + 1)} | {own}, reverse=True)
-        return Ladder("distance", distances, [1 - k / 64 for k in distances])
+        return Ladder("distance", distances, [1 - k / 64 for k in distances], own)
     if (
         measure(recipe.measure).distance
         or recipe.features.startswith("checksum")
         or recipe.signature.startswith("imatch")
     ):
-        return Ladder("fixed", [own], [0.0])
+        return Ladder("fixed", [own], [0.0], own)
     tried = sorted({*thresholds, own})
-    return Ladder("similarity", tried, tried)
+    return Ladder("similarity", tried, tried, own)
+
+
+def decision_ladder(decision: Decision, thresholds: Sequence[float]) -> Ladder:
+    """Return what to try with a decision: thresholds of the probability, and its own cut, as a probability, among them.
+
+    Parameters
+    ----------
+    decision : Decision
+        Any.
+    thresholds : sequence of float
+        Probabilities, ascending.
+    """
+    own = float(decision.probability(np.array([decision.cut]))[0])
+    tried = sorted({*thresholds, own})
+    return Ladder("probability", tried, [(at + 1) / len(tried) for at in range(len(tried))], own)
+
+
+def levels(decision: Decision, steps: Ladder, g: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the share of a ladder's thresholds that let each pair pass; at its own one the decision itself says so."""
+    probability = decision.probability(g)
+    passed = decision.passes(g).astype(np.int64)
+    for threshold in steps.thresholds:
+        if threshold != steps.own:
+            passed += probability >= threshold
+    return np.asarray(passed / len(steps.thresholds), np.float64)

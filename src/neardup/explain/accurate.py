@@ -81,9 +81,9 @@ class Second(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The step's numbers: edit 0.9512 >= 0.9."""
+        """The step's numbers: then edit 0.9512 >= 0.9."""
         name, _, threshold = str(self.step).partition(" >= ")
-        return f"{name} {decimals(self.value)} {'>=' if self.passed else '<'} {threshold}"
+        return f"then {name} {decimals(self.value)} {'>=' if self.passed else '<'} {threshold}"
 
     @property
     def flip(self) -> float | None:
@@ -91,9 +91,9 @@ class Second(NamedTuple):
         return bar_of_second(self.step).nearest(*self.counts)
 
     @property
-    def sentence(self) -> str:
+    def sentences(self) -> tuple[str, ...]:
         """The same in words."""
-        return say_threshold(bar_of_second(self.step), self.counts, self.flip, "pass the second step")
+        return (say_threshold(bar_of_second(self.step), self.counts, self.flip, "pass the second step"),)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""

@@ -22,8 +22,11 @@ from neardup.measures import SET_MEASURES, measure
 from neardup.recipe import Recipe
 
 if TYPE_CHECKING:
+    from neardup.decision.decision import Decision
+    from neardup.explain.learned import LearnedStep
     from neardup.features.statistics import Statistics
     from neardup.vector.encoder import Encoder
+    from neardup.vector.records import Records
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +56,7 @@ class Explanation:
     digests : tuple of str
         For ``checksum`` and ``imatch``, what is compared, as hex digits (of I-Match the first 16); empty for a
         document without any.
-    second : Second or None
+    second : Second, LearnedStep or None
         The second step, whether the first one is passed or not.
     """
 
@@ -70,7 +73,7 @@ class Explanation:
     right_changes: tuple[Span, ...]
     passages: tuple[Passage, ...]
     digests: tuple[str, str]
-    second: Second | None
+    second: Second | LearnedStep | None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -86,6 +89,11 @@ class Explanation:
     def needed(self) -> int | None:
         """The least o that suffices with such a and b, be it more than there can be; None if one is 0."""
         return bar_of(self.recipe, self.counts.unit).needed(self.counts.a, self.counts.b)
+
+    @property
+    def learned(self) -> LearnedStep | None:
+        """What a learned decision says of the pair, asked or not; None where the recipe has none."""
+        return None if isinstance(self.second, Second) else self.second
 
     @property
     def passed(self) -> bool:
@@ -125,13 +133,13 @@ class Explanation:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What would turn the verdict around, in words, every step."""
-        return self.flip.sentences + ((self.second.sentence,) if self.second else ())
+        return self.flip.sentences + (self.second.sentences if self.second else ())
 
     @property
     def reason(self) -> str:
         """The verdict's numbers on one line."""
         first = reason_of(self.recipe, self.counts, self.features, self.digests)
-        return first + (f"; then {self.second.reason}" if self.second else "")
+        return first + (f"; {self.second.reason}" if self.second else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return numbers, passages, segments and changes for JSON, without the texts (but contents) and their grams."""
@@ -175,6 +183,8 @@ def explain(
     recipe: Recipe,
     statistics: Statistics | None = None,
     encoder: Encoder | None = None,
+    decision: Decision | None = None,
+    records: Records | None = None,
 ) -> Explanation:
     """Explain why two texts match or not.
 
@@ -188,11 +198,15 @@ def explain(
         Of the collection that the texts come from; for recipes with ``needs_statistics``.
     encoder : Encoder, optional
         Makes the embeddings for ``semantic``.
+    decision : Decision, optional
+        For the recipe of a learned decision: it.
+    records : Records, optional
+        Titles and times of the two documents, for decisions that go by them; not known by default.
 
     Raises
     ------
     RecipeError
-        If the recipe needs statistics or an encoder and there is none.
+        If the recipe needs statistics, an encoder or a decision and there is none.
 
     Examples
     --------
@@ -213,7 +227,12 @@ def explain(
         counts = Counts(*text_counts("semantic", left, right, encoder))
     else:
         counts = words.counts if words else Counts(*features)
+    second: Second | LearnedStep | None = None
     step = recipe.second_step
+    if step is not None and step.measure == "learned":
+        second = _learned(left, right, recipe, counts, encoder, decision, records)
+    elif step is not None:
+        second = second_of(left, right, step, encoder)
     return Explanation(
         left,
         right,
@@ -226,8 +245,29 @@ def explain(
         *changes_of(*sides),
         passages_of(*sides),
         _digests(recipe, grams, words.words if words else ([], [])),
-        second_of(left, right, step, encoder) if step else None,
+        second,
     )
+
+
+def _learned(
+    left: str,
+    right: str,
+    recipe: Recipe,
+    counts: Counts,
+    encoder: Encoder | None,
+    decision: Decision | None,
+    records: Records | None,
+) -> LearnedStep:
+    """Return what the decision that a recipe names says of two texts, contents already taken."""
+    from neardup.explain.learned import learned_step_of
+    from neardup.search.learned import check_decision
+    from neardup.vector.records import Records
+
+    known = check_decision(decision, recipe, encoder)
+    o, a, b, unit = counts
+    in_net = bar_of(recipe, unit).reached(o, a, b)
+    titles, times = (records.titles, records.times) if records else (None, None)
+    return learned_step_of(known, Records([left, right], titles, times), in_net=in_net, encoder=encoder)
 
 
 def _digests(

@@ -147,11 +147,19 @@ def flip_of(
     shared = _shared(o, least, min(a, b)) if counted else None
     words = _changed_words(recipe, o - least) if match else None
     sentences = (
-        say_threshold(bar, (o, a, b), threshold, "pass the first step" if recipe.then else "match"),
+        say_threshold(bar, (o, a, b), threshold, _goal(recipe)),
         _say_shared(recipe, o, least, shared) if counted else "",
         _say_words(recipe, words),
     )
     return Flip(threshold, shared, words, tuple(sentence for sentence in sentences if sentence))
+
+
+def _goal(recipe: Recipe) -> str:
+    """Return what a pair does that reaches the (first) threshold."""
+    step = recipe.second_step
+    if step is None:
+        return "match"
+    return "enter the net" if step.measure == "learned" else "pass the first step"
 
 
 def _shared(o: int, least: int, most: int) -> int | None:
@@ -188,7 +196,7 @@ def say_threshold(bar: Bar, pair: tuple[int, int, int], threshold: float | None,
 
 
 def _say_shared(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
-    match = "pass the first step" if recipe.then else "match"
+    match = _goal(recipe)
     verdict = f"no longer {match}" if o >= least else match
     signature = recipe.parsed_signature
     if shared is None:

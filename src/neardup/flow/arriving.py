@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
+from neardup.decision.choosing import Given, decision_of, recipe_beside
+from neardup.decision.decision import Decision
 from neardup.errors import InputError, RecipeError
 from neardup.features.gathering import gather_texts
 from neardup.features.statistics import Statistics
 from neardup.flow.document import Document, Verdict
-from neardup.flow.parts import Judged
+from neardup.flow.parts import Judged, Story
+from neardup.flow.rows import Stored
 from neardup.recipe import Recipe
+from neardup.recipe.choosing import chosen
+from neardup.vector.records import NO_TIME
 
 _SECOND = 1_000_000
 #: Documents and characters that are judged and stored at once.
@@ -25,7 +31,54 @@ def verdict_of(name: str, found: Judged, of: str | None) -> Verdict:
     time = found.moment.real / _SECOND
     if found.of < 0:
         return Verdict(name, "original", None, None, time, flag, None)
-    return Verdict(name, "exact" if found.same_text else "near", of, found.similarity, time, flag, found.counts)
+    kind = "exact" if found.same_text else "near"
+    return Verdict(name, kind, of, found.similarity, time, flag, found.counts, found.g, found.measures)
+
+
+def chosen_recipe(
+    recipe: Recipe | str | None, decision: Given | None, choices: Mapping[str, Any]
+) -> tuple[Recipe, Decision | None]:
+    """Return the recipe of a flow, and the decision whose it is, read where it is a path.
+
+    Raises
+    ------
+    NeardupError
+        If both are given, or one of them is refused.
+    """
+    if decision is None:
+        return chosen("default" if recipe is None else recipe, choices), None
+    found = decision_of(decision)
+    if found.vector.needs_encoder:
+        raise RecipeError(
+            "the decision goes by 'semantic' too, and a flow makes no embeddings; train one on a vector without it"
+        )
+    return recipe_beside(found, {"recipe": recipe, **choices}), found
+
+
+def story_of(document: Document, real: int | None, clock: float | None = None) -> Story:
+    """Return what a second step goes by.
+
+    Parameters
+    ----------
+    document : Document
+        It gives text and title.
+    real : int or None
+        Its time in microseconds since 1970.
+    clock : float or None
+        The flow's clock in seconds, where there is no such time.
+    """
+    seconds = clock if real is None else real / _SECOND
+    return Story(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
+
+
+def story_before(row: Stored) -> Story:
+    """Return what a second step goes by of a document from before a restart."""
+    return Story(row.text or "", row.title, _microseconds(row.verdict.time))
+
+
+def _microseconds(seconds: float) -> int:
+    # Through seconds also where whole microseconds are known, so that a restart, which reads seconds, changes nothing.
+    return round(seconds * _SECOND)
 
 
 def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from numbers import Real
 from typing import Any
 
+from neardup.decision.evidence import Evidence, Push
 from neardup.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,6 +37,8 @@ class Document:
         None takes the time of its arrival.
     origin : str
         Where it came from; kept in the store.
+    title : str
+        Its title, for decisions that compare titles; empty where it has none.
 
     Raises
     ------
@@ -48,12 +51,14 @@ class Document:
     text: str
     timestamp: float | datetime | str | None = None
     origin: str = ""
+    title: str = ""
     _microseconds: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_text("id", self.id)
         _check_text("text", self.text)
         _check_text("origin", self.origin)
+        _check_text("title", self.title)
         object.__setattr__(self, "_microseconds", None if self.timestamp is None else microseconds(self.timestamp))
 
     @property
@@ -75,7 +80,7 @@ class Verdict:
     of : str or None
         The document that it repeats: the most similar one in the window, the first of equals.
     similarity : float or None
-        To that document.
+        To that document; where a learned decision decides, how probable it is that both are near-duplicates.
     time : float
         Seconds since 1970 (UTC) by which it was judged.
     flag : str
@@ -83,6 +88,10 @@ class Verdict:
         ``future`` (later than the clock on the wall) or ``undecidable`` (it has nothing to compare by).
     counts : tuple of int or None
         The three whole numbers o, a and b behind the similarity, as in ``neardup.measures``.
+    g : float or None
+        What a learned decision makes of the two; None where none decided, and for texts that are equal byte for byte.
+    measures : tuple of Push
+        The decision's measures, the one that pushed g furthest first; empty where there is no g.
     """
 
     id: str
@@ -92,11 +101,18 @@ class Verdict:
     time: float
     flag: str
     counts: tuple[int, int, int] | None
+    g: float | None = None
+    measures: tuple[Push, ...] = ()
 
     @property
     def is_duplicate(self) -> bool:
         """Whether the window held it already."""
         return self.kind != "original"
+
+    @property
+    def evidence(self) -> str:
+        """The measures that pushed a learned decision most, in a few words; empty where there is no g."""
+        return "" if self.g is None else str(Evidence(self.g, self.similarity or 0.0, self.measures))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON takes them."""
@@ -108,6 +124,9 @@ class Verdict:
             "time": self.time,
             "flag": self.flag,
             "counts": None if self.counts is None else list(self.counts),
+            "g": self.g,
+            "evidence": self.evidence,
+            "measures": [push._asdict() for push in self.measures],
         }
 
 

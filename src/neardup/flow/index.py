@@ -12,10 +12,11 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from neardup.decision.choosing import Given
 from neardup.documents.ahead import ahead
 from neardup.errors import InputError, RecipeError, UnknownDocument
 from neardup.features.statistics import Statistics
-from neardup.flow.arriving import batches_of, statistics_for, verdict_of
+from neardup.flow.arriving import batches_of, chosen_recipe, statistics_for, story_before, story_of, verdict_of
 from neardup.flow.document import Document, Verdict
 from neardup.flow.judging import Judge
 from neardup.flow.parts import Judged, Kept
@@ -24,7 +25,6 @@ from neardup.flow.rows import Stored
 from neardup.flow.store import Store
 from neardup.parallel import default_threads
 from neardup.recipe import Recipe
-from neardup.recipe.choosing import chosen
 from neardup.window.keys import check_keys
 from neardup.window.times import FlowClock, Length
 
@@ -43,8 +43,10 @@ class Index:
 
     Parameters
     ----------
-    recipe : Recipe or str
-        What a match is: any recipe whose documents have keys (sets, sketches, fingerprints, LSH).
+    recipe : Recipe or str, optional
+        What a match is: any recipe whose documents have keys (sets, sketches, fingerprints, LSH); else ``default``.
+    decision : Decision or path, optional
+        What a match is, in place of a recipe: a decision that was learned from labelled pairs, or the file it is in.
     window : str, int, timedelta or None
         How far apart partners may be: ``"24h"``, ``"7d"``, ``"8000 documents"`` or 8000; ``"endless"`` or None.
         Raising it finds repeats of older documents, and takes memory and time in proportion.
@@ -80,8 +82,9 @@ class Index:
 
     def __init__(
         self,
-        recipe: Recipe | str = "default",
+        recipe: Recipe | str | None = None,
         *,
+        decision: Given | None = None,
         window: str | int | timedelta | None = "24h",
         window_by: str = "time",
         against: str = "originals",
@@ -90,20 +93,22 @@ class Index:
         now: Callable[[], float] = time.time,
         **choices: Any,
     ) -> None:
-        self.recipe = chosen(recipe, choices)
+        self.recipe, self.decision = chosen_recipe(recipe, decision, choices)
         check_keys(self.recipe)
         length = Length.parse(window, window_by)
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
         self._lock = threading.RLock()
-        self._register = Register(keeps_texts=bool(self.recipe.then), keeps_verdicts=path is None)
+        self._register = Register(keeps_stories=bool(self.recipe.then), keeps_verdicts=path is None)
         self._judge = Judge(
             self.recipe,
             FlowClock(length, now),
             everything=against == "everything",
             statistics=statistics_for(self.recipe, sample),
-            text_of=self._register.text,
+            story_of=self._register.story,
+            decision=self.decision,
         )
+        self._titles = self.decision is not None and self.decision.vector.needs_titles
         self._next = 0
         self.store: Store | None = None
         if path is not None:
@@ -145,15 +150,16 @@ class Index:
         Parameters
         ----------
         document : Document or str
-            The text; a timestamp does not matter.
+            The text; title and timestamp do not matter but to a decision that goes by them.
         k : int, optional
             Return the k nearest by the first measure instead, whatever their similarity.
         """
         if k is not None and k < 1:
             raise RecipeError(f"k {k} is below 1; ask for one document at least")
-        text = Document("query", document).text if isinstance(document, str) else document.text
+        asked = Document("query", document) if isinstance(document, str) else document
         with self._lock:
-            found, scores = self._judge.matches(text) if k is None else self._judge.nearest(text)
+            story = story_of(asked, asked.microseconds, self._judge.clock.seconds)
+            found, scores = self._judge.matches(story) if k is None else self._judge.nearest(asked.text)
             named = ((self._register.name(s), score) for s, score in zip(found.tolist(), scores.tolist(), strict=True))
             return list(islice((Similar(name, score) for name, score in named if name is not None), k))
 
@@ -185,7 +191,10 @@ class Index:
             serial = self._register.serials.get(name)
             if serial is None:
                 return None
-            return self.store.text_of(name) if self.store is not None else self._register.text(serial)
+            if self.store is not None:
+                return self.store.text_of(name)
+            story = self._register.story(serial)
+            return None if story is None else story.text
 
     @property
     def statistics(self) -> IndexStatistics:
@@ -230,7 +239,8 @@ class Index:
         first, before = self._next, self._judge.clock.state()
         try:
             moments = [self._judge.clock.see(document.microseconds) for document in documents]
-            judged = self._judge.judge([document.text for document in documents], moments, first)
+            stories = [story_of(document, moment.real) for document, moment in zip(documents, moments, strict=True)]
+            judged = self._judge.judge(stories, moments, first)
             names = {first + i: document.id for i, document in enumerate(documents)}
             verdicts = [
                 verdict_of(document.id, found, names.get(found.of, self._register.name(found.of)))
@@ -244,7 +254,7 @@ class Index:
         self._next += len(documents)
         for i, (document, found) in enumerate(zip(documents, judged, strict=True)):
             if found.held:
-                self._register.hold(first + i, document.id, document.text)
+                self._register.hold(first + i, document.id, stories[i])
         self._register.count(verdicts)
         self._expire()
         self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
@@ -271,6 +281,7 @@ class Index:
                 found.held,
                 document.text if found.held else None,
                 verdict,
+                document.title if found.held and self._titles else "",
             )
             for i, (document, found, verdict) in enumerate(zip(documents, judged, verdicts, strict=True))
         ]
@@ -291,7 +302,7 @@ class Index:
 
     def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
         for row in rows:
-            self._register.hold(row.serial, row.id, row.text or "")
+            self._register.hold(row.serial, row.id, story_before(row))
         return [Kept(row.serial, row.text or "", row.time, row.entered) for row in rows]
 
     def _expire(self) -> None:

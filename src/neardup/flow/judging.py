@@ -1,32 +1,60 @@
-"""Texts in order of arrival -> the best match of each in the window, and the window as it is afterwards."""
+"""Documents in order of arrival -> the best match of each in the window, and the window as it is afterwards."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.content.step import content_of
+from neardup.decision.decision import Decision
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
-from neardup.flow.parts import Judged, Kept, arrivals_of, part_of
-from neardup.measures import similarities
+from neardup.flow.parts import Judged, Kept, Story, arrivals_of, part_of
+from neardup.flow.second import second_of
 from neardup.parallel import in_order
 from neardup.recipe import Recipe
-from neardup.search.matches import Matches
-from neardup.search.verify import second_step
-from neardup.vector.records import Records
+from neardup.vector.records import NO_TIME
 from neardup.window.times import FlowClock, Moment
 from neardup.window.window import Window
 
 Integers = npt.NDArray[np.int64]
-TextOf = Callable[[int], str | None]
+Floats = npt.NDArray[np.float64]
+StoryOf = Callable[[int], Story | None]
 _ALWAYS = np.full(1, 2, np.int8)
+_UNKNOWN = Story("", "", NO_TIME)
+
+
+class _Partners(NamedTuple):
+    """Held documents that match one, the best first.
+
+    Attributes
+    ----------
+    serials : int64[k]
+        Their numbers.
+    similarity, counts : float64[k], int64[k, 3]
+        How similar they are, and o, a and b.
+    same : bool[k]
+        Whether the texts are equal.
+    g, vectors : float64[k], float64[k, r]
+        What a learned decision makes of them, and from what; nan where none was asked.
+    """
+
+    serials: Integers
+    similarity: Floats
+    counts: Integers
+    same: npt.NDArray[np.bool_]
+    g: Floats
+    vectors: Floats
+
+    @classmethod
+    def first_step(cls, serials: Integers, similarity: Floats, counts: Integers, same: npt.NDArray[np.bool_]) -> Self:
+        """Return what no second step has looked at."""
+        return cls(serials, similarity, counts, same, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
 
 
 class Judge:
@@ -42,20 +70,30 @@ class Judge:
         Whether duplicates enter the window, too.
     statistics : Statistics, optional
         What recipes with ``needs_statistics`` take their frequencies from.
-    text_of : callable
-        The text of a held document by its number, for recipes with a second step.
+    story_of : callable
+        What is known of a held document by its number, for recipes with a second step.
+    decision : Decision, optional
+        Where the recipe is that of a learned decision.
     """
 
     def __init__(
-        self, recipe: Recipe, clock: FlowClock, *, everything: bool, statistics: Statistics | None, text_of: TextOf
+        self,
+        recipe: Recipe,
+        clock: FlowClock,
+        *,
+        everything: bool,
+        statistics: Statistics | None,
+        story_of: StoryOf,
+        decision: Decision | None = None,
     ) -> None:
+        self._everything, self._story_of = everything, story_of
+        self._second = second_of(recipe, self._story, decision)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
-        self._recipe, self._everything, self._text_of = recipe, everything, text_of
         self._extractor = Extractor(recipe, statistics)
         #: The sub-indexes, with the number of the first document in or after each.
         self._hours: list[tuple[int, int]] = []
-        #: The first number and the texts of the documents that are judged now.
-        self._together_with: tuple[int, Sequence[str]] = 0, ()
+        #: The first number and the stories of the documents that are judged now.
+        self._together_with: tuple[int, Sequence[Story]] = 0, ()
         #: The document that is ahead, if it was entered: should a second one confirm it, it is entered again.
         self._ahead: tuple[Block, int, int] | None = None
         #: Documents that were confirmed, with the times that count since then.
@@ -63,16 +101,16 @@ class Judge:
         self._awaited: int | None = None
         self._hours_before: list[tuple[int, int]] = []
 
-    def judge(self, texts: Sequence[str], moments: Sequence[Moment], first: int) -> list[Judged]:
+    def judge(self, stories: Sequence[Story], moments: Sequence[Moment], first: int) -> list[Judged]:
         """Return what is found about documents, one after the other, the numbers of which begin with first."""
-        block = self._extractor(pa.array(texts, pa.large_string()))
+        block = self._extractor(pa.array([each.text for each in stories], pa.large_string()))
         heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
-        self._together_with = first, texts
+        self._together_with = first, stories
         judged: list[Judged] = []
         for begin, end in self._runs(moments):
             self._begin(moments[begin], first + begin)
             part = part_of(block, heads, begin, end)
-            judged += self._together(part, texts[begin:end], moments[begin:end], first + begin)
+            judged += self._together(part, stories[begin:end], moments[begin:end], first + begin)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
                     own = (part_of(block, heads, i, i + 1), first + i, moments[i].time)
@@ -136,6 +174,8 @@ class Judge:
         """Undo what was judged from a number on, and go back to the clock's state before it."""
         self.clock.restore(state)
         self.window.remove_from(first)
+        if self._second is not None:
+            self._second.forget_from(first)
         if self._ahead is not None and self._ahead[1] >= first:
             self._ahead = None
 
@@ -159,12 +199,12 @@ class Judge:
             del self._revived[serial]
         return gone
 
-    def matches(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
-        """Return the numbers of all held documents that a text matches now, the most similar first."""
+    def matches(self, story: Story) -> tuple[Integers, npt.NDArray[np.float64]]:
+        """Return the numbers of all held documents that a document matches now, the most similar first."""
         moment = self.clock.next_moment()
-        block = self._extractor(pa.array([text], pa.large_string()))
-        found, scores, _, _ = self._all_matches(block, text, moment, -1)
-        return found, scores
+        block = self._extractor(pa.array([story.text], pa.large_string()))
+        found = self._all_matches(block, story, moment, -1)
+        return found.serials, found.similarity
 
     def nearest(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
         """Return the numbers of all held documents with anything in common with a text, the most similar first."""
@@ -192,11 +232,11 @@ class Judge:
             again = moment._replace(time=time, leaves=time)
             self.window.take(arrivals_of(block, [again], np.array([serial]), _ALWAYS), asks=False)
 
-    def _together(self, block: Block, texts: Sequence[str], moments: Sequence[Moment], first: int) -> list[Judged]:
+    def _together(self, block: Block, stories: Sequence[Story], moments: Sequence[Moment], first: int) -> list[Judged]:
         numbers = np.arange(first, first + len(moments))
-        if self._recipe.then:
+        if self._second is not None:
             return [
-                self._with_second_step(part_of(block, None, i, i + 1), texts[i], moments[i], first + i)
+                self._with_second_step(part_of(block, None, i, i + 1), stories[i], moments[i], first + i)
                 for i in range(len(moments))
             ]
         enters = np.array([0 if m.flag == "late" else 1 + self._everything for m in moments], np.int8)
@@ -214,61 +254,46 @@ class Judge:
             for moment, of, score, (o, a, b), same, held, some in zip(moments, *columns, strict=True)
         ]
 
-    def _with_second_step(self, block: Block, text: str, moment: Moment, serial: int) -> Judged:
-        found, scores, counts, same = self._all_matches(block, text, moment, serial)
-        of, score, best, equal = -1, -1.0, (0, 0, 0), False
-        if len(found):
-            of, score, equal = int(found[0]), float(scores[0]), bool(same[0])
-            o, a, b = map(int, counts[0])
-            best = o, a, b
+    def _with_second_step(self, block: Block, story: Story, moment: Moment, serial: int) -> Judged:
+        found = self._all_matches(block, story, moment, serial)
         some = bool(block.sizes[0] > 0)
-        held = some and moment.flag != "late" and (self._everything or of < 0)
+        held = some and moment.flag != "late" and (self._everything or not len(found.serials))
         if held:
             arrival = arrivals_of(block, [moment], np.array([serial]), _ALWAYS)
             self.window.take(arrival, asks=False)
-        return Judged(moment, of, score, best, equal, held, some)
+        if not len(found.serials):
+            return Judged(moment, -1, -1.0, (0, 0, 0), False, held, some)
+        o, a, b = found.counts[0].tolist()
+        of, score, same = int(found.serials[0]), float(found.similarity[0]), bool(found.same[0])
+        judged = Judged(moment, of, score, (o, a, b), same, held, some)
+        if self._second is None or np.isnan(found.g[0]):
+            return judged
+        return judged._replace(g=float(found.g[0]), measures=self._second.pushes(found.vectors[0]))
 
-    def _all_matches(
-        self, block: Block, text: str, moment: Moment, serial: int
-    ) -> tuple[Integers, npt.NDArray[np.float64], Integers, npt.NDArray[np.bool_]]:
-        """Return the numbers of all matches, similarities, o, a and b, and whether texts are equal; the best first."""
-        empty = np.empty(0, np.int64)
+    def _all_matches(self, block: Block, story: Story, moment: Moment, serial: int) -> _Partners:
+        """Return all matches, the best first."""
         if not len(block.features):
-            return empty, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_)
+            none = np.empty(0, np.int64)
+            return _Partners.first_step(none, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
         arrival = arrivals_of(block, [moment], np.array([serial]), np.zeros(1, np.int8))
         found, scores = self.window.matches(arrival)
         same = found.marks.view(np.uint64) == block.text_marks[0]
-        step = self._recipe.second_step
-        if step is None or not len(found.serials):
-            return found.serials, scores, found.counts, same
-        second, counts = np.ones(len(same)), found.counts.copy()
-        passed = same.copy()
-        # Equal texts match whatever the measure makes of them; the others are measured.
         differing = np.flatnonzero(~same)
-        if len(differing):
-            places, measured = self._measured(text, found.serials[differing])
-            second[differing[places]] = similarities(step.measure, measured)
-            counts[differing[places]] = measured
-            passed[differing[places]] = True
-        order = np.flatnonzero(passed)
+        if self._second is None or not len(differing):
+            return _Partners.first_step(found.serials, scores, found.counts, same)
+        looked = self._second.look(story, serial, found.serials[differing])
+        # Equal texts match whatever the second step would make of them.
+        second, counts = np.ones(len(same)), found.counts.copy()
+        g, vectors = np.full(len(same), np.nan), np.full((len(same), looked.vectors.shape[1]), np.nan)
+        at = differing[looked.places]
+        second[at], counts[at], g[at], vectors[at] = looked.similarity, looked.counts, looked.g, looked.vectors
+        order = np.sort(np.concatenate([np.flatnonzero(same), at]))
         order = order[np.lexsort((found.serials[order], -second[order]))]
-        return found.serials[order], second[order], counts[order], same[order]
+        return _Partners(found.serials[order], second[order], counts[order], same[order], g[order], vectors[order])
 
-    def _measured(self, text: str, numbers: Integers) -> tuple[Integers, Integers]:
-        """Return the places of the documents that pass the second step with a text, and o, a and b of each."""
+    def _story(self, number: int) -> Story:
+        """Return what is known of a document that is held, or judged now."""
         first, given = self._together_with
-        theirs = (
-            given[number - first] if 0 <= number - first < len(given) else self._text_of(number) or ""
-            for number in numbers.tolist()
-        )
-        texts = [content_of(one, self._recipe.content) for one in (text, *theirs)]
-        others = np.arange(1, len(texts))
-        every = Matches(
-            np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)
-        )
-        # The marks differ, so that every pair is measured.
-        marks, lengths = np.arange(len(texts), dtype=np.uint64), np.ones(len(texts), np.int64)
-        passed = second_step(
-            every, self._recipe, marks, lengths, lambda places: Records([texts[i] for i in places]), threads=1
-        )
-        return passed.right - 1, passed.second if passed.second is not None else np.empty((0, 3), np.int64)
+        if 0 <= number - first < len(given):
+            return given[number - first]
+        return self._story_of(number) or _UNKNOWN

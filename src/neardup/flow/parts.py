@@ -8,11 +8,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.decision.evidence import Push
 from neardup.features.store import Block
 from neardup.window.times import Moment
 from neardup.window.window import Arrivals
 
 Integers = npt.NDArray[np.int64]
+
+
+class Story(NamedTuple):
+    """What a second step goes by: a document's text, its title, and its time in microseconds since 1970."""
+
+    text: str
+    title: str
+    time: int
 
 
 class Judged(NamedTuple):
@@ -34,6 +43,10 @@ class Judged(NamedTuple):
         Whether the window holds it now.
     has_features : bool
         Whether it can match anything.
+    g : float or None
+        What a learned decision makes of it and its best match.
+    measures : tuple of Push
+        By what.
     """
 
     moment: Moment
@@ -43,6 +56,8 @@ class Judged(NamedTuple):
     same_text: bool
     held: bool
     has_features: bool
+    g: float | None = None
+    measures: tuple[Push, ...] = ()
 
 
 class Kept(NamedTuple):

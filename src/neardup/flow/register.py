@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from neardup.flow.document import Verdict
+from neardup.flow.parts import Story
 
 FLAGS = ("late", "ahead", "future", "undecidable")
 
@@ -44,12 +45,12 @@ class IndexStatistics(NamedTuple):
 
 
 class Register:
-    """Ids and numbers of the documents that the window holds, texts and verdicts where they are needed, and counts.
+    """Ids and numbers of the documents that the window holds, stories and verdicts where they are needed, and counts.
 
     Parameters
     ----------
-    keeps_texts : bool
-        Whether texts are kept, as second steps need them.
+    keeps_stories : bool
+        Whether texts, titles and times are kept, as second steps need them.
     keeps_verdicts : bool
         Whether verdicts are kept, for as long as their hour is in the window.
 
@@ -61,12 +62,12 @@ class Register:
         As in ``IndexStatistics``.
     """
 
-    def __init__(self, *, keeps_texts: bool, keeps_verdicts: bool) -> None:
-        self._keeps_texts, self._keeps_verdicts = keeps_texts, keeps_verdicts
+    def __init__(self, *, keeps_stories: bool, keeps_verdicts: bool) -> None:
+        self._keeps_stories, self._keeps_verdicts = keeps_stories, keeps_verdicts
         self.serials: dict[str, int] = {}
         self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)
         self._names: dict[int, str] = {}
-        self._texts: dict[int, str] = {}
+        self._stories: dict[int, Story] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._hours: deque[tuple[int, list[str]]] = deque()
 
@@ -80,9 +81,9 @@ class Register:
         """Return the id of a held document, None if it is not held."""
         return self._names.get(serial)
 
-    def text(self, serial: int) -> str | None:
-        """Return the text of a held document, None where none is kept."""
-        return self._texts.get(serial)
+    def story(self, serial: int) -> Story | None:
+        """Return what a second step goes by of a held document, None where that is not kept."""
+        return self._stories.get(serial)
 
     def verdict(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None where none is kept."""
@@ -98,12 +99,12 @@ class Register:
         # Numbers are entered in their order, and a dictionary keeps it.
         return next(iter(self._names), None)
 
-    def hold(self, serial: int, name: str, text: str) -> None:
+    def hold(self, serial: int, name: str, story: Story) -> None:
         """Note that the window holds a document."""
         self.serials[name] = serial
         self._names[serial] = name
-        if self._keeps_texts:
-            self._texts[serial] = text
+        if self._keeps_stories:
+            self._stories[serial] = story
 
     def let_go(self, serials: Iterable[int]) -> None:
         """Note that the window no longer holds documents."""
@@ -111,7 +112,7 @@ class Register:
             name = self._names.pop(serial, None)
             if name is not None:
                 del self.serials[name]
-            self._texts.pop(serial, None)
+            self._stories.pop(serial, None)
 
     def count(self, verdicts: Iterable[Verdict]) -> None:
         """Count verdicts."""

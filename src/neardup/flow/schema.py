@@ -15,7 +15,6 @@ from pathlib import Path
 
 from neardup.errors import StoreError
 from neardup.flow.locking import Lock
-from neardup.flow.rows import COLUMNS
 
 FORMAT = 1
 #: "NDUP", by which the file says whose it is.
@@ -55,7 +54,13 @@ CREATE TABLE held (serial INTEGER PRIMARY KEY, text TEXT, sum INTEGER NOT NULL);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 14}?)"  # noqa: S608
+#: Of learned decisions. Older stores get these tables when they are opened, and an older neardup passes over them.
+_MORE_TABLES = (
+    # the measures by name, each with what it says and by how much it pushed g
+    "CREATE TABLE IF NOT EXISTS learned (serial INTEGER PRIMARY KEY, g REAL NOT NULL, measures TEXT NOT NULL)",
+    # of what is in the window; the checksum in held covers them
+    "CREATE TABLE IF NOT EXISTS titles (serial INTEGER PRIMARY KEY, title TEXT NOT NULL)",
+)
 
 _ANOTHER = "move it away to begin a new one, or name another path"
 _RESTORE = f"bring it back from a copy, or {_ANOTHER}"
@@ -183,8 +188,14 @@ def _fill(connection: sqlite3.Connection, fingerprint: str, settings: Mapping[st
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.executescript(_SCHEMA)
+    _add_tables(connection)
     connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
     connection.executemany("INSERT INTO tally VALUES (?, 0)", [(name,) for name in (*TALLIES, "forgotten")])
+
+
+def _add_tables(connection: sqlite3.Connection) -> None:
+    for statement in _MORE_TABLES:
+        connection.execute(statement)
 
 
 def _set_wal(connection: sqlite3.Connection, path: Path) -> None:
@@ -222,8 +233,8 @@ def check(path: Path, lock: Lock, fingerprint: str, settings: Mapping[str, str])
         meta = dict(connection.execute("SELECT name, value FROM meta"))
     if meta.get("fingerprint") != fingerprint:
         raise StoreError(
-            f"{path} was made with another recipe (fingerprint {_shown(meta.get('fingerprint'))}, not "
-            f"{_shown(fingerprint)}); a store keeps its recipe: take that one, or name another path"
+            f"{path} was made with another recipe or decision (fingerprint {_shown(meta.get('fingerprint'))}, not "
+            f"{_shown(fingerprint)}); a store keeps its own: take that one, or name another path"
         )
     has = {name.removeprefix("setting "): value for name, value in meta.items() if name.startswith("setting ")}
     for name in sorted({*has, *settings}):
@@ -255,6 +266,7 @@ def connect(path: Path) -> sqlite3.Connection:
             if not busy:
                 pages, page = (connection.execute(f"PRAGMA {of}").fetchone()[0] for of in ("page_count", "page_size"))
                 _check_size(path, path.stat().st_size, pages * page)
+        _add_tables(connection)
     except BaseException:
         connection.close()
         raise

@@ -16,15 +16,15 @@ from neardup.flow.document import Verdict
 from neardup.flow.locking import Lock
 from neardup.flow.rows import (
     HELD,
+    LET_GO,
     OF_ID,
     UNPLACED,
     Row,
     Stored,
     added,
     from_row,
+    statements,
     storable,
-    text_sum,
-    to_row,
 )
 from neardup.flow.schema import FORMAT, TALLIES
 
@@ -161,11 +161,8 @@ class Store:
             return
         tally = added(self._tally, rows)
         with self._writing() as connection:
-            connection.executemany(schema.INSERT, [(*to_row(row), int(not row.origin)) for row in rows])
-            connection.executemany(
-                "INSERT INTO held VALUES (?, ?, ?)",
-                [(int(row.serial), row.text, text_sum(int(row.serial), row.text)) for row in rows if row.held],
-            )
+            for statement, values in statements(rows):
+                connection.executemany(statement, values)
             changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             if state:
@@ -227,13 +224,15 @@ class Store:
         (first,) = connection.execute("SELECT min(serial) FROM held").fetchone()
         if first is None or first >= end:
             return False
-        connection.execute("DELETE FROM held WHERE serial < ?", (min(first + most, end),))
+        for statement in LET_GO:
+            connection.execute(statement, (first, min(first + most, end)))
         return bool(first + most < end)
 
     def unhold(self, serial: int) -> None:
         """Let go of the text of one document that was removed from the window by hand."""
         with self._writing() as connection:
-            connection.execute("DELETE FROM held WHERE serial = ?", (int(serial),))
+            for statement in LET_GO:
+                connection.execute(statement, (int(serial), int(serial) + 1))
 
     def known(self, ids: Sequence[str]) -> set[str]:
         """Return which of the ids have a verdict."""

@@ -7,7 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from neardup.errors import RecipeError
-from neardup.recipe.recipe import Recipe, load
+from neardup.recipe.named import load
+from neardup.recipe.recipe import Recipe
 
 _NOT_CHOSEN = ("name", "description")
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tomllib
 import unicodedata
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
-from importlib import resources
 from typing import Any
 
 from neardup.errors import RecipeError
@@ -290,29 +288,3 @@ def parse(text: str, where: str) -> Recipe:
         return Recipe(**values)
     except RecipeError as error:
         raise RecipeError(f"{where}: {error}") from None
-
-
-def names() -> list[str]:
-    """Return the names of the recipes that come with the package."""
-    folder = resources.files("neardup") / "recipes"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
-
-
-def load(name_or_file: str) -> Recipe:
-    """Return a recipe by its name, or from a TOML file.
-
-    Raises
-    ------
-    RecipeError
-        If there is neither a recipe nor a file of that name, or the file is refused.
-    """
-    if name_or_file in names():
-        shipped = resources.files("neardup") / "recipes" / f"{name_or_file}.toml"
-        return parse(shipped.read_text("utf-8"), f"recipe {name_or_file}")
-    if not os.path.isfile(name_or_file):
-        raise RecipeError(f"recipe {name_or_file!r} is neither a file nor one of {', '.join(names())}")
-    try:
-        with open(name_or_file, encoding="utf-8") as file:
-            return parse(file.read(), f"recipe {name_or_file}")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"recipe {name_or_file!r} cannot be read: {error}") from None

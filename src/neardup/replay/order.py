@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,8 @@ class Item(NamedTuple):
         Microseconds since 1970.
     size : int
         Bytes of its text.
+    title : str
+        Its title, where one is asked for.
     """
 
     row: int
@@ -50,6 +53,7 @@ class Item(NamedTuple):
     text: str
     time: int
     size: int
+    title: str = ""
 
 
 class Timeline(NamedTuple):
@@ -65,6 +69,8 @@ class Timeline(NamedTuple):
         Places of the documents to be handed out, in their order; of equal times the first in the corpus first.
     undated, repeated : int64
         Rows of those without a readable time, and of those with an id that an earlier one has.
+    titles : pyarrow.Array or None
+        Their titles; None where nothing asks for them.
     """
 
     rows: Integers
@@ -74,6 +80,7 @@ class Timeline(NamedTuple):
     order: Integers
     undated: Integers
     repeated: Integers
+    titles: Any = None
 
     @property
     def text_bytes(self) -> int:
@@ -255,4 +262,5 @@ def _items(timeline: Timeline, places: Integers, texts: list[str]) -> Iterator[I
     rows = timeline.rows[places].tolist()
     ids = rows if timeline.ids is None else timeline.ids.take(pa.array(places)).to_pylist()
     times, sizes = timeline.times[places].tolist(), timeline.sizes[places].tolist()
-    return map(Item, rows, map(str, ids), texts, times, sizes)
+    titles = repeat("") if timeline.titles is None else timeline.titles.take(pa.array(places)).to_pylist()
+    return map(Item, rows, map(str, ids), texts, times, sizes, titles)

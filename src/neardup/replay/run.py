@@ -215,7 +215,9 @@ class Replay:
 
     def _judged(self, group: list[Item]) -> tuple[list[Verdict], float]:
         """Return the verdicts, and the microseconds of processor time that each took."""
-        documents = [Document(item.id, item.text, _EPOCH + timedelta(microseconds=item.time)) for item in group]
+        documents = [
+            Document(item.id, item.text, _EPOCH + timedelta(microseconds=item.time), title=item.title) for item in group
+        ]
         # Of this thread alone: the thread that reads ahead works meanwhile.
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
         verdicts = [self._index.add(documents[0])] if len(group) == 1 else self._index.add_many(documents)

@@ -1,10 +1,11 @@
-"""What a replay runs with: the recipe and the window."""
+"""What a replay runs with: the recipe or the decision, and the window."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
+from neardup.decision.decision import Decision
 from neardup.documents import Corpus
 from neardup.features.gathering import gather
 from neardup.features.statistics import Statistics
@@ -33,6 +34,8 @@ class Settings:
         As ``Index`` takes them.
     store : str or None
         The file that verdicts go to.
+    decision : Decision or None
+        Where the recipe is that of a learned decision.
     """
 
     recipe: Recipe
@@ -40,6 +43,7 @@ class Settings:
     window_by: str = "time"
     against: str = "originals"
     store: str | None = None
+    decision: Decision | None = None
 
     def statistics(self, corpus: Corpus, report: Report) -> Statistics | None:
         """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
@@ -54,7 +58,8 @@ class Settings:
             Of the collection, for recipes that need them.
         """
         return Index(
-            self.recipe,
+            None if self.decision else self.recipe,
+            decision=self.decision,
             window=self.window,
             window_by=self.window_by,
             against=self.against,
@@ -65,7 +70,9 @@ class Settings:
 
     def endless(self, statistics: Statistics | None = None) -> Index:
         """Return an index in memory that keeps everything and compares with everything."""
-        return Index(self.recipe, window=None, against="everything", sample=statistics, now=_end_of_time)
+        recipe = None if self.decision else self.recipe
+        choices: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics, "now": _end_of_time}
+        return Index(recipe, decision=self.decision, **choices)
 
     def warm_up(self, statistics: Statistics | None = None) -> None:
         """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""

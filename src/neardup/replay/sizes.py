@@ -119,7 +119,7 @@ def measured(items: Sequence[Item], fresh: Callable[[], Index], report: Report) 
         taken = np.zeros(size)
         with fresh() as index:
             for at, item in enumerate(items[:size]):
-                document = Document(item.id, item.text, item.time / 1e6)
+                document = Document(item.id, item.text, item.time / 1e6, title=item.title)
                 begin = time.thread_time_ns()
                 index.add(document)
                 taken[at] = time.thread_time_ns() - begin

@@ -13,21 +13,19 @@ from neardup.documents import Writer
 from neardup.flow.document import Verdict
 from neardup.replay.order import Item
 
+_COLUMNS = {
+    "id": pa.large_string(),
+    "kind": pa.large_string(),
+    "of": pa.large_string(),
+    "similarity": pa.float64(),
+    "time": pa.timestamp("us", "UTC"),
+    "flag": pa.large_string(),
+}
 #: A row for each document, in the order of arrival. ``shared`` features of ``size`` and of ``size_of``, the size of the
 #: document that it repeats, make the similarity.
-SCHEMA = pa.schema(
-    {
-        "id": pa.large_string(),
-        "kind": pa.large_string(),
-        "of": pa.large_string(),
-        "similarity": pa.float64(),
-        "time": pa.timestamp("us", "UTC"),
-        "flag": pa.large_string(),
-        "shared": pa.int64(),
-        "size": pa.int64(),
-        "size_of": pa.int64(),
-    }
-)
+SCHEMA = pa.schema(_COLUMNS | {"shared": pa.int64(), "size": pa.int64(), "size_of": pa.int64()})
+#: The same for a learned decision: what it makes of the two, and the measures that pushed it most.
+LEARNED = pa.schema(_COLUMNS | {"g": pa.float64(), "evidence": pa.large_string()})
 _AT_ONCE = 4096
 
 
@@ -37,11 +35,13 @@ class Notes:
     Parameters
     ----------
     writer : Writer or None
-        Of tables with SCHEMA.
+        Of tables with that schema.
+    schema : pyarrow.Schema
+        SCHEMA or LEARNED.
     """
 
-    def __init__(self, writer: Writer | None) -> None:
-        self._writer = writer
+    def __init__(self, writer: Writer | None, schema: pa.Schema = SCHEMA) -> None:
+        self._writer, self._schema = writer, schema
         self._rows: list[tuple[Any, ...]] = []
         self._originals: list[npt.NDArray[np.int64]] = []
         self._recent: list[int] = []
@@ -52,7 +52,7 @@ class Notes:
             if not verdict.is_duplicate:
                 self._recent.append(item.row)
             if self._writer is not None:
-                self._rows.append(_row(verdict))
+                self._rows.append(_row(verdict, learned=self._schema is LEARNED))
         if len(self._rows) >= _AT_ONCE or len(self._recent) >= _AT_ONCE:
             self.flush()
 
@@ -60,8 +60,8 @@ class Notes:
         """Write what has not been written yet."""
         if self._writer is not None and self._rows:
             columns = zip(*self._rows, strict=True)
-            arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
-            self._writer.write(pa.table(arrays, schema=SCHEMA))
+            arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
+            self._writer.write(pa.table(arrays, schema=self._schema))
         self._originals.append(np.array(self._recent, np.int64))
         self._rows, self._recent = [], []
 
@@ -73,7 +73,9 @@ class Notes:
         return found
 
 
-def _row(verdict: Verdict) -> tuple[Any, ...]:
-    counts = verdict.counts or (None, None, None)
+def _row(verdict: Verdict, *, learned: bool) -> tuple[Any, ...]:
+    behind: tuple[Any, ...] = verdict.counts or (None, None, None)
+    if learned:
+        behind = verdict.g, verdict.evidence
     moment = round(verdict.time * 1e6)
-    return verdict.id, verdict.kind, verdict.of, verdict.similarity, moment, verdict.flag, *counts
+    return verdict.id, verdict.kind, verdict.of, verdict.similarity, moment, verdict.flag, *behind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ import pyarrow as pa
 
 from neardup.clock import Clock, Stage
 from neardup.content.step import content_of
+from neardup.decision.decision import Decision
+from neardup.decision.evidence import Learned
 from neardup.documents import Corpus
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import extract
@@ -19,6 +22,7 @@ from neardup.pairs import Names
 from neardup.pipeline import Collected, checked_threads, texts_of
 from neardup.recipe import Recipe
 from neardup.retrieval.asking import Report, Table, check_size, read_vectors, silent, unit_of
+from neardup.retrieval.deciding import Asked, check_asked, decided
 from neardup.search.matches import Matches
 from neardup.search.one_to_all import Matching, closest, matching
 from neardup.search.verify import second_step
@@ -40,25 +44,45 @@ class Answer(Table):
     ----------
     documents : int
         How many documents the text was compared with.
+    candidates : int
+        How many passed the first of two steps.
     stages : list of Stage
         What each stage cost.
+    learned : Learned or None
+        What a decision went by, for each row; None where none decided.
     """
 
-    def __init__(self, names: Names, found: Matching, documents: int, stages: list[Stage]) -> None:
+    def __init__(
+        self,
+        names: Names,
+        found: Matching,
+        documents: int,
+        stages: list[Stage],
+        candidates: int,
+        learned: Learned | None = None,
+    ) -> None:
         self._names, self._found = names, found
-        self.documents, self.stages = documents, stages
+        self.documents, self.candidates, self.stages, self.learned = documents, candidates, stages, learned
 
     def __len__(self) -> int:
         return len(self._found.document)
 
     def __iter__(self) -> Iterator[Similar]:
-        return map(Similar, *(column.to_pylist() for column in self.to_arrow().columns))
+        return map(Similar, *(column.to_pylist() for column in self.to_arrow().columns[:2]))
 
-    def to_arrow(self) -> pa.Table:
-        """Return a table of document and similarity."""
-        return pa.table(
-            {"document": self._names.of(self._found.document), "similarity": pa.array(self._found.similarity)}
-        )
+    def to_arrow(self, *, full: bool = False) -> pa.Table:
+        """Return a table of document and similarity.
+
+        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+
+        Parameters
+        ----------
+        full : bool
+            Whether that says everything of each measure.
+        """
+        more = self.learned.columns(measures=full) if self.learned is not None else {}
+        columns = {"document": self._names.of(self._found.document), "similarity": pa.array(self._found.similarity)}
+        return pa.table(columns | more)
 
     def __repr__(self) -> str:
         return f"<{len(self):,} similar documents among {self.documents:,}>"
@@ -70,6 +94,9 @@ def answer_of(
     text: str,
     *,
     k: int | None = None,
+    decision: Decision | None = None,
+    title: str | None = None,
+    time: Any = None,
     what: str = "the text",
     threads: int | None = None,
     memory: int | None = None,
@@ -87,7 +114,12 @@ def answer_of(
     text : str
         The text; a page where the recipe has a ``content``.
     k : int, optional
-        Find the k nearest instead, by the first measure, whatever their similarity.
+        Find the k nearest instead, by the first measure, whatever their similarity; not with a decision.
+    decision : Decision, optional
+        For the recipe of a learned decision: it.
+    title, time : optional
+        Those of the text, for decisions that compare them; not known by default. A time is as the column of times
+        holds it.
     what : str
         What messages call the text.
     threads, memory, encoder, progress
@@ -102,21 +134,31 @@ def answer_of(
     """
     if k is not None and k < 1:
         raise RecipeError(f"k {k} is below 1; ask for one document at least")
-    _check_before_reading(recipe, text, k, what, encoder)
+    asked = Asked(text, title, time)
+    _check_before_reading(recipe, asked, k, what, encoder, decision)
+    if decision is not None:
+        decision.check_columns(corpus.columns)
     threads, clock, report = checked_threads(threads), Clock(), progress or silent
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     documents = int(read.present.sum())
     if k is not None:
         check_size(k, documents, documents)
     with clock.stage("query"):
-        found = _found(recipe, text, k, what, read, vectors)
-        if recipe.then and k is None and len(found.document):
+        found, learned = _found(recipe, text, k, what, read, vectors), None
+        candidates = len(found.document)
+        if decision is not None:
+            say = partial(report, "verify")
+            found, learned = decided(corpus, decision, asked, found, read.names, threads, encoder, say)
+        elif recipe.then and k is None and candidates:
             found = _second_step(corpus, recipe, text, found, read.names, threads, encoder)
-    return Answer(read.names, found, documents, list(clock.stages))
+    return Answer(read.names, found, documents, list(clock.stages), candidates, learned)
 
 
-def _check_before_reading(recipe: Recipe, text: str, k: int | None, what: str, encoder: Encoder | None) -> None:
+def _check_before_reading(
+    recipe: Recipe, asked: Asked, k: int | None, what: str, encoder: Encoder | None, decision: Decision | None
+) -> None:
     """Refuse what could only fail after the corpus has been read."""
+    text = asked.text
     if not text:
         raise InputError(f"{what} is empty, so nothing can match it; give one with words")
     try:
@@ -125,6 +167,7 @@ def _check_before_reading(recipe: Recipe, text: str, k: int | None, what: str, e
         raise InputError(
             f"{what} is no valid Unicode at character {error.start}; decode it with errors='replace'"
         ) from None
+    check_asked(recipe, asked, k, encoder, decision)
     step = recipe.second_step
     if step is not None and step.measure == "semantic" and k is None and encoder is None:
         raise RecipeError(

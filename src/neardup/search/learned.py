@@ -53,7 +53,10 @@ def check_decision(decision: Decision | None, recipe: Recipe, encoder: Encoder |
         raise RecipeError("a decision brings its own recipe; give decision.recipe, or leave one of them out")
     if decision is None or decision.fingerprint != step.features:
         has = "there is none" if decision is None else f"this is {decision.fingerprint}"
-        raise RecipeError(f"then {str(step)!r} needs the decision of that fingerprint, and {has}; give decision=")
+        raise RecipeError(
+            f"then {str(step)!r} needs the decision of that fingerprint, and {has}; give it with --decision FILE, or "
+            "decision= in Python"
+        )
     if decision.vector.needs_encoder and encoder is None:
         raise RecipeError(
             "the decision goes by 'semantic' too and needs an encoder, an object with encode(texts): hand one over in "
@@ -86,7 +89,13 @@ def decide(
         vectors.append(x[passed[part]])
         scores.append(g[passed[part]])
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-    probability = decision.probability(np.concatenate(scores))
-    o = np.rint(probability * PROBABILITY_UNIT).astype(np.int64)
-    counts = np.column_stack([o, np.full((len(o), 2), PROBABILITY_UNIT, np.int64)])
-    return Decided(passed, np.concatenate(vectors), counts)
+    return Decided(passed, np.concatenate(vectors), counts_of(decision, np.concatenate(scores)))
+
+
+def counts_of(decision: Decision, g: Floats) -> Integers:
+    """Return o, a and b of pairs with such a g: the probability in units of 10**-9, and what makes 1.
+
+    Equal texts alone have 1: however sure a decision is, it stays a unit below.
+    """
+    o = np.minimum(np.rint(decision.probability(g) * PROBABILITY_UNIT), PROBABILITY_UNIT - 1).astype(np.int64)
+    return np.column_stack([o, np.full((len(o), 2), PROBABILITY_UNIT, np.int64)])

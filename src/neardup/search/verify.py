@@ -25,8 +25,6 @@ from neardup.vector.records import Records
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 _PAIRS_AT_A_TIME = 1 << 14
-#: Marks pairs of documents whose features are equal where edges are numbered from 2 on.
-_EQUAL = 1.0
 
 
 def second_step(
@@ -116,15 +114,13 @@ def texts_representative(text_marks: Words, text_bytes: Integers, alone: npt.NDA
 def _pairs_of_texts(matches: Matches, representative: Integers) -> tuple[Integers, Integers, Integers]:
     """Return all pairs of distinct texts that passed, with o, a and b; (1, 1, 1) where the features are equal."""
     own = np.where(representative == np.arange(len(representative)), matches.representative, -1)
-    edges = np.arange(2, len(matches.left) + 2, dtype=np.float64)
-    pairs = Pairs(Names(np.arange(len(own)), None), own, matches.left, matches.right, edges)
-    parts = list(pairs.arrays())
+    pairs = Pairs(Names(np.arange(len(own)), None), own, matches.left, matches.right, np.ones(len(matches.left)))
+    parts = list(pairs.edges())
     if not parts:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 3), np.int64)
-    edge = np.concatenate([part.similarity for part in parts])
+    edge = np.concatenate([part.edge for part in parts])
     counts = np.ones((len(edge), 3), np.int64)
-    real = edge > _EQUAL
-    counts[real] = matches.counts[edge[real].astype(np.int64) - 2]
+    counts[edge >= 0] = matches.counts[edge[edge >= 0]]
     return np.concatenate([part.left for part in parts]), np.concatenate([part.right for part in parts]), counts
 
 

@@ -105,6 +105,8 @@ class Judge:
     def _tell(self, task: Task, verdict: Verdict) -> None:
         if verdict.is_duplicate:
             fields: dict[str, Any] = {"of": verdict.of, "similarity": verdict.similarity}
+            if verdict.g is not None:
+                fields |= {"g": verdict.g, "evidence": verdict.evidence}
             self._log.say("duplicate", id=verdict.id, kind=verdict.kind, **fields, file=task.hand.name)
         if verdict.flag:
             self._log.say("flagged", id=verdict.id, flag=verdict.flag, file=task.hand.name)
@@ -113,15 +115,15 @@ class Judge:
         """Return what is to lie beside a duplicate."""
         if not verdict.is_duplicate or verdict.of is None:
             return None
-        recipe = self._index.recipe
+        recipe, decision = self._index.recipe, self._index.decision
         try:
             other = self._index.text_of(verdict.of)
             text = content_of(task.item.text, recipe.content)
             other = None if other is None else content_of(other, recipe.content)
-            return verdict_record(verdict, recipe, task.hand.name, text, other)
+            return verdict_record(verdict, recipe, task.hand.name, text, other, decision)
         except Exception:
             # The verdict stands and is carried out, whatever goes wrong while evidence is looked for.
-            return verdict_record(verdict, recipe, task.hand.name)
+            return verdict_record(verdict, recipe, task.hand.name, decision=decision)
 
     def _ids(self, tasks: list[Task]) -> list[str]:
         """Return an id for each item that no other has: its own, or with ``~2``, ``~3`` behind it."""
@@ -150,7 +152,7 @@ class Judge:
 
 def _document(name: str, task: Task) -> Document:
     try:
-        return Document(name, task.item.text, task.item.timestamp, task.hand.origin)
+        return Document(name, task.item.text, task.item.timestamp, task.hand.origin, task.item.title)
     except InputError:
         # A time that no calendar has: the item is then of the time of its arrival.
-        return Document(name, task.item.text, None, task.hand.origin)
+        return Document(name, task.item.text, None, task.hand.origin, task.item.title)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neardup.decision.decision import Decision
     from neardup.explain.grams import Side
     from neardup.flow.document import Verdict
     from neardup.recipe import Recipe
@@ -17,7 +19,12 @@ _LOOKED_AT = 20_000
 
 
 def verdict_record(
-    verdict: Verdict, recipe: Recipe, file: str, text: str | None = None, other: str | None = None
+    verdict: Verdict,
+    recipe: Recipe,
+    file: str,
+    text: str | None = None,
+    other: str | None = None,
+    decision: Decision | None = None,
 ) -> dict[str, Any]:
     """Return what is to be said of a duplicate.
 
@@ -31,6 +38,8 @@ def verdict_record(
         The file it came in.
     text, other : str, optional
         The texts of the duplicate and of what it repeats, for the evidence; None where they are not at hand.
+    decision : Decision, optional
+        The learned decision whose recipe it is.
     """
     record: dict[str, Any] = {
         "id": verdict.id,
@@ -38,9 +47,7 @@ def verdict_record(
         "kind": verdict.kind,
         "of": verdict.of,
         "similarity": verdict.similarity,
-        "measure": recipe.measure,
-        "threshold": recipe.threshold,
-        **_counts(verdict, recipe),
+        **(_learned(verdict, decision) if decision else _measured(verdict, recipe)),
         "time": datetime.fromtimestamp(verdict.time, UTC).isoformat().replace("+00:00", "Z"),
         "flag": verdict.flag,
         "recipe": recipe.name,
@@ -53,6 +60,23 @@ def verdict_record(
     if max(len(text), len(other)) > _LOOKED_AT:
         record["passages_note"] = f"looked for in the first {_LOOKED_AT:,} characters of each text"
     return record
+
+
+def _measured(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
+    """Return by what measure the two match, and the numbers behind it."""
+    return {"measure": recipe.measure, "threshold": recipe.threshold, **_counts(verdict, recipe)}
+
+
+def _learned(verdict: Verdict, decision: Decision) -> dict[str, Any]:
+    """Return what a learned decision went by."""
+    # What lets everything pass has no cut that JSON could hold.
+    cut = decision.cut if isfinite(decision.cut) else None
+    said: dict[str, Any] = {"measure": "learned", "decision": decision.fingerprint, "cut": cut, "g": verdict.g}
+    if verdict.g is None:
+        return said | {"reason": "equal texts, of which no decision is asked", "measures": []}
+    bar = "" if cut is None else f" >= {cut:g}"
+    reason = f"g {verdict.g:.4f}{bar}, probability {verdict.similarity:.4f}; {verdict.evidence}"
+    return said | {"reason": reason, "measures": [push._asdict() for push in verdict.measures]}
 
 
 def _counts(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:

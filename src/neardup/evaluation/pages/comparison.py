@@ -35,8 +35,10 @@ def comparison_page(content: Mapping[str, Any]) -> str:
     charts = {"recall": precision_recall(points, recipes)}
     captions = {"recall": ("Precision by recall", "grey: lines of equal F1; towards the upper right is better")}
     similar = [point for point in points if point["scale"] != "distance"]
-    if any(point["scale"] == "similarity" for point in similar):
-        charts["threshold"] = f1_by_threshold(similar, recipes, "threshold")
+    if any(point["scale"] in ("similarity", "probability") for point in similar):
+        learned = any(point["scale"] == "probability" for point in similar)
+        title = "threshold (of the probability for a decision)" if learned else "threshold"
+        charts["threshold"] = f1_by_threshold(similar, recipes, title)
         fixed = "; dashed: recipes with one answer" if any(point["scale"] == "fixed" for point in similar) else ""
         captions["threshold"] = (
             "F1 by threshold",
@@ -50,16 +52,17 @@ def comparison_page(content: Mapping[str, Any]) -> str:
         f'<figure><figcaption>{title}<small>{note}</small></figcaption><div class="chart" id="{key}"></div></figure>'
         for key, (title, note) in captions.items()
     )
+    own = ", decisions also at their own" if any(map(_own_row, recipes)) else ""
     body = [
         "<h1>Recipes compared</h1>",
         f'<p class="dim">{_basis(content)}</p>',
         _warnings(content["warnings"]),
         f"<p>{_verdict(content)}</p>",
-        "<h2>Each recipe at its best threshold</h2>",
+        f"<h2>Each recipe at its best threshold{own}</h2>",
         _best_table(content),
         f'<section><h2>Curves</h2>{_legend(recipes)}<div class="charts">{figures}</div></section>',
         "<h2>Every threshold</h2>",
-        _full_table(recipes),
+        _full_table(recipes, accuracy=not content["complete"]),
         "<h2>How to read this</h2>",
         _notes(content),
         f'<p class="dim">neardup {escaped(content["version"])}</p>',
@@ -100,37 +103,49 @@ def _verdict(content: Mapping[str, Any]) -> str:
 
 def _best_table(content: Mapping[str, Any]) -> str:
     leads = {lead["over"]: lead for lead in content["leads"]}
-    unlabelled = not content["complete"]
-    head = ["recipe", "threshold", "F1", "behind the best", "precision", "recall", "returned", "correct", "missed"]
-    head += [*(["unlabelled"] if unlabelled else []), "CPU ms / doc"]
+    partial = not content["complete"]
+    head = ["recipe", "threshold", "F1", "behind the best", "precision", "recall", *(["accuracy"] if partial else [])]
+    head += ["returned", "correct", "missed", *(["unlabelled"] if partial else []), "CPU ms / doc"]
     rows = []
     for recipe in sorted(content["recipes"], key=lambda one: -(one["best"]["f1"]["value"] or 0)):
-        row, lead = recipe["best"], leads.get(recipe["name"])
-        cells = [f'<td title="{escaped(recipe["description"])}">{escaped(recipe["name"])}</td>']
-        cells += _cells(recipe, row, unlabelled=unlabelled)
-        cells.insert(3, f"<td>{'' if lead is None else _with_interval(lead['difference'])}</td>")
+        lead = leads.get(recipe["name"])
         wall = f"<small>wall {recipe['wall_ms_per_document']:.2g}</small>"
-        cells.append(f"<td>{recipe['cpu_ms_per_document']:.2g}{wall}</td>")
-        rows.append(_table_row(cells, best=recipe["name"] == content["best"]))
+        for row in (recipe["best"], *_own_row(recipe)):
+            best = row is recipe["best"]
+            cells = [f'<td title="{escaped(recipe["description"])}">{escaped(recipe["name"])}</td>']
+            cells += _cells(recipe, row, accuracy=partial, unlabelled=partial)
+            cells.insert(3, f"<td>{'' if lead is None or not best else _with_interval(lead['difference'])}</td>")
+            cells.append(f"<td>{recipe['cpu_ms_per_document']:.2g}{wall}</td>" if best else "<td></td>")
+            rows.append(_table_row(cells, best=best and recipe["name"] == content["best"]))
     return _table(head, rows)
 
 
-def _full_table(recipes: Sequence[Mapping[str, Any]]) -> str:
-    head = ["recipe", "threshold", "F1", "precision", "recall", "returned", "correct", "missed", "unlabelled"]
+def _own_row(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a decision's row at its own working point, unless that is its best."""
+    if recipe["scale"] != "probability" or recipe["best"]["own"]:
+        return []
+    return [row for row in recipe["rows"] if row["own"]]
+
+
+def _full_table(recipes: Sequence[Mapping[str, Any]], *, accuracy: bool) -> str:
+    head = ["recipe", "threshold", "F1", "precision", "recall", *(["accuracy"] if accuracy else [])]
+    head += ["returned", "correct", "missed", "unlabelled"]
     rows = []
     for recipe in recipes:
         for row in recipe["rows"]:
-            cells = [f"<td>{escaped(recipe['name'])}</td>", *_cells(recipe, row, unlabelled=True)]
+            cells = [f"<td>{escaped(recipe['name'])}</td>", *_cells(recipe, row, accuracy=accuracy, unlabelled=True)]
             rows.append(_table_row(cells, best=row["threshold"] == recipe["best"]["threshold"]))
     return _table(head, rows, "scroll tall")
 
 
-def _cells(recipe: Mapping[str, Any], row: Mapping[str, Any], *, unlabelled: bool) -> list[str]:
+def _cells(recipe: Mapping[str, Any], row: Mapping[str, Any], *, accuracy: bool, unlabelled: bool) -> list[str]:
     sign = "&le; " if recipe["scale"] == "distance" else ""
     own = "<small>its own</small>" if row["own"] else ""
-    threshold = "one answer" if recipe["scale"] == "fixed" else f"{sign}{row['threshold']:g}{own}"
+    written = f"{row['threshold']:.4g}" if recipe["scale"] == "probability" else f"{row['threshold']:g}"
+    threshold = "one answer" if recipe["scale"] == "fixed" else f"{sign}{written}{own}"
     counts = ["returned", "correct", "missed", *(["unlabelled"] if unlabelled else [])]
-    figures = [f"<td>{_with_interval(row[name])}</td>" for name in ("f1", "precision", "recall")]
+    names = ["f1", "precision", "recall", *(["accuracy"] if accuracy else [])]
+    figures = [f"<td>{_with_interval(row[name])}</td>" for name in names]
     return [f"<td>{threshold}</td>", *figures, *(f"<td>{row[name]:,}</td>" for name in counts)]
 
 
@@ -154,14 +169,19 @@ def _legend(recipes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _notes(content: Mapping[str, Any]) -> str:
+    asked = {"a decision": any(recipe["scale"] == "probability" for recipe in content["recipes"])}
+    asked["accuracy"] = not content["complete"]
     notes = {
         "returned": "Pairs that the recipe returns at the threshold and that carry a label.",
         "correct, missed": "Labelled duplicates that it returns, and that it does not.",
         "precision, recall": "correct / returned, and correct / all labelled duplicates.",
         "F1": "2 correct / (returned + all labelled duplicates): 1 is perfect.",
+        "accuracy": "Labelled pairs on the right side: duplicates that are returned and others that are not, of all. "
+        "It depends on how many of either were labelled, so compare it on the same labels only.",
         "intervals": f"95 %, from {content['resamples']:,} draws of groups with replacement: documents that labelled "
         "duplicates connect are one group and stand or fall together. A figure of 1 without an error in any group has "
         "an interval of no width, which does not mean that it is certain.",
+        "a decision": "Its thresholds are those of the probability; its own is the cut that it was saved with.",
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
         "behind the best": "How much F1 the best recipe has more, over the same draws. Where the interval holds 0, or "
@@ -169,7 +189,8 @@ def _notes(content: Mapping[str, Any]) -> str:
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",
     }
-    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in notes.items())}</dl>"
+    told = {name: text for name, text in notes.items() if asked.get(name, True)}
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in told.items())}</dl>"
 
 
 def _with_interval(figure: Mapping[str, Any]) -> str:

@@ -1,0 +1,117 @@
+"""Similarity vectors: what each measure and each named vector costs, a document and a pair, on one core.
+
+vector_cost.py [--corpus R20k] [--documents 20000] [--pairs 100000] [--runs 3]
+
+Pairs are those that a wide net finds (Jaccard of word 3-grams of 0.1 or more), repeated until they are enough. A
+document is prepared once, then each of its pairs is measured. Statistics of the collection are counted before and not
+timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from corpora import corpus
+from measuring import RESULTS, machine, note, save, table
+
+import neardup as nd
+from neardup.documents import corpus_of
+from neardup.vector import VECTORS, Measurer, Records, Vector, statistics_for
+
+NET: dict[str, Any] = {"features": "words:3", "measure": "jaccard", "threshold": 0.1}
+#: One of each kind that costs something of its own.
+MEASURES = [
+    "jaccard(words:1)",
+    "jaccard(words:4)",
+    "jaccard(qgrams:4)",
+    "jaccard(terms:64)",
+    "cosine(terms:64:tfidf)",
+    "cosine(words:1:idf)",
+    "weighted_jaccard(words:1:idf)",
+    "overlap(prefixes:4)",
+    "length_ratio",
+    "word_edit",
+    "in_order",
+    "edit",
+    "numbers",
+    "names",
+    "facts",
+]
+
+
+def candidates(texts: list[str], count: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
+    """Return the pairs that the net finds, repeated up to count, and how many it found."""
+    found = np.array([(pair.left, pair.right) for pair in nd.dedup(texts, **NET).pairs], np.int64).reshape(-1, 2)
+    if not len(found):
+        raise SystemExit("the net finds no pairs in these documents; take more of them")
+    chosen = np.resize(np.random.default_rng(1).permutation(found), (count, 2))
+    return chosen[:, 0].copy(), chosen[:, 1].copy(), len(found)
+
+
+def best(function: Callable[[], Any], runs: int) -> tuple[float, Any]:
+    """Return the least time of several runs in seconds, and what the last gave."""
+    taken = []
+    for _ in range(runs):
+        begin = time.process_time()
+        given = function()
+        taken.append(time.process_time() - begin)
+    return min(taken), given
+
+
+def cost(name: str, texts: list[str], pairs: tuple[Any, Any], runs: int) -> dict[str, Any]:
+    """Return what a vector costs."""
+    vector, (left, right) = Vector.parse(name), pairs
+    collection = corpus_of(texts, text_column=None, id_column=None, order_column=None)
+    measurer = Measurer(vector, statistics_for(vector, collection, threads=1), threads=1)
+    few = measurer.prepare(Records(texts[:3]))
+    measurer.measure(few, np.zeros(1, np.int64), np.ones(1, np.int64))
+    prepare_s, prepared = best(lambda: measurer.prepare(Records(texts)), runs)
+    measure_s, _ = best(lambda: measurer.measure(prepared, left, right), runs)
+    return {
+        "measures": len(vector),
+        "us_a_document": round(prepare_s / len(texts) * 1e6, 2),
+        "us_a_pair": round(measure_s / len(left) * 1e6, 2),
+        "pairs_a_second": round(len(left) / measure_s),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", default="R20k")
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=RESULTS / "vector_cost.json")
+    options = parser.parse_args()
+    texts = pq.read_table(corpus(options.corpus), columns=["text"])["text"][: options.documents].to_pylist()
+    left, right, found = candidates(texts, options.pairs)
+    note(f"{len(texts):,} documents, {found:,} pairs in the net")
+    results: dict[str, Any] = {
+        "machine": machine(),
+        "corpus": options.corpus,
+        "documents": len(texts),
+        "bytes_a_document": round(sum(len(text.encode()) for text in texts) / len(texts)),
+        "net": NET,
+        "pairs_in_net": found,
+        "pairs": options.pairs,
+        "vectors": {},
+        "measures": {},
+    }
+    for kind, names in (("vectors", list(VECTORS)), ("measures", MEASURES)):
+        for name in names:
+            note(name)
+            results[kind][name] = cost(name, texts, (left, right), options.runs)
+    save(options.out, "vector_cost", results)
+    for kind in ("vectors", "measures"):
+        rows = [[name, *some.values()] for name, some in results[kind].items()]
+        print(table([kind, "measures", "us a document", "us a pair", "pairs a second"], rows) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Pairs of documents: what their features have in common, and how far their tokens are apart."""
+
+import numpy as np
+from numba import int64, uint64
+
+from neardup._kernels.compiling import kernel
+
+_ALL = ~uint64(0)
+_ONE = uint64(1)
+
+
+@kernel
+def sort_rows(heads, features, weights):
+    """Sort the features of each document, and their weights with them where there are any.
+
+    heads: int64[n + 1]; features: uint64; weights: int64, as long or empty.
+    """
+    for d in range(heads.shape[0] - 1):
+        row = features[heads[d] : heads[d + 1]]
+        if weights.shape[0] > 0:
+            order = np.argsort(row)
+            own = weights[heads[d] : heads[d + 1]]
+            row[:] = row[order]
+            own[:] = own[order]
+        else:
+            row.sort()
+
+
+@kernel
+def add_up(heads, weights, sums, squares):
+    """Set sums[d] and squares[d] to the sum of a document's weights, and of their squares."""
+    for d in range(sums.shape[0]):
+        sums[d] = 0
+        squares[d] = 0
+        for i in range(heads[d], heads[d + 1]):
+            sums[d] += weights[i]
+            squares[d] += weights[i] * weights[i]
+
+
+@kernel
+def add_shared(heads, features, weights, squares, left, right, out):
+    """Set out[i] to the dot product of two documents' weights, or to the sum of the smaller weights.
+
+    heads: int64[n + 1]; features: uint64, ascending within each document; weights: int64; left, right, out: int64[k].
+    """
+    for i in range(out.shape[0]):
+        a = heads[left[i]]
+        b = heads[right[i]]
+        end_a = heads[left[i] + 1]
+        end_b = heads[right[i] + 1]
+        total = 0
+        # No branch on which one is smaller: it cannot be foretold.
+        while a < end_a and b < end_b:
+            one = features[a]
+            other = features[b]
+            if one == other:
+                total += weights[a] * weights[b] if squares else min(weights[a], weights[b])
+            a += int64(one <= other)
+            b += int64(other <= one)
+        out[i] = total
+
+
+@kernel
+def _enter(tokens, begin, end, keys, ids):
+    """Give each distinct token of tokens[begin:end] a number in an open table; return how many there are.
+
+    ids: int64, as long as the table. A free slot has the number -1.
+    """
+    mask = keys.shape[0] - 1
+    ids[:] = -1
+    count = 0
+    for i in range(begin, end):
+        slot = int64(tokens[i] >> uint64(32)) & mask
+        while ids[slot] >= 0 and keys[slot] != tokens[i]:
+            slot = (slot + 1) & mask
+        if ids[slot] < 0:
+            keys[slot] = tokens[i]
+            ids[slot] = count
+            count += 1
+    return count
+
+
+@kernel
+def _number_of(token, keys, ids):
+    mask = keys.shape[0] - 1
+    slot = int64(token >> uint64(32)) & mask
+    while ids[slot] >= 0 and keys[slot] != token:
+        slot = (slot + 1) & mask
+    return ids[slot]
+
+
+@kernel
+def _width(count):
+    width = 4
+    while width < 2 * count:
+        width *= 2
+    return width
+
+
+@kernel
+def _distance(rows, columns, masks, ups, downs):
+    """Return the Levenshtein distance of two sequences of numbers (Hyyroe 2003: 64 rows at a time, column by column).
+
+    rows: int64, -1 for what no column has; columns: int64; masks: uint64 zeros, one for each number; ups, downs: uint64
+    as long as columns.
+    """
+    count = rows.shape[0]
+    distance = count
+    for j in range(columns.shape[0]):
+        ups[j] = 1
+        downs[j] = 0
+    for begin in range(0, count, 64):
+        size = min(count - begin, 64)
+        for i in range(size):
+            if rows[begin + i] >= 0:
+                masks[rows[begin + i]] |= _ONE << uint64(i)
+        last = uint64(size - 1)
+        up = _ALL
+        down = uint64(0)
+        for j in range(columns.shape[0]):
+            equal = masks[columns[j]]
+            vertical = equal | down
+            equal |= downs[j]
+            horizontal = (((equal & up) + up) ^ up) | equal
+            rise = down | ~(horizontal | up)
+            fall = up & horizontal
+            rise_in, fall_in = ups[j], downs[j]
+            ups[j] = (rise >> last) & _ONE
+            downs[j] = (fall >> last) & _ONE
+            rise = (rise << _ONE) | rise_in
+            fall = (fall << _ONE) | fall_in
+            up = fall | ~(vertical | rise)
+            down = rise & vertical
+        for i in range(size):
+            if rows[begin + i] >= 0:
+                masks[rows[begin + i]] = 0
+    for j in range(columns.shape[0]):
+        distance += int64(ups[j]) - int64(downs[j])
+    return distance
+
+
+@kernel
+def _common(rows, columns, masks, carries):
+    """Return the length of the longest common subsequence of two sequences (Hyyroe 2004); parameters as above."""
+    length = 0
+    carries[: columns.shape[0]] = 0
+    for begin in range(0, rows.shape[0], 64):
+        size = min(rows.shape[0] - begin, 64)
+        for i in range(size):
+            if rows[begin + i] >= 0:
+                masks[rows[begin + i]] |= _ONE << uint64(i)
+        free = _ALL
+        for j in range(columns.shape[0]):
+            matched = free & masks[columns[j]]
+            total = free + matched
+            carry = total < free
+            total += carries[j]
+            carries[j] = carry | (total < carries[j])
+            free = total | (free - matched)
+        for i in range(size):
+            if rows[begin + i] >= 0:
+                masks[rows[begin + i]] = 0
+            length += int64((~free >> uint64(i)) & _ONE)
+    return length
+
+
+@kernel
+def align(heads, tokens, left, right, distances, lengths):
+    """Set, for pairs of token sequences, their Levenshtein distance and the length of their longest common subsequence.
+
+    heads: int64[n + 1]; tokens: uint64; left, right: int64[k]; distances, lengths: int64[k], empty where not wanted.
+    """
+    longest = 0
+    for i in range(left.shape[0]):
+        for d in (left[i], right[i]):
+            longest = max(longest, heads[d + 1] - heads[d])
+    keys = np.empty(_width(longest), np.uint64)
+    ids = np.empty(keys.shape[0], np.int64)
+    masks = np.zeros(longest, np.uint64)
+    rows = np.empty(longest, np.int64)
+    columns = np.empty(longest, np.int64)
+    ups = np.empty(longest, np.uint64)
+    downs = np.empty(longest, np.uint64)
+    for i in range(left.shape[0]):
+        a, b = heads[left[i]], heads[right[i]]
+        end_a, end_b = heads[left[i] + 1], heads[right[i] + 1]
+        alike = 0
+        while a < end_a and b < end_b and tokens[a] == tokens[b]:
+            a += 1
+            b += 1
+            alike += 1
+        while a < end_a and b < end_b and tokens[end_a - 1] == tokens[end_b - 1]:
+            end_a -= 1
+            end_b -= 1
+            alike += 1
+        if end_a - a > end_b - b:
+            a, end_a, b, end_b = b, end_b, a, end_a
+        # The shorter one makes the rows: the fewer blocks of 64.
+        table = _width(end_b - b)
+        _enter(tokens, b, end_b, keys[:table], ids[:table])
+        for j in range(b, end_b):
+            columns[j - b] = _number_of(tokens[j], keys[:table], ids[:table])
+        for j in range(a, end_a):
+            rows[j - a] = _number_of(tokens[j], keys[:table], ids[:table])
+        one, other = rows[: end_a - a], columns[: end_b - b]
+        if distances.shape[0] > 0:
+            distances[i] = _distance(one, other, masks, ups, downs) if end_a > a else end_b - b
+        if lengths.shape[0] > 0:
+            lengths[i] = alike + _common(one, other, masks, ups)

@@ -1,0 +1,294 @@
+"""What is sampled: all pairs of distinct texts above the net, returned or not, each with a score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.auditing.strata import doubt
+from neardup.decision.decision import Decision
+from neardup.decision.net import NET, net_of
+from neardup.errors import RecipeError
+from neardup.measures import measure
+from neardup.pairs import Names, PairArrays, Pairs
+from neardup.recipe import Recipe
+from neardup.result import Result
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: The usual nets of recipes: a similarity, a Hamming distance.
+_NET_SIMILARITY, _NET_DISTANCE = 0.3, 12.0
+#: Where strata may begin.
+_SIMILARITIES = tuple(k / 20 for k in range(21))
+_PROBABILITIES = (0.0, 0.001, 0.01, 0.02, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.999, 1.0)
+#: By how much a similarity differs from the threshold where a pair is taken to be as good as decided.
+_BLUR = 0.05
+
+
+class Scale(NamedTuple):
+    """What scores are, and where strata may begin.
+
+    Attributes
+    ----------
+    name : str
+        Of the score, for people.
+    edges : tuple of float
+        Ascending.
+    distance : bool
+        Whether thresholds are distances: a score s is shown as 64 (1 - s) bits, or as 1 / s - 1.
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    distance: str = ""
+
+    def shown(self, score: float) -> float:
+        """Return a score as thresholds are written."""
+        if self.distance == "hamming":
+            return round(64 * (1 - score))
+        if self.distance:
+            return 1 / score - 1 if score else float("inf")
+        return score
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Population:
+    """All pairs of distinct texts above the net, and those that are returned; texts equal byte for byte count once.
+
+    Attributes
+    ----------
+    names : Names
+        Of the documents.
+    texts : int64[d]
+        For each document the first one with the same text; -1 for those that match nothing.
+    documents : int
+        How many there are.
+    left, right : int64[n]
+        The pairs, by the positions of the documents where the texts come first.
+    score : float64[n]
+        Of each pair, on the scale of the returned or of the other ones.
+    returned : bool[n]
+        Whether the working point returns it.
+    doubts : float64[n]
+        How doubtful it is whether it is a duplicate.
+    scale, other_scale : Scale
+        Of returned pairs, and of others.
+    own : float
+        The working point as a score of the scale.
+    moves : (bool, bool)
+        Whether other thresholds can be told from scores: stricter ones, looser ones.
+    point, net : str
+        The working point and the net, for people.
+    """
+
+    names: Names
+    texts: Integers
+    documents: int
+    left: Integers
+    right: Integers
+    score: Floats
+    returned: Bools
+    doubts: Floats
+    scale: Scale
+    other_scale: Scale
+    own: float
+    moves: tuple[bool, bool]
+    point: str
+    net: str
+
+    @property
+    def copies(self) -> tuple[int, int]:
+        """How many documents repeat an earlier text, and how many pairs of equal texts there are."""
+        counts = np.bincount(self.texts[self.texts >= 0])
+        return int(np.maximum(counts - 1, 0).sum()), int((counts * (counts - 1) // 2).sum())
+
+
+class Runner(Protocol):
+    """``pipeline.run`` on one corpus."""
+
+    def __call__(self, recipe: Recipe, *, decision: Decision | None = None) -> Result:
+        """Return the result, with all pairs."""
+
+
+def of_decision(decision: Decision, run: Runner) -> Population:
+    """Return the candidates of a learned decision, with their probabilities."""
+    every = decision.everything()
+    result = run(every.recipe.changed(keep="first"), decision=every)
+    pairs = distinct_pairs(result)
+    vectors = result.vectors
+    g = np.zeros(0) if vectors is None else decision.g(vectors)
+    probability = decision.probability(g)
+    own = float(decision.probability(np.array([decision.cut]))[0])
+    scale = _scale("probability", _PROBABILITIES, own)
+    return Population(
+        names=result.pairs.names,
+        texts=result.texts,
+        documents=result.summary["documents"],
+        left=pairs.left,
+        right=pairs.right,
+        score=probability,
+        returned=decision.passes(g),
+        doubts=doubt(probability),
+        scale=scale,
+        other_scale=scale,
+        own=own,
+        moves=(True, True),
+        point=f"decision {decision.fingerprint}, g >= {decision.cut:g}",
+        net=decision.net.in_words(),
+    )
+
+
+def of_recipe(recipe: Recipe, net: str | None, run: Runner) -> Population:
+    """Return the pairs above a net, with the similarities that a recipe goes by.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The working point.
+    net : str, optional
+        A looser threshold of the same recipe, or ``MEASURE(FEATURES) >= NUMBER``: then pairs that the recipe returns
+        count although they lie below it. None takes 0.3, 12 bits, or the decisions' usual net for recipes that have one
+        answer only.
+    run : callable
+        Runs a recipe over the corpus.
+
+    Raises
+    ------
+    RecipeError
+        If the net is no net, or not looser than the recipe.
+    """
+    recipe = recipe.changed(keep="first")
+    threshold = _looser(recipe, net)
+    return _above_another(recipe, net or NET, run) if threshold is None else _above(recipe, threshold, run)
+
+
+def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
+    """Return the pairs above a looser threshold of the same recipe."""
+    loose = recipe.changed(name="net", threshold=threshold, then="", search="exact")
+    every = run(loose)
+    plain = not recipe.then and recipe.search == "exact"
+    mine = every.at(recipe.threshold) if plain else run(recipe)
+    pairs, found = distinct_pairs(every), distinct_pairs(mine)
+    documents = len(every.texts)
+    returned = np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
+    own = _score(recipe, float(recipe.exact_threshold))
+    scale = _scale_of(recipe, own, _score(loose, threshold))
+    return Population(
+        names=every.pairs.names,
+        texts=every.texts,
+        documents=every.summary["documents"],
+        left=pairs.left,
+        right=pairs.right,
+        score=pairs.similarity,
+        returned=returned,
+        doubts=_doubts(pairs.similarity, own),
+        scale=scale,
+        other_scale=scale,
+        own=own,
+        moves=(True, plain),
+        point=recipe.in_words(),
+        net=loose.in_words(),
+    )
+
+
+def _above_another(recipe: Recipe, net: str, run: Runner) -> Population:
+    """Return the pairs above another measure's threshold, and those that the recipe returns."""
+    wide = net_of(net, content=recipe.content)
+    every, mine = run(wide), run(recipe)
+    pairs, found = distinct_pairs(every), distinct_pairs(mine)
+    documents = len(every.texts)
+    others = ~np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
+    own = _score(recipe, float(recipe.exact_threshold))
+    wide_score = pairs.similarity[others]
+    return Population(
+        names=every.pairs.names,
+        texts=np.where(every.texts < 0, mine.texts, every.texts),
+        documents=every.summary["documents"],
+        left=np.concatenate([found.left, pairs.left[others]]),
+        right=np.concatenate([found.right, pairs.right[others]]),
+        score=np.concatenate([found.similarity, wide_score]),
+        returned=np.arange(len(found.left) + len(wide_score)) < len(found.left),
+        # Nothing is known of these but that the higher the score, the likelier is a duplicate.
+        doubts=np.concatenate([_doubts(found.similarity, own), doubt(wide_score / 2)]),
+        scale=_scale_of(recipe, own, own),
+        other_scale=_scale(net_measure(wide), _SIMILARITIES, wide.threshold),
+        own=own,
+        moves=(not recipe.then, False),
+        point=recipe.in_words(),
+        net=wide.in_words(),
+    )
+
+
+def distinct_pairs(result: Result) -> PairArrays:
+    """Return the pairs of a result whose texts differ, each text by the document where it comes first."""
+    known, texts = result.pairs, result.texts
+    first = np.where(texts == np.arange(len(texts)), known.representative, -1)
+    parts = list(Pairs(known.names, first, known.left, known.right, known.similarity).arrays())
+    if not parts:
+        return PairArrays(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    return PairArrays(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def net_measure(recipe: Recipe) -> str:
+    """Return what a recipe's similarities are of, such as jaccard(words:3)."""
+    return f"{recipe.measure}({recipe.signature or recipe.features})"
+
+
+def _keys(pairs: PairArrays, documents: int) -> Integers:
+    return pairs.left * documents + pairs.right
+
+
+def _doubts(score: Floats, own: float) -> Floats:
+    return doubt(1 / (1 + np.exp((own - score) / _BLUR)))
+
+
+def _looser(recipe: Recipe, net: str | None) -> float | None:
+    """Return the threshold that a net names; None where it is another measure's."""
+    known = measure(recipe.measure)
+    single = recipe.features.startswith("checksum") or recipe.signature.startswith("imatch")
+    if net is None:
+        if single or recipe.measure == "euclidean":
+            return None
+        usual = _NET_DISTANCE if known.distance else _NET_SIMILARITY
+        own = float(recipe.exact_threshold)
+        if own < usual if known.distance else own > usual:
+            return usual
+        raise RecipeError(
+            f"the recipe's threshold {own:g} is as loose as the usual net of {usual:g}, which leaves nothing below it "
+            "to look at; give a looser one with --net"
+        )
+    try:
+        threshold = float(net)
+    except ValueError:
+        return None
+    if single:
+        raise RecipeError(f"net {net} is a threshold, but this recipe has one answer only; write a net like {NET}")
+    own = float(recipe.exact_threshold)
+    if threshold <= own if known.distance else threshold >= own:
+        side = "above" if known.distance else "below"
+        raise RecipeError(f"net {net} is not {side} the recipe's threshold {own:g}, so it finds nothing more; give one")
+    return threshold
+
+
+def _score(recipe: Recipe, threshold: float) -> float:
+    """Return the similarity that a pair has at a threshold."""
+    if recipe.measure == "hamming":
+        return 1 - threshold / 64
+    return 1 / (1 + threshold) if measure(recipe.measure).distance else threshold
+
+
+def _scale_of(recipe: Recipe, *scores: float) -> Scale:
+    if recipe.measure == "hamming":
+        bits = tuple(1 - k / 64 for k in range(64, -1, -1))
+        return _scale("bits that differ", bits, *scores, distance="hamming")
+    name = net_measure(recipe)
+    return _scale(name, _SIMILARITIES, *scores, distance="euclidean" if measure(recipe.measure).distance else "")
+
+
+def _scale(name: str, edges: tuple[float, ...], *more: float, distance: str = "") -> Scale:
+    return Scale(name, tuple(sorted({*edges, *more})), distance)

@@ -1,0 +1,208 @@
+"""``neardup audit``: how good a result is, by a random sample of it that people judge."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neardup.cli.audit_table import show_audit
+from neardup.cli.choices import RecipeOptions
+from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe
+from neardup.cli.label_options import Page
+from neardup.cli.numbers import parse_number, whole_number
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
+from neardup.cli.screen import (
+    count_text,
+    progress_bar,
+    say,
+    say_if_compiling,
+    say_notes,
+    say_set_aside,
+    show_json,
+)
+from neardup.errors import OutputError
+
+if TYPE_CHECKING:
+    from neardup.auditing.audit import Drawing
+    from neardup.auditing.finding import Audit
+    from neardup.auditing.judging import Judged, Vote
+    from neardup.labelling.store import LabelStore
+
+_SAMPLE, _LABELS = "What is judged", "Labels"
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
+
+
+@with_options
+def audit(
+    inputs: Inputs,
+    recipe_options: RecipeOptions,
+    decided: DecisionOptions,
+    read: ReadOptions,
+    running: RunOptions,
+    page: Page,
+    net: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|MEASURE>=NUMBER",
+            rich_help_panel=_SAMPLE,
+            help="Pairs below it are not looked at: a looser threshold of the recipe, by default 0.3 (12 bits for "
+            "simhash), or another measure's, as 'jaccard(words:3) >= 0.1'. A decision has its own.",
+        ),
+    ] = None,
+    sample: Annotated[
+        str, typer.Option(metavar="NUMBER", rich_help_panel=_SAMPLE, help="How many pairs to draw.")
+    ] = "200",
+    sample_seed: Annotated[
+        str, typer.Option(metavar="NUMBER", rich_help_panel=_SAMPLE, help="Another one draws other pairs.")
+    ] = "0",
+    sample_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_SAMPLE,
+            help="Write the drawn pairs as .csv, .tsv or .jsonl, to be judged there: label 1, 0, or ? for unsure.",
+        ),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_LABELS,
+            help="Judge the drawn pairs in the browser; labels are kept there, a SQLite file as of neardup label.",
+        ),
+    ] = None,
+    labeller: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_LABELS, help="Who judges; without it the page asks for a name."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_LABELS,
+            help="Labels of the drawn pairs: id1,id2,label as .csv, .tsv or .jsonl, or a store.",
+        ),
+    ] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_LABELS, help="Column of the labels, by default label or level."),
+    ] = None,
+    positive: Annotated[
+        str, typer.Option(metavar="NUMBER", rich_help_panel=_LABELS, help="Labels at or above it say duplicate.")
+    ] = "1",
+    ignore_unknown: Annotated[
+        bool,
+        typer.Option("--ignore-unknown", rich_help_panel=_LABELS, help="Leave out labels of unknown documents."),
+    ] = False,
+    time_column: TimeColumn = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Estimate how good a result is from a random sample of it: precision, recall, number of duplicates.
+
+    The sample is drawn from all pairs above the net, returned or not, by strata of their score; each figure has an
+    interval. The same pairs are drawn each time, so labels can be added bit by bit.
+    """
+    decision = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, decision)
+    size, seed = whole_number(sample, "--sample"), whole_number(sample_seed, "--sample-seed", 0)
+    level, port, limits = parse_number(positive, "--positive"), page.number, running.limits
+    _check_sample(sample_to, [*inputs, *(name for name in (labels, store) if name is not None)], force=force)
+
+    from neardup.auditing.audit import draw_sample
+    from neardup.auditing.judging import votes_of, votes_of_store
+    from neardup.labelling.answers import checked_name
+
+    name = None if labeller is None else checked_name(labeller)
+    with ExitStack() as stack:
+        kept = None if store is None else stack.enter_context(_opened(store))
+        corpus = stack.enter_context(read.open(inputs))
+        say_notes(corpus, recipe)
+        say_if_compiling(recipe)
+        with progress_bar() as report:
+            drawing = draw_sample(
+                corpus,
+                decision=decision,
+                recipe=recipe if decision is None else None,
+                net=net,
+                sample=size,
+                seed=seed,
+                progress=report,
+                **limits,
+            )
+        say_set_aside(corpus)
+        votes: list[Vote] = []
+        if labels is not None:
+            votes = votes_of(
+                labels, drawing.places, label_column=label_column, positive=level, ignore_unknown=ignore_unknown
+            )
+        if kept is not None:
+            _ask(drawing, kept, name, port=port, open_browser=not page.no_browser)
+            votes += votes_of_store(kept.labels, drawing.places)
+        known = drawing.judged(votes)
+        if sample_to is not None:
+            _write(drawing, known, sample_to, force=force)
+    found = drawing.audit(known)
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        show_audit(found)
+    _say_next(found, sample_to)
+
+
+def _check_sample(output: str | None, inputs: list[str], *, force: bool) -> None:
+    """Refuse an output before the work starts."""
+    if output is None:
+        return
+    from neardup.documents import check_output
+
+    if not output.endswith(_TABLES):
+        raise OutputError(
+            f"{output} is no table that can be judged; name it {', '.join(_TABLES[:-1])} or {_TABLES[-1]}"
+        )
+    check_output(output, inputs, force)
+
+
+def _opened(store: str) -> LabelStore:
+    from neardup.labelling.store import LabelStore
+
+    return LabelStore(store)
+
+
+def _ask(drawing: Drawing, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
+    """Serve the page until all drawn pairs are judged or the user ends it."""
+    from neardup.auditing.asking import SampleChooser
+    from neardup.labelling.known import Known
+    from neardup.labelling.serving import serve
+    from neardup.labelling.session import Session
+
+    known = Known(store, drawing.material)
+    for note in known.check():
+        say(note)
+    chooser = SampleChooser(drawing, known)
+    if not chooser.open_pairs:
+        say(f"{store.path} holds an answer to each of the {len(drawing.pairs):,} drawn pairs: nothing is left to ask")
+        return
+    session = Session(known, chooser, labeller=labeller)
+    serve(session, port=port, open_browser=open_browser, tell=_tell)
+    say(f"{count_text(session.given, 'label')} given; they are in {store.path}")
+
+
+def _tell(link: str) -> None:
+    say(f"judge the sample at {link}")
+    say("the link is good for one browser; Ctrl-C ends, and nothing is lost")
+
+
+def _write(drawing: Drawing, known: Judged, output: str, *, force: bool) -> None:
+    from neardup.documents import write_table
+
+    write_table(drawing.table(known), output, force=force)
+
+
+def _say_next(found: Audit, sample_to: str | None) -> None:
+    if sample_to is not None:
+        say(f"written: {sample_to}; fill in its column label and give it with --labels {sample_to}")
+    elif not found.same + found.different:
+        say("judge the drawn pairs with --store audit.db, or in a table with --sample-to audit.csv")

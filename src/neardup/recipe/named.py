@@ -1,0 +1,43 @@
+"""Recipes by name, or from a file of one's own."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+
+from neardup.errors import RecipeError
+from neardup.recipe.recipe import Recipe, parse
+
+#: Methods that are no recipe until they have seen labelled pairs, by the names of their vectors.
+LEARNED = ("terms-svm", "terms-svm-sentence")
+
+
+def names() -> list[str]:
+    """Return the names of the recipes that come with the package."""
+    folder = resources.files("neardup") / "recipes"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load(name_or_file: str) -> Recipe:
+    """Return a recipe by its name, or from a TOML file.
+
+    Raises
+    ------
+    RecipeError
+        If there is neither a recipe nor a file of that name, or the file is refused.
+    """
+    if name_or_file in LEARNED and not os.path.isfile(name_or_file):
+        raise RecipeError(
+            f"recipe {name_or_file!r} is learned from labelled pairs: neardup train INPUT --labels pairs.csv --vector "
+            f"{name_or_file} -o FILE makes it, and --decision FILE takes it"
+        )
+    if name_or_file in names():
+        shipped = resources.files("neardup") / "recipes" / f"{name_or_file}.toml"
+        return parse(shipped.read_text("utf-8"), f"recipe {name_or_file}")
+    if not os.path.isfile(name_or_file):
+        raise RecipeError(f"recipe {name_or_file!r} is neither a file nor one of {', '.join(names())}")
+    try:
+        with open(name_or_file, encoding="utf-8") as file:
+            return parse(file.read(), f"recipe {name_or_file}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"recipe {name_or_file!r} cannot be read: {error}") from None

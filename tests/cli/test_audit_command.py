@@ -1,0 +1,154 @@
+"""``neardup audit``: what it prints, writes, asks and refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import names_in, neardup, refused, write_lines
+from handmade import saved
+
+import neardup.labelling.serving as serving
+from neardup.labelling.session import Session
+from neardup.labelling.store import LabelStore
+
+WORDS = [f"word{at:02d}" for at in range(30)]
+
+
+def version(number: int, changed: int) -> str:
+    """A text of 30 words, the first of which are its own."""
+    return " ".join([*(f"own{number}x{at}" for at in range(changed)), *WORDS[changed:]])
+
+
+DOCUMENTS = [{"id": f"d{number}", "text": version(number, number % 10)} for number in range(24)]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "corpus.jsonl", DOCUMENTS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_decisions(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile what decisions need, too."""
+    folder = tmp_path_factory.mktemp("warm")
+    inputs = write_lines(folder / "corpus.jsonl", DOCUMENTS)
+    neardup("audit", inputs, "--decision", saved(folder / "mine.neardup"))
+    neardup("audit", inputs)
+
+
+def filled(sample: Path, path: Path) -> Path:
+    """The sample with labels: pairs of documents with a digit in common are the same."""
+    rows = list(csv.DictReader(io.StringIO(sample.read_text())))
+    for row in rows:
+        row["label"] = str(int(row["id1"][-1] == row["id2"][-1]))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+OPTIONS = ("--features", "words:2", "--threshold", "0.6", "--sample", "40")
+
+
+def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
+    sample = tmp_path / "sample.csv"
+    first = neardup("audit", corpus, *OPTIONS, "--sample-to", sample)
+    assert "40 pairs drawn, 0 judged; 95 % intervals" in first.stdout
+    assert "None of the drawn pairs is judged yet" in first.stdout
+    assert f"fill in its column label and give it with --labels {sample}" in first.stderr
+    labels = filled(sample, tmp_path / "labels.csv")
+    second = neardup("audit", corpus, *OPTIONS, "--labels", labels)
+    assert "words:2 (words), jaccard >= 0.6; net: words:2 (words), jaccard >= 0.3" in second.stdout
+    assert "40 pairs drawn, 40 judged; 95 % intervals" in second.stdout
+    for words in (">= 0.6 (audited)", "recall above the net", "duplicates above the net: about", "yes", "no"):
+        assert words in second.stdout
+    found = json.loads(neardup("audit", corpus, *OPTIONS, "--labels", labels, "--json").stdout)
+    assert (found["drawn"], found["missing"]) == (40, 0)
+    own = next(point for point in found["points"] if point["own"])
+    assert own["precision"] == found["precision"]
+    # The same again, and a larger sample that holds the smaller one with its labels.
+    again = tmp_path / "again.jsonl"
+    options = [option if option != "40" else "60" for option in OPTIONS]
+    neardup("audit", corpus, *options, "--labels", labels, "--sample-to", again)
+    rows = [json.loads(line) for line in again.read_text().splitlines()]
+    assert sum(row["label"] != "" for row in rows) == 40
+    assert len(rows) == 60
+
+
+def test_a_decision(corpus: Path, tmp_path: Path) -> None:
+    decision = saved(tmp_path / "mine.neardup")
+    shown = neardup("audit", corpus, "--decision", decision, "--sample", "30").stdout
+    assert "g >= 0; net: words:1 (words), jaccard >= 0.1" in shown
+    assert "probability" in shown
+    strict = json.loads(neardup("audit", corpus, "--decision", decision, "--precision", "1", "--json").stdout)
+    assert strict["points"][0]["own"] or len(strict["points"]) > 1
+    assert strict["score"] == "probability"
+
+
+def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "audit.db"
+    opened: list[dict[str, Any]] = []
+
+    def judge(session: Session, **options: Any) -> None:
+        """What a person would do in the browser."""
+        opened.append(options)
+        options["tell"]("http://127.0.0.1:1/?token=x")
+        state = session.state("ann")
+        while state["pair"] is not None:
+            one, other = state["pair"]["ids"]
+            state = session.answer("ann", (one, other), "same" if one[-1] == other[-1] else "different")
+
+    monkeypatch.setattr(serving, "serve", judge)
+    first = neardup("audit", corpus, *OPTIONS, "--store", store, "--no-browser", "--port", "8123")
+    assert "judge the sample at http://127.0.0.1:1/?token=x" in first.stderr
+    assert f"40 labels given; they are in {store}" in first.stderr
+    assert "40 pairs drawn, 40 judged" in first.stdout
+    assert (opened[0]["port"], opened[0]["open_browser"]) == (8123, False)
+    second = neardup("audit", corpus, *OPTIONS, "--store", store)
+    assert len(opened) == 1
+    assert "nothing is left to ask" in second.stderr
+    assert second.stdout == first.stdout
+    third = neardup("audit", corpus, *OPTIONS, "--labels", store)
+    assert third.stdout == first.stdout
+    with LabelStore(store) as labels:
+        assert labels.labellers == ["ann"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--sample", "0"), "--sample '0' is not a whole number from 1 on"),
+        (("--sample-seed", "x"), "--sample-seed 'x' is not a whole number"),
+        (("--net", "0.9"), "net 0.9 is not below the recipe's threshold"),
+        (("--net", "nonsense"), "net 'nonsense' is not known"),
+        (("--sample-to", "s.parquet"), "is no table that can be judged; name it .csv, .tsv, .jsonl or .ndjson"),
+        (("--sample-to", "CORPUS"), "is an input"),
+        (("--labels", "none.csv"), "none.csv cannot be read"),
+        (("--positive", "high"), "--positive 'high' is not a number"),
+        (("--port", "99999"), "is no port"),
+        (("--store", "no/audit.db"), "no is no folder"),
+        (("--precision", "0.9"), "is for a learned decision"),
+        (("--decision", "none.neardup"), "none.neardup"),
+        (("--recipe", "unheard"), "recipe 'unheard' is neither a file"),
+    ],
+)
+def test_refusals(corpus: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    before = names_in(tmp_path)
+    given = [str(corpus) if option == "CORPUS" else option for option in options]
+    assert words in refused("audit", corpus, *given)
+    assert names_in(tmp_path) == before
+
+
+def test_a_sample_is_replaced_only_by_force(corpus: Path, tmp_path: Path) -> None:
+    sample = tmp_path / "sample.csv"
+    sample.write_text("mine")
+    assert "--force" in refused("audit", corpus, *OPTIONS, "--sample-to", sample)
+    assert sample.read_text() == "mine"
+    neardup("audit", corpus, *OPTIONS, "--sample-to", sample, "--force")
+    assert sample.read_text().startswith('"id1"')

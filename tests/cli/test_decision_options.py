@@ -1,0 +1,246 @@
+"""``--decision`` in dedup, pairs, query and explain: tables, what is said, and what does not go with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from calling import finished, neardup, process, read_lines, refused, write_lines
+from trained import DATED, FACTS, texts, trained
+
+import neardup as nd
+
+KNOWN = texts(60, seed=51)
+PORT = "oslo port: 412 ships came in, up 17 from last week"
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> Path:
+    """Sixty documents with titles and times."""
+    return write_lines(tmp_path / "news.jsonl", KNOWN.rows)
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> Path:
+    """A decision by words and numbers."""
+    trained(FACTS).save(tmp_path / "facts.neardup")
+    return tmp_path / "facts.neardup"
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> Path:
+    """A decision by titles and times."""
+    trained(DATED).save(tmp_path / "dated.neardup")
+    return tmp_path / "dated.neardup"
+
+
+def test_dedup_writes_evidence_and_says_what_decided(news: Path, facts: Path, tmp_path: Path) -> None:
+    kept, dropped, summary = (tmp_path / name for name in ("kept.jsonl", "dropped.jsonl", "summary.json"))
+    told = neardup("dedup", news, "--decision", facts, "-o", kept, "--duplicates", dropped, "--summary", summary).stderr
+    result = nd.dedup(KNOWN.table, decision=trained(FACTS))
+    assert read_lines(dropped) == result.duplicates().to_pylist()
+    assert [row["id"] for row in read_lines(kept)] == result.kept
+    found = json.loads(summary.read_text())["decision"]
+    assert found == result.summary["decision"]
+    assert (
+        f"{found['fingerprint']}, g >= 0: precision {found['training_precision']:.3f} and recall "
+        f"{found['training_recall']:.3f} on its training pairs, unseen; {found['passed']} of {found['candidates']} "
+        "candidates of its net pass" in told
+    )
+    assert "learned: words:1 (words), jaccard >= 0.2, then learned(" in told
+
+
+def test_a_precision_chooses_the_cut(news: Path, facts: Path) -> None:
+    found = [
+        json.loads(neardup("dedup", news, "--decision", facts, "--dry-run", "--json", *more).stdout)
+        for more in ([], ["--precision", "0.99"])
+    ]
+    decision = trained(FACTS).at_precision(0.99)
+    assert found[1]["decision"]["cut"] == decision.cut > 0
+    assert found[1]["decision"]["fingerprint"] == decision.fingerprint
+    assert found[1]["decision"]["passed"] < found[0]["decision"]["passed"]
+
+
+def test_keep_and_threads_stay_free(news: Path, facts: Path) -> None:
+    told = neardup("dedup", news, "--decision", facts, "--dry-run", "--keep", "longest", "--threads", "1").stderr
+    assert "keep longest" in told
+    told = neardup("dedup", news, "--decision", facts, "--dry-run", "--keep", "newest", "--time-column", "time").stderr
+    assert "keep newest" in told
+
+
+def test_pairs_as_a_table_lines_and_json(news: Path, facts: Path, tmp_path: Path) -> None:
+    table = tmp_path / "pairs.parquet"
+    told = neardup("pairs", news, "--decision", facts, "-o", table).stderr
+    result = nd.dedup(KNOWN.table, decision=trained(FACTS))
+    assert pq.read_table(table).equals(result.pairs.to_arrow())
+    assert f"decision {trained(FACTS).fingerprint}, g >= 0: precision" in told
+    head, *lines = neardup("pairs", news, "--decision", facts, "--print").stdout.splitlines()
+    assert head.split("\t") == ["left", "right", "similarity", "g", "evidence"]
+    assert len(lines) == len(result.pairs)
+    equal = [line.split("\t") for line in lines if line.endswith("\tequal texts")]
+    assert equal
+    assert all(row[2:4] == ["1.0", ""] for row in equal)
+    objects = [json.loads(line) for line in neardup("pairs", news, "--decision", facts, "--json").stdout.splitlines()]
+    assert [one.pop("measures") is None for one in objects] == [one["g"] is None for one in objects]
+    assert objects == result.pairs.to_arrow().to_pylist()
+
+
+def test_query_finds_near_duplicates_of_one_document(news: Path, facts: Path, tmp_path: Path) -> None:
+    document = tmp_path / "new.txt"
+    document.write_text(KNOWN.rows[3]["text"])
+    answer = nd.query(KNOWN.table, KNOWN.rows[3]["text"], decision=trained(FACTS))
+    shown = neardup("query", news, "-d", document, "--decision", facts)
+    head, first, *rest = shown.stdout.splitlines()
+    assert head == "document\tsimilarity\tg\tevidence"
+    assert first == f"{answer.to_arrow()['document'][0]}\t1.0\t\tequal texts"
+    assert len(rest) == len(answer) - 1
+    objects = neardup("query", news, "-d", document, "--decision", facts, "--json").stdout.splitlines()
+    assert [json.loads(line) for line in objects] == answer.to_arrow(full=True).to_pylist()
+
+
+def test_a_query_without_an_answer_says_why(news: Path, facts: Path, tmp_path: Path) -> None:
+    document = tmp_path / "new.txt"
+    document.write_text("nothing of the kind")
+    shown = neardup("query", news, "-d", document, "--decision", facts)
+    assert shown.stdout == "document\tsimilarity\tg\tevidence\n"
+    assert "none is in the net of the decision, words:1 (words), jaccard >= 0.2" in shown.stderr
+    document.write_text("oslo port: 1 boat came out")
+    shown = neardup("query", news, "-d", document, "--decision", facts)
+    assert "no near-duplicate of" in shown.stderr
+    assert "the decision turned down" in shown.stderr
+    assert "of its net" in shown.stderr
+
+
+def test_query_takes_title_and_time_of_the_document(news: Path, dated: Path, tmp_path: Path) -> None:
+    document = tmp_path / "new.txt"
+    row = next(row for row in KNOWN.rows if row["title"] and row["time"])
+    document.write_text(row["text"] + " too")
+    shown = neardup(
+        "query", news, "-d", document, "--decision", dated, "--title", row["title"], "--time", row["time"], "--json"
+    )
+    mine = next(json.loads(line) for line in shown.stdout.splitlines() if json.loads(line)["document"] == row["id"])
+    assert mine["measures"]["title"]["value"] == 1.0
+    assert mine["measures"]["hours_apart"]["value"] == 0.0
+    shown = neardup("query", news, "-d", document, "--decision", dated, "--json")
+    lines = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert all(line["measures"]["title"]["value"] is None for line in lines)
+
+
+def pair_of(result: nd.Result) -> tuple[str, str]:
+    row = next(row for row in result.pairs.to_arrow().to_pylist() if row["g"] is not None)
+    return row["left"], row["right"]
+
+
+@pytest.mark.parametrize("vector", [FACTS, DATED])
+def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector: str) -> None:
+    decision, path = trained(vector), facts if vector == FACTS else dated
+    result = nd.dedup(KNOWN.table, decision=decision)
+    left, right = pair_of(result)
+    why = result.explain(left, right)
+    assert why.learned is not None
+    told = json.loads(neardup("explain", news, left, right, "--decision", path, "--json").stdout)
+    assert told == {"left": left, "right": right} | json.loads(json.dumps(why.as_dict()))
+    assert told["then"]["g"] == why.learned.evidence.g
+    code, shown, _ = finished(process("explain", news, left, right, "--decision", path))
+    assert code == 0
+    lines = shown.splitlines()
+    for push in why.learned.evidence.pushes:
+        (line,) = (
+            line for line in lines if line.strip().startswith(f"{push.measure} ") and f"{push.push:+.4f}" in line
+        )
+        assert ("unknown" if push.value is None else f"{push.value:.4f}") in line
+        assert ("together" if push.push > 0 else "apart" if push.push < 0 else "") in line
+    assert any("all at their means" in line for line in lines)
+    assert f"then g {why.learned.evidence.g:.4f} >= 0, probability" in " ".join(shown.split())
+    assert "to enter the net" in shown
+
+
+def test_explain_outside_the_net_and_of_equal_texts(news: Path, facts: Path) -> None:
+    outside = next(row for row in KNOWN.rows if row["text"].startswith("word") and "port" not in row["text"])
+    port = next(row for row in KNOWN.rows if " port" in row["text"])
+    shown = " ".join(neardup("explain", news, outside["id"], port["id"], "--decision", facts).stdout.split())
+    assert "no near-duplicates: jaccard 0.0000 < 0.2" in shown
+    assert "outside the net, so the decision is not asked (g -" in shown
+    shown = neardup("explain", news, port["id"], port["id"], "--decision", facts).stdout
+    assert "equal texts, of which no decision is asked" in " ".join(shown.split())
+    assert "all at their means" not in shown
+
+
+CONTRADICTIONS = [
+    (["--recipe", "jaccard"], "--recipe jaccard does not go with a learned decision, which brings its own recipe"),
+    (["--recipe", "default"], "--recipe default does not go with a learned decision, which brings its own recipe"),
+    (["--threshold", "0.8"], "which has a cut in its place; choose its working point with --precision 0.99"),
+    (["--features", "words:2"], "--features words:2 does not go with a learned decision, which brings its own recipe"),
+    (["--measure", "dice"], "--measure dice does not go with a learned decision"),
+    (["--then", "edit >= 0.9"], "--then edit >= 0.9 does not go with a learned decision"),
+    (["--jaccard-floor", "0.2"], "--jaccard-floor 0.2 does not go with a learned decision"),
+    (["--html"], "--html does not go with a learned decision, which was trained on texts as they are; leave it out"),
+    (["--content", "tags"], "--content tags does not go with a learned decision, which was trained on texts as they"),
+    (["--precision", "most"], "--precision 'most' is not a number"),
+    (["--precision", "1.5"], "precision 1.5 is outside (0, 1]; give a share such as 0.99"),
+    (["--title-column", "title"], "title column 'title' is asked for by no measure of this decision; leave it out"),
+    (["--time-column", "time"], "time column 'time' is asked for by no measure of this decision; leave it out"),
+]
+
+
+def commands(news: Path) -> list[list[str | Path]]:
+    return [["dedup", news, "--dry-run"], ["pairs", news, "--print"], ["explain", news, "d1", "d2"]]
+
+
+@pytest.mark.parametrize(("options", "said"), CONTRADICTIONS, ids=[" ".join(options) for options, _ in CONTRADICTIONS])
+def test_what_contradicts_a_decision_is_refused(news: Path, facts: Path, options: list[str], said: str) -> None:
+    for command in commands(news):
+        assert said in refused(*command, "--decision", facts, *options)
+    assert said in refused("query", news, "-d", news, "--decision", facts, *options)
+
+
+@pytest.mark.parametrize("option", ["--precision", "--title-column"])
+def test_options_of_decisions_need_one(news: Path, option: str) -> None:
+    for command in commands(news):
+        said = refused(*command, option, "0.9")
+        assert said == f"{option} 0.9 is for a learned decision; give one with --decision FILE"
+    assert "is for a learned decision" in refused("pairs", news, "--print", "--time-column", "time")
+    told = neardup("query", news, "-d", news, "--title", "A", code=2).stderr
+    assert "title 'A' is for a decision that compares titles; leave it out" in told
+    assert "--time-column is for --keep newest" in refused("dedup", news, "--dry-run", "--time-column", "time")
+
+
+def test_what_is_no_decision_is_refused(news: Path, facts: Path, tmp_path: Path) -> None:
+    torn = tmp_path / "torn.neardup"
+    torn.write_bytes(facts.read_bytes()[:-9])
+    for file, said in [
+        (news, f"{news} is no decision, or one that is torn or was changed; give what neardup train wrote"),
+        (torn, f"{torn} is no decision, or one that is torn or was changed; give what neardup train wrote"),
+        (tmp_path / "none", f"{tmp_path / 'none'} cannot be read (No such file or directory); give what neardup train"),
+    ]:
+        assert said in refused("dedup", news, "--dry-run", "--decision", file)
+
+
+def test_columns_by_other_names(tmp_path: Path, dated: Path) -> None:
+    rows = [{"id": r["id"], "text": r["text"], "kopf": r["title"], "am": r["time"]} for r in KNOWN.rows]
+    path = write_lines(tmp_path / "other.jsonl", rows)
+    columns = ["--title-column", "kopf", "--time-column", "am"]
+    shown = neardup("pairs", path, "--print", "--decision", dated, *columns).stdout
+    assert len(shown.splitlines()) == 1 + len(nd.dedup(KNOWN.table, decision=trained(DATED)).pairs)
+    said = refused("pairs", path, "--print", "--decision", dated)
+    assert said.endswith("name one of id, text, kopf, am with --title-column")
+    left, right = shown.splitlines()[1].split("\t")[:2]
+    assert "title" in neardup("explain", path, left, right, "--decision", dated, *columns).stdout
+
+
+def test_the_svm_of_the_paper_is_no_recipe_before_it_is_trained(news: Path) -> None:
+    for name in ("terms-svm", "terms-svm-sentence"):
+        said = refused("dedup", news, "--dry-run", "--recipe", name)
+        assert said == (
+            f"recipe '{name}' is learned from labelled pairs: neardup train INPUT --labels pairs.csv --vector {name} "
+            "-o FILE makes it, and --decision FILE takes it"
+        )
+
+
+def test_the_command_itself_loads_scikit_learn(news: Path, facts: Path) -> None:
+    """As a process of its own, which hides what it does not need."""
+    code, out, err = finished(process("dedup", news, "--dry-run", "--decision", facts))
+    assert (code, out) == (0, "")
+    assert "candidates of its net pass" in err

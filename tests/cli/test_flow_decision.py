@@ -1,0 +1,199 @@
+"""``neardup watch`` and ``neardup replay`` with ``--decision``: what they write, and what they refuse."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from calling import FOX, ROSE, neardup, process, read_lines, refused, write_lines
+from deciding import trained
+
+import neardup as nd
+from neardup.decision.decision import Decision
+from neardup.decision.net import net_of
+from neardup.flow.store import Store
+
+pytest.importorskip("skops")
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "fox", "time": "2024-01-01T09:00Z", "headline": "Fox", "text": FOX},
+    {"id": "rose", "time": "2024-01-01T10:00Z", "headline": None, "text": ROSE},
+    {"id": "fox-copy", "time": "2024-01-01T11:00Z", "headline": "Fox again", "text": FOX},
+    {"id": "fox-edited", "time": "2024-01-01T12:00Z", "headline": "Fox edited", "text": FOX + " today"},
+    {"id": "rose-edited", "time": "2024-01-01T08:00Z", "headline": "Rose", "text": ROSE + " once"},
+    {"id": "fox-later", "time": "2024-01-03T12:00Z", "headline": "", "text": FOX + " later"},
+]
+
+
+@pytest.fixture
+def decision() -> Decision:
+    return trained("jaccard(words:1), length_ratio, title, hours_apart")
+
+
+@pytest.fixture
+def file(decision: Decision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A decision on disk, and a corpus, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    decision.save("decision.neardup")
+    write_lines(tmp_path / "news.jsonl", ROWS)
+    return "decision.neardup"
+
+
+def judged(decision: Decision) -> list[nd.Verdict]:
+    """What the index says of the rows."""
+    rows = sorted(ROWS, key=lambda row: str(row["time"]))
+    index = nd.Index(decision=decision, window="24h")
+    return index.add_many(nd.Document(r["id"], r["text"], r["time"], title=r["headline"] or "") for r in rows)
+
+
+def test_a_replay_says_what_the_index_says(file: str, decision: Decision) -> None:
+    result = neardup("replay", "news.jsonl", "--decision", file, "-o", "verdicts.csv", "--originals", "kept.jsonl")
+    assert "6 items: 3 originals, 3 duplicates (50.0%)" in result.stderr
+    with open("verdicts.csv", newline="", encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    assert list(rows[0]) == ["id", "kind", "of", "similarity", "time", "flag", "g", "evidence"]
+    wanted = judged(decision)
+    assert [(r["id"], r["kind"], r["of"] or None, r["evidence"]) for r in rows] == [
+        (v.id, v.kind, v.of, v.evidence) for v in wanted
+    ]
+    assert [float(r["g"]) for r in rows if r["g"]] == [v.g for v in wanted if v.g is not None]
+    assert [row["id"] for row in read_lines(Path("kept.jsonl"))] == [
+        row["id"] for row in ROWS if row["id"] in {v.id for v in wanted if not v.is_duplicate}
+    ]
+    titles = {v.id: {push.measure: push.value for push in v.measures}.get("title") for v in wanted if v.measures}
+    assert titles == {"rose": None, "fox-edited": pytest.approx(2 / 3)}
+
+
+def test_a_replay_keeps_a_store_that_the_index_opens(file: str, decision: Decision) -> None:
+    neardup("replay", "news.jsonl", "--decision", file, "--store", "news.db", "-o", "verdicts.parquet")
+    wanted = {verdict.id: verdict for verdict in judged(decision)}
+    table = pq.read_table("verdicts.parquet").to_pylist()
+    assert [(row["id"], row["g"]) for row in table] == [(name, wanted[name].g) for name in wanted]
+    with nd.Index(decision=file, path="news.db", window="24h") as index:
+        assert {name: index.verdict_of(name) for name in wanted} == wanted
+
+
+def test_columns_can_be_named(file: str, decision: Decision) -> None:
+    rows = [{**row, "kicker": f"the title {row['headline']}", "at": row["time"]} for row in ROWS]
+    write_lines(Path("more.jsonl"), [{k: v for k, v in row.items() if k not in ("headline", "time")} for row in rows])
+    arguments = ("replay", "more.jsonl", "--decision", file, "-o", "verdicts.jsonl")
+    said = refused(*arguments, "--time-column", "at")
+    assert "title is one of the decision's measures, and there is none of the columns title, headline" in said
+    neardup(*arguments, "--time-column", "at", "--title-column", "kicker")
+    assert len(read_lines(Path("verdicts.jsonl"))) == len(ROWS)
+    replace(decision, title_column="kicker", time_column="at").save("named.neardup")
+    neardup("replay", "more.jsonl", "--decision", "named.neardup", "-o", "again.jsonl")
+    assert Path("again.jsonl").read_bytes() == Path("verdicts.jsonl").read_bytes()
+
+
+def test_a_page_is_drawn_with_a_decision(file: str) -> None:
+    pytest.importorskip("altair")
+    neardup("replay", "news.jsonl", "--decision", file, "--page", "page.html")
+    assert "learned" in Path("page.html").read_text("utf-8")
+
+
+def test_the_working_point_goes_by_precision(file: str, decision: Decision) -> None:
+    point = replace(decision, scores=np.array([-3.0, -2.0, 40.0]), labels=np.array([False, False, True]))
+    point.save("point.neardup")
+    counts = {}
+    for precision in ("0.5", "1"):
+        said = neardup("replay", "news.jsonl", "--decision", "point.neardup", "--precision", precision, "--json").stdout
+        counts[precision] = json.loads(said.splitlines()[-1])["totals"]["near"]
+    assert counts == {"0.5": 2, "1": 0}
+    said = refused("replay", "news.jsonl", "--decision", file, "--precision", "2")
+    assert said == "precision 2.0 is outside (0, 1]; give a share such as 0.99"
+
+
+@pytest.fixture
+def inbox(file: str) -> str:
+    Path("in").mkdir()
+    for name, text in {"a.txt": FOX, "b.txt": f"{FOX} today", "c.txt": ROSE}.items():
+        Path("in", name).write_text(text)
+    return file
+
+
+WATCH = ("watch", "in", "--store", "news.db", "--originals", "out", "--settle", "0", "--patience", "0", "--once")
+
+
+def test_a_folder_is_watched_with_a_decision(inbox: str, decision: Decision) -> None:
+    said = [json.loads(line) for line in neardup(*WATCH, "--decision", inbox).stderr.splitlines()]
+    assert [line["event"] for line in said] == ["started", "duplicate", "stopped"]
+    assert (said[0]["recipe"], said[0]["fingerprint"]) == ("learned", decision.recipe.fingerprint)
+    assert said[0]["matches"].endswith(f"then learned({decision.fingerprint})")
+    assert (said[1]["id"], said[1]["of"], said[1]["kind"]) == ("b.txt", "a.txt", "near")
+    record = json.loads(Path("in/.neardup/duplicates/b.txt.neardup.json").read_text())
+    assert said[1]["g"] == record["g"]
+    with Store("news.db", fingerprint=decision.recipe.fingerprint, settings=SETTINGS) as store:
+        verdict = store.verdict_of("b.txt")
+    assert verdict is not None
+    assert (verdict.g, len(verdict.measures)) == (record["g"], 4)
+
+
+SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
+
+
+def test_a_process_of_its_own_watches_with_a_decision(inbox: str) -> None:
+    started = process(*WATCH, "--decision", inbox, "--precision", "0.5")
+    out, err = started.communicate(timeout=120)
+    assert (started.returncode, out) == (0, ""), err
+    assert [json.loads(line)["event"] for line in err.splitlines()][-1] == "stopped"
+
+
+def test_pages_are_taken_as_the_decision_was_trained(inbox: str, decision: Decision) -> None:
+    replace(decision, net=net_of("jaccard(words:1) >= 0.3", content="tags")).save("tags.neardup")
+    Path("in/d.html").write_text(f"<html><body><p>{ROSE}</p><p>again</p></body></html>")
+    neardup(*WATCH, "--decision", "tags.neardup", "--content", "tags")
+    assert "--content html does not go with" in refused(*WATCH, "--decision", "tags.neardup", "--content", "html")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--recipe", "ddd"), "--recipe ddd does not go with a learned decision, which brings its own recipe"),
+        (("--threshold", "0.9"), "--threshold 0.9 does not go with a learned decision, which has a cut in its place"),
+        (("--html",), "--html does not go with a learned decision, which was trained on texts as they are"),
+        (("--precision", "much"), "--precision"),
+    ],
+)
+def test_what_contradicts_a_decision_is_refused(inbox: str, arguments: tuple[str, ...], words: str) -> None:
+    assert words in refused(*WATCH, "--decision", inbox, *arguments)
+    assert words in refused("replay", "news.jsonl", "--decision", inbox, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((*WATCH, "--precision", "0.9"), "--precision 0.9 is for a learned decision; give one with --decision FILE"),
+        (("replay", "news.jsonl", "--precision", "0.9"), "--precision 0.9 is for a learned decision"),
+        (("replay", "news.jsonl", "--title-column", "headline"), "--title-column headline is for a learned decision"),
+        ((*WATCH, "--decision", "news.jsonl"), "news.jsonl is no decision"),
+        (("replay", "news.jsonl", "--decision", "none.neardup"), "none.neardup"),
+        (
+            (*WATCH, "--decision", "decision.neardup", "--content", "plain", "--html"),
+            "--html is short for --content html",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(inbox: str, arguments: tuple[str, ...], words: str) -> None:
+    del inbox
+    assert words in refused(*arguments)
+    assert not Path("news.db").exists()
+
+
+def test_titles_are_not_read_from_stdin(file: str) -> None:
+    text = Path("news.jsonl").read_text("utf-8")
+    result = neardup("replay", "-", "--decision", file, code=2, stdin=text)
+    assert result.stderr.endswith("stdin cannot be; name a file\n")
+
+
+def test_a_store_of_another_decision_is_refused(inbox: str, decision: Decision) -> None:
+    neardup(*WATCH, "--decision", inbox)
+    replace(decision, cut=0.25).save("other.neardup")
+    assert "news.db was made with another recipe" in refused(*WATCH, "--decision", "other.neardup")
+    assert "news.db was made with another recipe" in refused(*WATCH, "--recipe", "ddd")

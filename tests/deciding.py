@@ -1,0 +1,135 @@
+"""Decisions made by hand, so that no flow depends on what a training found; and what they say, slow and plain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import naive
+import numpy as np
+import pyarrow as pa
+from naive_window import Expected, Item, NaiveIndex, microseconds
+
+from neardup.decision.decision import Decision
+from neardup.decision.machine import Machine, machine_of
+from neardup.decision.net import net_of
+from neardup.documents import corpus_of
+from neardup.vector.collection import statistics_for
+from neardup.vector.measuring import Measurer
+from neardup.vector.records import NO_TIME, Records
+from neardup.vector.vector import Vector
+
+#: Texts that frequencies are taken from.
+SAMPLE = ["the fox ran.", "the dog said", "Owl and fox", "東京 fox", "dog dog dog", "is the owl there"]
+VECTORS = {
+    "sets": "jaccard(words:1), containment(words:2), length_ratio",
+    "facts": "jaccard(words:1), numbers, names, word_edit",
+    "weights": "dice(words:1), cosine(words:1:tfidf), edit",
+    "times": "jaccard(words:1), hours_apart, title",
+}
+
+
+def decision_of(
+    vector: str, *, weights: Sequence[float] = (), bias: float = -0.5, gamma: float = 0.0, net: float = 0.3
+) -> Decision:
+    """A decision on texts of few words; with gamma an RBF kernel on three support vectors."""
+    parsed = Vector.parse(VECTORS.get(vector, vector))
+    r = len(parsed)
+    scale = np.linspace(0.3, 0.5, r)
+    machine = Machine(
+        fill=np.linspace(0.2, 0.8, r),
+        center=np.full(r, 0.45),
+        scale=scale,
+        gamma=gamma,
+        support=np.vstack([np.ones(r), -np.ones(r), np.linspace(-1, 1, r)]) if gamma else _weights(weights, r),
+        dual=np.array([1.5, -1.0, 0.25]) if gamma else np.ones(1),
+        intercept=bias,
+        a=-1.7,
+        b=0.1,
+    )
+    statistics = statistics_for(parsed, corpus_of(pa.table({"text": SAMPLE})), threads=1)
+    return Decision(
+        net=net_of(f"jaccard(words:1) >= {net}"),
+        vector=parsed,
+        statistics=statistics,
+        machine=machine,
+        scores=np.array([-1.0, 0.5, 1.0]),
+        labels=np.array([False, True, True]),
+    )
+
+
+def _weights(weights: Sequence[float], r: int) -> np.ndarray:
+    return np.array([weights or np.linspace(1.0, 0.4, r)])
+
+
+def trained(vector: str = "sets") -> Decision:
+    """A decision with a model behind it, as a file needs one."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    decision = decision_of(vector)
+    y = np.array([False, True, False, True, False])
+    rows = np.linspace(0.1, 0.9, len(decision.vector))
+    x = np.abs(y[:, np.newaxis] - np.outer([0.4, 0.3, 0.2, 0.1, 0.5], rows))
+    steps = [("impute", SimpleImputer(strategy="median", keep_empty_features=True)), ("scale", StandardScaler())]
+    estimator = Pipeline([*steps, ("svm", SVC(kernel="linear"))]).fit(x, y)
+    return replace(decision, machine=machine_of(estimator, -1.5, 0.1), estimator=estimator)
+
+
+class LearnedIndex(NaiveIndex):
+    """The rules of the flow with a decision: every pair of the net is measured by itself, and g is its definition."""
+
+    def __init__(self, decision: Decision, **choices: Any) -> None:
+        super().__init__(decision.net, **choices)
+        self.decision = decision
+        self._measurer = Measurer(decision.vector, decision.statistics)
+        self._documents: dict[str, Any] = {}
+
+    def add(self, document: Any) -> Expected:
+        self._documents[document.id] = document
+        return super().add(document)
+
+    def query(self, text: str, k: int | None = None) -> list[tuple[str, float]]:
+        self._documents[""] = None
+        return super().query(text, k)
+
+    def _match(self, item: Item, other: Item, o: int, a: int, b: int) -> float | None:
+        net = self.decision.net
+        if not naive.reaches(net.measure, o, a, b, Fraction(str(net.threshold))):
+            return None
+        if item.text == other.text:
+            return 1.0
+        g = self.g_of(item, other)
+        if g < self.decision.cut:
+            return None
+        probability = 1 / (1 + math.exp(self.decision.machine.a * g + self.decision.machine.b))
+        return min(round(probability * 10**9), 10**9 - 1) / 10**9
+
+    def g_of(self, item: Item, other: Item) -> float:
+        """g of two documents, by the formula of support vector machines."""
+        known = [self._documents[each.id] for each in (item, other)]
+        titles = ["" if document is None else document.title for document in known]
+        times = [
+            NO_TIME if document is None or document.timestamp is None else _rounded(document) for document in known
+        ]
+        records = Records([item.text, other.text], [title or None for title in titles], np.array(times))
+        x = self._measurer.measure(self._measurer.prepare(records), np.array([0]), np.array([1]))[0]
+        m = self.decision.machine
+        z = [(f if math.isnan(v) else v) - c for v, f, c in zip(x.tolist(), m.fill, m.center, strict=True)]
+        z = [v / s for v, s in zip(z, m.scale, strict=True)]
+        g = m.intercept
+        for dual, support in zip(m.dual, m.support, strict=True):
+            if m.gamma:
+                g += dual * math.exp(-m.gamma * sum((u - v) ** 2 for u, v in zip(support, z, strict=True)))
+            else:
+                g += dual * sum(u * v for u, v in zip(support, z, strict=True))
+        return float(g)
+
+
+def _rounded(document: Any) -> int:
+    return round(microseconds(document.timestamp) / 1e6 * 1e6)

@@ -1,0 +1,161 @@
+"""A decision: its working points beside a plain search, what its fingerprint depends on, and its net."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trained import FACTS, SETS, WEIGHED, trained
+
+import neardup as nd
+from neardup.decision.choosing import decision_of, recipe_beside
+from neardup.decision.decision import Decision
+from neardup.decision.net import NET, net_of
+from neardup.errors import RecipeError
+
+#: Scores with many ties.
+PAIRS = st.lists(st.tuples(st.integers(-4, 4).map(lambda v: v / 2), st.booleans()), max_size=25)
+
+
+def judged(pairs: list[tuple[float, bool]], **others: Any) -> Decision:
+    return replace(
+        trained(),
+        scores=np.array([score for score, _ in pairs], np.float64),
+        labels=np.array([label for _, label in pairs], np.bool_),
+        **others,
+    )
+
+
+def plain_precision(pairs: list[tuple[float, bool]], cut: float) -> float:
+    passing = [label for score, label in pairs if score >= cut]
+    return sum(passing) / len(passing) if passing else 1.0
+
+
+@given(PAIRS, st.sampled_from([0.05, 0.25, 0.5, 2 / 3, 0.75, 0.9, 1.0]))
+def test_a_precision_is_reached_at_the_lowest_cut(pairs: list[tuple[float, bool]], wanted: float) -> None:
+    reaching = [score for score, _ in pairs if plain_precision(pairs, score) >= wanted]
+    if not reaching:
+        best = max((plain_precision(pairs, score) for score, _ in pairs), default=0.0)
+        with pytest.raises(RecipeError, match=f"was reached at no cut on the training pairs, {best:.3f} was the most"):
+            judged(pairs).at_precision(wanted)
+        return
+    found = judged(pairs).at_precision(wanted)
+    assert found.cut == min(reaching)
+    assert found.working_point.precision >= wanted
+    assert found.recipe != judged(pairs).recipe or found.cut == 0.0
+
+
+@given(PAIRS, st.sampled_from([-1.0, 0.0, 0.5, 3.0]))
+def test_working_points_are_counted(pairs: list[tuple[float, bool]], cut: float) -> None:
+    cut_at, precision, recall = judged(pairs, cut=cut).working_point
+    right = sum(label for _, label in pairs)
+    found = sum(label for score, label in pairs if score >= cut)
+    assert cut_at == cut
+    assert precision == pytest.approx(plain_precision(pairs, cut))
+    assert recall == pytest.approx(found / right if right else 1.0)
+
+
+@pytest.mark.parametrize("wanted", [0.0, -1.0, 1.01, float("nan")])
+def test_a_precision_is_a_share(wanted: float) -> None:
+    with pytest.raises(RecipeError, match=r"is outside \(0, 1\]; give a share such as 0\.99"):
+        trained().at_precision(wanted)
+
+
+def test_everything_passes_without_a_cut() -> None:
+    g = np.array([-1e300, -1.0, 0.0, 2.0])
+    assert trained().passes(g).tolist() == [False, False, True, True]
+    assert trained().everything().passes(g).all()
+    assert replace(trained(), cut=-1.0).passes(g).tolist() == [False, True, True, True]
+
+
+def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
+    decision = trained(WEIGHED)
+    known = decision.statistics["words:1"]
+    machine = decision.machine
+    others = [
+        replace(decision, cut=0.1),
+        decision.everything(),
+        replace(decision, net=net_of("jaccard(words:1) >= 0.3")),
+        replace(decision, net=net_of("jaccard(words:1) >= 0.2", content="html")),
+        replace(decision, vector=trained(SETS).vector),
+        replace(decision, statistics={"words:1": replace(known, documents=known.documents + 1)}),
+        replace(decision, statistics={"words:1": replace(known, df=known.df + 1)}),
+        replace(decision, statistics={"words:2": known}),
+        replace(decision, statistics={}),
+        replace(decision, machine=machine._replace(a=machine.a * 2)),
+        replace(decision, machine=machine._replace(fill=machine.fill + 1e-12)),
+        replace(decision, machine=machine._replace(intercept=machine.intercept + 1e-12)),
+        replace(decision, machine=machine._replace(gamma=1.0)),
+        trained(WEIGHED, "rbf"),
+    ]
+    found = {one.fingerprint for one in [decision, *others]}
+    assert len(found) == len(others) + 1
+    alike = replace(decision, training={"pairs": 3}, title_column="t", scores=decision.scores[:1], estimator=None)
+    assert alike.fingerprint == decision.fingerprint
+    assert all(len(one) == 16 and int(one, 16) >= 0 for one in found)
+
+
+def test_the_recipe_is_the_net_with_the_decision_behind_it() -> None:
+    decision = trained()
+    assert decision.recipe.then == f"learned({decision.fingerprint})"
+    assert decision.recipe.name == "learned"
+    assert decision.recipe.changed(then="", name="net") == decision.net
+    step = decision.recipe.second_step
+    assert step is not None
+    assert (step.measure, step.features, str(step)) == ("learned", decision.fingerprint, decision.recipe.then)
+    assert decision.fingerprint in repr(decision)
+
+
+def test_nets_are_measures_of_feature_sets() -> None:
+    assert net_of() == net_of(NET)
+    net = net_of("containment(qgrams:4) >= 0.25", content="tags")
+    assert (net.measure, net.features, net.threshold, net.content) == ("containment", "qgrams:4", 0.25, "tags")
+    for text, said in [
+        ("edit >= 0.5", "edit is no measure of feature sets"),
+        ("jaccard >= 0.1", "jaccard takes features in brackets"),
+        ("words:3", "is not known"),
+        ("jaccard(words:3) >= 0", r"outside \(0, 1\]"),
+        ("jaccard(terms:8) >= 0.1", "terms:8 are no features"),
+        ("learned(0123456789abcdef)", "is no measure of feature sets"),
+    ]:
+        with pytest.raises(RecipeError, match=said) as error:
+            net_of(text)
+        assert str(error.value).startswith((f"net {text!r}: ", f"net {text!r} is not known; "))
+        assert str(error.value).endswith(f"; write it like {NET}")
+
+
+def test_beside_a_decision_only_the_keep_order_is_chosen() -> None:
+    decision = trained()
+    assert recipe_beside(decision, {}) == decision.recipe
+    assert recipe_beside(decision, {"keep": "longest", "content": "", "threshold": None}).keep == "longest"
+    for name, value, said in [
+        ("recipe", "jaccard", "recipe='jaccard' does not go with a learned decision, which brings its own recipe"),
+        ("threshold", 0.8, "a cut in its place; choose its working point with decision.at_precision"),
+        ("content", "html", "which was trained on texts as they are; leave it out"),
+        ("then", "edit >= 0.9", "which brings its own recipe; leave one of the two out"),
+    ]:
+        with pytest.raises(RecipeError, match=said.replace("(", r"\(")):
+            recipe_beside(decision, {name: value})
+    pages = trained(content="tags")
+    assert recipe_beside(pages, {"content": "tags"}).content == "tags"
+    with pytest.raises(RecipeError, match="which was trained on content 'tags'; leave it out"):
+        recipe_beside(pages, {"content": ""})
+
+
+def test_columns_may_have_other_names_than_in_training() -> None:
+    decision = replace(trained("jaccard(words:1), title, hours_apart"), title_column="headline", time_column="at")
+    assert decision_of(decision) == decision or decision_of(decision).title_column == "headline"
+    assert decision_of(decision, title_column="name").title_column == "name"
+    assert decision_of(decision, time_column="").time_column == ""
+    assert decision_of(decision, time_column="when").fingerprint == decision.fingerprint
+    with pytest.raises(RecipeError, match="title column 'name' is asked for by no measure of this decision"):
+        decision_of(trained(FACTS), title_column="name")
+
+
+def test_public_names() -> None:
+    assert nd.Decision is Decision
+    assert {"Decision", "load_decision"} <= set(nd.__all__)

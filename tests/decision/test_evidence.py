@@ -1,0 +1,173 @@
+"""What a verdict carries of a decision: g, the probability, and the measures that pushed, in tables and in words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trained import DATED, FACTS, SETS, texts, trained
+
+import neardup as nd
+from neardup.decision.evidence import Evidence, Learned, Push
+from neardup.errors import RecipeError
+
+TABLE = texts(80, seed=21).table
+ROWS = st.lists(
+    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, float("nan")]), min_size=3, max_size=3), min_size=1, max_size=5
+)
+
+
+@given(ROWS, st.sampled_from(["linear", "rbf"]), st.data())
+def test_arrays_words_and_single_pairs_say_the_same(rows: list[list[float]], kernel: str, data: st.DataObject) -> None:
+    decision, x = trained(SETS, kernel), np.array(rows)
+    edges = np.array(data.draw(st.lists(st.integers(-1, len(rows) - 1), max_size=6)), np.int64)
+    learned = Learned(decision, x, edges)
+    columns = learned.columns(measures=True)
+    assert len(learned) == len(edges)
+    assert [len(column) for column in columns.values()] == [len(edges)] * 3
+    for i, edge in enumerate(edges.tolist()):
+        one = learned.evidence(i)
+        g, said, measures = (columns[name][i].as_py() for name in ("g", "evidence", "measures"))
+        assert str(one) == said
+        assert one.g == g
+        assert learned.probability[i] == one.probability
+        if edge < 0:
+            assert (one, said, measures) == (Evidence(None, 1.0), "equal texts", None)
+            continue
+        assert g == decision.g(x[edge : edge + 1])[0]
+        assert one.probability == decision.probability(np.array([g]))[0]
+        pushes = dict(zip(decision.vector.names, decision.pushes(x[edge : edge + 1])[0].tolist(), strict=True))
+        assert {push.measure: push.push for push in one.pushes} == pushes
+        assert [abs(push.push) for push in one.pushes] == sorted(map(abs, pushes.values()), reverse=True)
+        values = dict(zip(decision.vector.names, rows[edge], strict=True))
+        assert {push.measure: push.value for push in one.pushes} == {
+            name: None if np.isnan(value) else value for name, value in values.items()
+        }
+        assert measures == {push.measure: {"value": push.value, "push": push.push} for push in one.pushes}
+        assert json.loads(json.dumps(one.as_dict(), allow_nan=False))["start"] == one.start
+
+
+def test_a_few_words_hold_the_strongest() -> None:
+    pushes = [Push("a", 0.5, -1.204), Push("b", None, 0.806), Push("c", 1.0, 0.02), Push("d", 1.0, 0.01)]
+    assert str(Evidence(0.1, 0.5, tuple(pushes))) == "a -1.20, b +0.81, c +0.02"
+    assert str(Evidence(0.1, 0.5, (Push("a", 1.0, 0.3), Push("b", 1.0, -0.004)))) == "a +0.30"
+    assert str(Evidence(0.1, 0.5, (Push("a", 1.0, 0.0049), Push("b", 1.0, 0.0)))) == "no measure pushes"
+    assert str(Evidence(None, 1.0)) == "equal texts"
+
+
+def test_of_equal_pushes_the_order_of_the_vector_decides() -> None:
+    decision = trained(SETS)
+    machine = decision.machine._replace(support=np.array([[1.0, -1.0, 1.0]]), scale=np.ones(3), center=np.zeros(3))
+    learned = Learned(replace(decision, machine=machine), np.array([[0.5, 0.5, 0.5]]), np.zeros(1, np.int64))
+    assert str(learned.evidence(0)) == "jaccard(words:1) +0.50, containment(words:2) -0.50, length_ratio +0.50"
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_tables_of_a_result_carry_the_evidence(kernel: str) -> None:
+    decision = trained(FACTS, kernel)
+    result = nd.dedup(TABLE, decision=decision)
+    names = ["left", "right", "similarity", "g", "evidence"]
+    pairs = result.pairs.to_arrow()
+    assert pairs.column_names == names == result.pairs.schema().names
+    assert result.pairs.schema(full=True).names == [*names, "measures"]
+    assert pa.concat_tables(result.pairs.chunks(full=True)).schema == result.pairs.schema(full=True)
+    assert len(pairs) == len(result.pairs) > 10
+    by_pair = {frozenset((row["left"], row["right"])): row for row in pairs.to_pylist()}
+    equal = [row for row in pairs.to_pylist() if row["g"] is None]
+    assert equal
+    assert all((row["similarity"], row["evidence"]) == (1.0, "equal texts") for row in equal)
+    for row in pairs.to_pylist():
+        if row["g"] is not None:
+            assert row["g"] >= 0
+            assert row["similarity"] == pytest.approx(decision.probability(np.array([row["g"]]))[0], abs=1e-9)
+    drops = result.duplicates().to_pylist()
+    assert len(drops) == len(result.dropped)
+    for row, drop in zip(drops, result.dropped, strict=True):
+        assert (row["dropped"], row["keeper"], row["similarity"], row["family"]) == tuple(drop)
+        pair = by_pair[frozenset((row["dropped"], row["keeper"]))]
+        assert (row["g"], row["evidence"], row["similarity"]) == (pair["g"], pair["evidence"], pair["similarity"])
+
+
+def test_single_pairs_of_a_result() -> None:
+    decision = trained(FACTS)
+    documents = [str(row["text"]) for row in texts(80, seed=21).rows]
+    result = nd.dedup(documents, decision=decision)
+    rows = result.pairs.to_arrow().to_pylist()
+    left, right = (np.array([row[side] for row in rows]) for side in ("left", "right"))
+    for one, other in ((left, right), (right, left)):
+        learned = result.learned(one, other)
+        assert learned is not None
+        assert [learned.evidence(i).g for i in range(len(rows))] == [row["g"] for row in rows]
+    assert nd.dedup(documents).learned(left, right) is None
+
+
+def test_other_results_have_no_such_columns() -> None:
+    result = nd.dedup(["a b c d e f", "a b c d e f g"], threshold=0.3)
+    assert result.pairs.to_arrow().column_names == ["left", "right", "similarity"]
+    assert result.pairs.to_arrow().column_names == result.pairs.schema(full=True).names
+    assert result.duplicates().column_names == ["dropped", "keeper", "similarity", "family"]
+    assert "decision" not in result.summary
+
+
+def test_the_summary_says_what_decided(tmp_path: Path) -> None:
+    decision = trained(FACTS).at_precision(0.8)
+    result = nd.dedup(TABLE, decision=decision)
+    every = nd.dedup(TABLE, decision=decision.everything())
+    found = result.summary["decision"]
+    known = [row["g"] for row in every.pairs.to_arrow().to_pylist() if row["g"] is not None]
+    point = decision.working_point
+    assert found["fingerprint"] == decision.fingerprint
+    assert found["net"] == decision.net.in_words() == "words:1 (words), jaccard >= 0.2"
+    assert found["vector"] == FACTS
+    assert (found["cut"], found["training_precision"], found["training_recall"]) == point
+    assert found["passed"] <= sum(g >= decision.cut for g in known)
+    assert found["candidates"] == every.summary["decision"]["candidates"] == every.summary["decision"]["passed"]
+    assert every.summary["decision"]["cut"] is None
+    assert result.summary["recipe"]["then"] == f"learned({decision.fingerprint})"
+    assert json.loads(json.dumps(every.summary, allow_nan=False))
+    assert f"decision {decision.fingerprint}" in repr(result)
+    path = tmp_path / "d.neardup"
+    decision.save(path)
+    assert nd.dedup(TABLE, decision=path).pairs.to_arrow().equals(result.pairs.to_arrow())
+    with nd.dedup_files(write(tmp_path), decision=str(path), keep="longest") as read:
+        assert read.pairs.to_arrow().equals(result.pairs.to_arrow())
+        assert read.recipe.keep == "longest"
+
+
+def write(folder: Path) -> Path:
+    path = folder / "corpus.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()), "utf-8")
+    return path
+
+
+def test_a_result_has_no_threshold_to_move() -> None:
+    result = nd.dedup(TABLE, decision=trained(FACTS))
+    for threshold in (0.1, 0.5, 1.0):
+        with pytest.raises(RecipeError, match="a learned decision has no threshold to move; choose its working point"):
+            result.at(threshold)
+
+
+def test_borderline_pairs_are_the_least_probable() -> None:
+    result = nd.dedup(TABLE, decision=trained(FACTS))
+    weakest = sorted({p.similarity for p in result.pairs if p.similarity < 1})[:5]
+    # Of texts with copies one is shown.
+    assert sorted({p.similarity for p in result.borderline(20)})[:5] == weakest
+
+
+@pytest.mark.parametrize("vector", [FACTS, DATED])
+def test_a_result_explains_its_pairs(vector: str) -> None:
+    decision = trained(vector, "rbf")
+    result = nd.dedup(TABLE, decision=decision)
+    asked = [row for row in result.pairs.to_arrow().to_pylist() if row["g"] is not None][:6]
+    for row in asked:
+        why = result.explain(row["left"], row["right"])
+        assert why.match
+        assert why.learned is not None
+        assert (why.learned.evidence.g, str(why.learned.evidence)) == (row["g"], row["evidence"])
+        assert why.similarity == pytest.approx(row["similarity"], abs=1e-9)

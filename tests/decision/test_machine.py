@@ -1,0 +1,145 @@
+"""The support vector machine in arrays: what scikit-learn decides, a plain sum, and what is no such machine."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from trained import fitted
+
+from neardup.decision.machine import Machine, machine_of
+from neardup.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+KERNELS = st.sampled_from(["linear", "rbf"])
+
+
+def drawn(seed: int, rows: int, columns: int, missing: float = 0.0) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Vectors of which some values are not known, and labels of both kinds."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((rows, columns)) * rng.choice([0.1, 1.0, 30.0], columns)
+    y = x[:, 0] + rng.normal(0, 0.1, rows) > np.median(x[:, 0])
+    y[:2] = True, False
+    x[rng.random(x.shape) < missing] = np.nan
+    x[:, rng.integers(columns)] *= rng.choice([1.0, 0.0])
+    return x, y
+
+
+def plain_g(machine: Machine, row: list[float], skipped: int = -1) -> float:
+    """g of one pair, in the words of its definition."""
+    z = []
+    for j, value in enumerate(row):
+        value = float(machine.fill[j]) if math.isnan(value) else value
+        z.append(0.0 if j == skipped else (value - machine.center[j]) / machine.scale[j])
+    g = machine.intercept
+    for alpha, u in zip(machine.dual, machine.support, strict=True):
+        if machine.gamma:
+            g += alpha * math.exp(-machine.gamma * sum((a - b) ** 2 for a, b in zip(z, u, strict=True)))
+        else:
+            g += alpha * sum(a * b for a, b in zip(z, u, strict=True))
+    return float(g)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(0, 10_000),
+    st.integers(4, 60),
+    st.integers(1, 7),
+    KERNELS,
+    st.sampled_from([0.0, 0.2]),
+    st.sampled_from([0.05, 1.0, 50.0]),
+    st.sampled_from(["scale", "auto", 0.01, 2.0]),
+)
+def test_g_is_the_decision_function_of_scikit_learn(
+    seed: int, rows: int, columns: int, kernel: str, missing: float, cost: float, gamma: Any
+) -> None:
+    x, y = drawn(seed, rows, columns, missing)
+    estimator = fitted(x, y, kernel, cost, gamma)
+    machine = machine_of(estimator, -1.0, 0.0)
+    asked = np.concatenate([x, drawn(seed + 1, 20, columns, 0.3)[0], np.full((1, columns), np.nan)])
+    expected = estimator.decision_function(asked)
+    assert machine.g(asked) == pytest.approx(expected, rel=1e-9, abs=1e-9 * (1 + np.abs(expected).max()))
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10_000), st.integers(1, 5), KERNELS)
+def test_g_and_pushes_are_the_plain_sums(seed: int, columns: int, kernel: str) -> None:
+    x, y = drawn(seed, 30, columns, 0.1)
+    machine = machine_of(fitted(x, y, kernel), -1.0, 0.0)
+    rows = x[:8].tolist()
+    expected = [plain_g(machine, row) for row in rows]
+    assert machine.g(x[:8]).tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    pushes = [[plain_g(machine, row) - plain_g(machine, row, j) for j in range(columns)] for row in rows]
+    assert machine.pushes(x[:8]) == pytest.approx(np.array(pushes), rel=1e-9, abs=1e-11)
+    if kernel == "linear":
+        start = machine.g(machine.center[np.newaxis])[0]
+        assert machine.pushes(x).sum(axis=1) + start == pytest.approx(machine.g(x), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), KERNELS, st.integers(1, 9))
+def test_no_batch_changes_a_bit(seed: int, kernel: str, size: int) -> None:
+    x, y = drawn(seed, 40, 4, 0.1)
+    machine = machine_of(fitted(x, y, kernel), -1.0, 0.0)
+    parts = [machine.g(x[at : at + size]) for at in range(0, len(x), size)]
+    assert np.concatenate(parts).tobytes() == machine.g(x).tobytes()
+    assert machine.g(np.asfortranarray(x)).tobytes() == machine.g(x).tobytes()
+
+
+def test_no_pairs_have_no_g() -> None:
+    machine = machine_of(fitted(*drawn(1, 20, 3)), -1.0, 0.0)
+    assert machine.g(np.empty((0, 3))).shape == (0,)
+    assert machine.pushes(np.empty((0, 3))).shape == (0, 3)
+
+
+def test_probability_is_a_sigmoid_that_never_overflows() -> None:
+    machine = machine_of(fitted(*drawn(1, 20, 3)), -1.5, 0.25)
+    g = np.array([-1e300, -3.0, 0.0, 0.5, 3.0, 1e300])
+    found = machine.probability(g)
+    assert found[1:-1].tolist() == pytest.approx([1 / (1 + math.exp(-1.5 * v + 0.25)) for v in g[1:-1]])
+    assert (np.diff(found) >= 0).all()
+    assert 0 <= found[0] < 1e-300
+    assert found[-1] == 1
+
+
+def steps(**others: Any) -> Pipeline:
+    made = {"impute": SimpleImputer(strategy="median"), "scale": StandardScaler(), "svm": SVC(kernel="linear")} | others
+    return Pipeline(list(made.items()))
+
+
+def labels(rows: int, kind: Any) -> Any:
+    return np.array([kind[i % len(kind)] for i in range(rows)])
+
+
+X = np.random.default_rng(2).random((30, 3))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        steps(svm=SVC(kernel="poly")).fit(X, labels(30, [False, True])),
+        steps(svm=LogisticRegression()).fit(X, labels(30, [False, True])),
+        steps().fit(X, labels(30, [0, 1, 2])),
+        steps().fit(X, labels(30, ["no", "yes"])),
+        steps(),
+        Pipeline([("svm", SVC())]).fit(X, labels(30, [False, True])),
+        SVC(kernel="linear").fit(X, labels(30, [False, True])),
+        None,
+        {"svm": 1},
+    ],
+    ids=["kernel", "other model", "classes", "names", "not fitted", "no scaler", "no pipeline", "none", "dict"],
+)
+def test_what_is_no_such_machine_is_refused(estimator: Any) -> None:
+    with pytest.raises(InputError, match="the model is no SVM of neardup") as error:
+        machine_of(estimator, -1.0, 0.0)
+    assert str(error.value).endswith("train it with neardup train")

@@ -1,0 +1,262 @@
+"""A flow by a learned decision: the endless window against ``run``, streams against the twin, restarts, refusals."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from deciding import LearnedIndex, decision_of, trained
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streaming import DAY, HOUR, NOON, TEXTS, SetClock, asked, documents, held, same
+from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
+
+import neardup as nd
+from neardup.decision.decision import Decision
+from neardup.documents import corpus_of
+from neardup.errors import InputError, RecipeError, StoreError
+from neardup.flow import pool
+from neardup.pipeline import run
+from neardup.vector.measuring import Measurer
+from neardup.vector.records import Records
+
+#: Linear and RBF, with cuts that let some of the net pass and some not.
+DECISIONS = {
+    "sets": decision_of("sets"),
+    "sets, bent": decision_of("sets", gamma=0.7, bias=-0.1),
+    "facts": decision_of("facts", bias=-0.2),
+    "facts, bent": decision_of("facts", gamma=0.4, bias=0.0),
+    "weights": decision_of("weights"),
+    "everything": decision_of("sets").everything(),
+}
+TIMED = decision_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
+
+FACTS = st.sampled_from(
+    [
+        "Profit of Acme rose to 1,000 crowns",
+        "Profit of Acme rose to 1000 crowns",
+        "Profit of Acme rose to ١٠٠٠ crowns",
+        "Profit of Borealis rose to 17 crowns",
+        "profit rose to CROWNS",
+        "اسعار النفط ارتفعت 17",
+        "اسعار النفط ارتفعت",
+        "naïve café",
+        "naive cafe\u0301",
+        "\x00",
+    ]
+)
+ITEMS = st.one_of(TEXTS, FACTS)
+
+
+def dropped(verdicts: Sequence[nd.Verdict]) -> dict[str, tuple[str | None, float | None]]:
+    return {v.id: (v.of, v.similarity) for v in verdicts if v.is_duplicate}
+
+
+def of_run(items: Sequence[nd.Document], decision: Decision) -> dict[str, tuple[str, float]]:
+    """What a run in memory keeps of the same documents."""
+    table = pa.table(
+        {
+            "id": pa.array([item.id for item in items], pa.string()),
+            "text": pa.array([item.text for item in items], pa.string()),
+            "title": pa.array([item.title for item in items], pa.string()),
+            "timestamp": pa.array([item.timestamp for item in items], pa.float64()),
+        }
+    )
+    found = run(corpus_of(table, text_column="text", id_column="id"), decision.recipe, decision=decision, threads=1)
+    return {drop.id: (drop.keeper, drop.similarity) for drop in found.dropped}
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+@settings(max_examples=25)
+@given(st.lists(ITEMS, max_size=24))
+def test_an_endless_window_is_a_deduplication(name: str, texts: list[str]) -> None:
+    items, decision = documents(texts), DECISIONS[name]
+    index = nd.Index(decision=decision, window=None)
+    assert dropped(index.add_many(items)) == of_run(items, decision)
+
+
+@settings(max_examples=40)
+@given(st.lists(ITEMS, max_size=20, unique=True), st.data())
+def test_titles_and_times_are_those_of_the_documents(texts: list[str], data: st.DataObject) -> None:
+    """With texts that are not equal: of those a run takes title and time of the first for all."""
+    times = data.draw(st.lists(st.integers(0, 4 * DAY * 1000), min_size=len(texts), max_size=len(texts)))
+    titles = [data.draw(st.sampled_from(["", "Acme", "Acme profit", "Oil"])) for _ in texts]
+    items = [
+        nd.Document(f"d{i}", text, NOON + time / 1000, title=title)
+        for i, (text, time, title) in enumerate(zip(texts, times, titles, strict=True))
+    ]
+    index = nd.Index(decision=TIMED, window=None)
+    assert dropped(index.add_many(items)) == of_run(items, TIMED)
+
+
+def given_titles(items: Sequence[nd.Document]) -> list[nd.Document]:
+    titles = ["", "Fox runs", "Fox runs again", "東京"]
+    return [nd.Document(item.id, item.text, item.timestamp, item.origin, titles[i % 4]) for i, item in enumerate(items)]
+
+
+@pytest.mark.parametrize("name", ["sets", "facts, bent", "everything", "times"])
+@settings(max_examples=25)
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
+def test_streams_give_what_the_rules_say(
+    name: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
+) -> None:
+    decision = DECISIONS.get(name, TIMED)
+    if decision is TIMED:
+        # Every item says its time, so that none is taken for that of its arrival.
+        stream = [step._replace(aside=step.aside or 0, now=10**9) for step in stream]
+    choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "against": against, "now": SetClock()}
+    with patch.object(pool, "DOCUMENTS", data.draw(st.sampled_from([0, 3, 4096]), "remembered")):
+        follow(decision, choices, timed(stream, window[2]), data)
+
+
+def follow(decision: Decision, choices: dict[str, Any], rest: list[Timed], data: st.DataObject) -> None:
+    """Do the same with an index and its twin, and hold every answer equal."""
+    index, twin = nd.Index(decision=decision, **choices), LearnedIndex(decision, **choices)
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        batch, rest = rest[:size], rest[size:]
+        choices["now"].time = batch[-1][2]
+        items = given_titles([document for _, document, _ in batch])
+        same(index.add_many(items), twin.add_many(items), counts=False)
+        alive = list(twin)
+        if batch[0][0].does == "remove" and alive:
+            index.remove(alive[size % len(alive)])
+            twin.remove(alive[size % len(alive)])
+        assert held(index, twin) == list(twin)
+        if decision is not TIMED:
+            assert asked(index.query(items[0].text)) == twin.query(items[0].text)
+
+
+@settings(max_examples=30)
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
+def test_closing_and_opening_changes_nothing(
+    stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
+) -> None:
+    clock, known = SetClock(NOON + 9999 * DAY), dict[str, nd.Verdict]()
+    choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "against": against, "now": clock}
+    rest = timed(stream, window[2])
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
+        path = Path(folder) / "news.db"
+        whole = nd.Index(decision=TIMED, **choices)
+        index = nd.Index(decision=TIMED, path=path, **choices)
+        opened.callback(lambda: index.close())
+        while rest:
+            size = data.draw(st.integers(1, len(rest)))
+            batch, rest = rest[:size], rest[size:]
+            items = given_titles([document for _, document, _ in batch])
+            verdicts = index.add_many(items)
+            assert verdicts == whole.add_many(items)
+            known |= {verdict.id: verdict for verdict in verdicts}
+            index.close()
+            index = nd.Index(decision=TIMED, path=path, **choices)
+            assert list(index) == list(whole)
+            assert {name: index.verdict_of(name) for name in known} == known
+
+
+def test_a_verdict_carries_what_it_went_by() -> None:
+    decision = decision_of("facts", bias=0.5)
+    texts = ["Acme paid 5 crowns to Borealis today", "Acme paid 6 crowns to Borealis today"]
+    _, near, exact, last = nd.Index(decision=decision, window=None).add_many(documents([*texts, texts[0], "nothing"]))
+    measurer = Measurer(decision.vector, decision.statistics)
+    x = measurer.measure(measurer.prepare(Records(texts)), np.array([0]), np.array([1]))
+    (g,) = decision.g(x).tolist()
+    assert (near.kind, near.g) == ("near", g)
+    assert near.similarity == pytest.approx(float(decision.probability(np.array([g]))[0]), abs=1e-9)
+    assert near.counts == (round((near.similarity or 0) * 10**9), 10**9, 10**9)
+    pushes = dict(zip(decision.vector.names, decision.pushes(x)[0].tolist(), strict=True))
+    assert {push.measure: push.push for push in near.measures} == pushes
+    assert {push.measure: push.value for push in near.measures} == dict(zip(decision.vector.names, x[0], strict=True))
+    assert sorted(near.measures, key=lambda push: -abs(push.push)) == list(near.measures)
+    assert near.evidence.startswith(f"{near.measures[0].measure} {near.measures[0].push:+.2f}, ")
+    assert (exact.kind, exact.similarity, exact.g, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
+    assert (last.kind, last.g, last.measures) == ("original", None, ())
+
+
+def test_the_working_point_is_the_decisions() -> None:
+    texts = ["fox dog owl", "fox dog owl ran", "fox dog"]
+    kinds = {}
+    for cut in (float("-inf"), 0.0, 99.0):
+        decision = decision_of("sets")
+        decision = decision.everything() if cut == float("-inf") else replace(decision, cut=cut)
+        kinds[cut] = [verdict.kind for verdict in nd.Index(decision=decision, window=None).add_many(documents(texts))]
+    assert kinds[float("-inf")] == ["original", "near", "near"]
+    assert kinds[99.0] == ["original"] * 3
+
+
+def test_what_has_no_title_or_time_is_filled_in() -> None:
+    index = nd.Index(decision=TIMED, window="24h", now=SetClock())
+    near = index.add_many(
+        [nd.Document("a", "fox dog owl ran", NOON), nd.Document("b", "fox dog owl", NOON + HOUR, title="Fox")]
+    )[1]
+    values = {push.measure: push.value for push in near.measures}
+    assert values["title"] is None
+    assert values["hours_apart"] == pytest.approx(np.log(2))
+    arrived = nd.Index(decision=TIMED, window="24h", now=SetClock(NOON + 2 * HOUR))
+    near = arrived.add_many([nd.Document("a", "fox dog owl ran", NOON + HOUR), nd.Document("b", "fox dog owl")])[1]
+    assert {push.measure: push.value for push in near.measures}["hours_apart"] == pytest.approx(np.log(2))
+
+
+def test_a_batch_that_could_not_be_stored_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decision = DECISIONS["facts"]
+    with nd.Index(decision=decision, window=None, path=tmp_path / "news.db") as index:
+        assert index.store is not None
+        lost = documents(["Acme paid 5 crowns", "Acme paid 7 crowns", "Oil of Borealis"])
+        with monkeypatch.context() as broken:
+            broken.setattr(index.store, "record", lambda *_: (_ for _ in ()).throw(StoreError("full")))
+            with pytest.raises(StoreError, match="full"):
+                index.add_many(lost)
+        # The same numbers, and other texts behind them.
+        items = documents(["Oil of Borealis fell", "Oil of Borealis fell again", "Acme paid 7 crowns", "Acme paid 9"])
+        twin = LearnedIndex(decision, window=None)
+        same(index.add_many(items), twin.add_many(items), counts=False)
+
+
+def test_a_decision_can_be_the_file_that_it_is_in(tmp_path: Path) -> None:
+    pytest.importorskip("skops")
+    decision = trained()
+    decision.save(tmp_path / "decision.neardup")
+    items = documents(["fox dog owl", "fox dog owl ran", "fox", "東京 fox dog"], [0, 1, 2, 3])
+    index = nd.Index(decision=str(tmp_path / "decision.neardup"), window=None)
+    assert index.recipe.fingerprint == decision.recipe.fingerprint
+    assert index.add_many(items) == nd.Index(decision=decision, window=None).add_many(items)
+    with pytest.raises(InputError, match=r"no-decision"):
+        nd.Index(decision=tmp_path / "no-decision")
+
+
+def test_another_decision_is_refused_by_the_store(tmp_path: Path) -> None:
+    path = tmp_path / "news.db"
+    nd.Index(decision=DECISIONS["sets"], path=path).close()
+    for other in ({"decision": DECISIONS["facts"]}, {"decision": DECISIONS["sets"].everything()}, {"recipe": "ddd"}):
+        with pytest.raises(StoreError, match="was made with another recipe"):
+            nd.Index(**other, path=path)
+    nd.Index(decision=DECISIONS["sets"], path=path).close()
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        ({"recipe": "ddd"}, "recipe='ddd' does not go with a learned decision, which brings its own recipe"),
+        ({"threshold": 0.9}, "threshold=0.9 does not go with a learned decision, which has a cut in its place"),
+        ({"recipe": "default", "features": "words:2"}, "recipe='default' does not go with a learned decision"),
+    ],
+)
+def test_a_decision_and_a_recipe_are_not_given_together(choices: dict[str, Any], words: str) -> None:
+    with pytest.raises(RecipeError, match=words):
+        nd.Index(decision=DECISIONS["sets"], **choices)
+
+
+def test_what_a_flow_cannot_do_is_refused() -> None:
+    with pytest.raises(RecipeError, match="goes by 'semantic' too, and a flow makes no embeddings"):
+        nd.Index(decision=decision_of("jaccard(words:1), semantic"))
+    with pytest.raises(RecipeError, match=r"learned\([0-9a-f]{16}\)' is a learned decision; give it as decision="):
+        nd.Index(DECISIONS["sets"].recipe)

@@ -1,0 +1,55 @@
+"""Decisions made by hand, so that no test of what is done with them depends on what a training found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from neardup.decision.decision import Decision
+from neardup.decision.machine import Machine, machine_of
+from neardup.decision.net import net_of
+from neardup.vector.vector import Vector
+
+VECTOR = "jaccard(words:2), length_ratio"
+
+
+def decision_of(*, cut: float = 0.0, steep: float = 1.0, net: str = "jaccard(words:1) >= 0.1") -> Decision:
+    """A decision that goes by shared pairs of words, and a little by lengths; ``steep`` is how fast p rises with g."""
+    machine = Machine(
+        fill=np.array([0.5, 0.5]),
+        center=np.array([0.5, 0.9]),
+        scale=np.array([0.25, 0.1]),
+        gamma=0.0,
+        support=np.array([[1.0, 0.1]]),
+        dual=np.ones(1),
+        intercept=0.1,
+        a=-steep,
+        b=0.2,
+    )
+    return Decision(
+        net=net_of(net),
+        vector=Vector.parse(VECTOR),
+        statistics={},
+        machine=machine,
+        scores=np.array([-1.0, 0.5, 1.0]),
+        labels=np.array([False, True, True]),
+        cut=cut,
+    )
+
+
+def saved(path: Path) -> Path:
+    """A decision with a model behind it, in a file."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    x = np.array([[0.1, 0.6], [0.9, 1.0], [0.3, 0.9], [0.8, 0.95], [0.2, 0.7], [0.7, 0.9]])
+    y = np.array([False, True, False, True, False, True])
+    steps = [("impute", SimpleImputer(strategy="median", keep_empty_features=True)), ("scale", StandardScaler())]
+    estimator = Pipeline([*steps, ("svm", SVC(kernel="linear"))]).fit(x, y)
+    decision = replace(decision_of(), machine=machine_of(estimator, -1.5, 0.1), estimator=estimator)
+    decision.save(path)
+    return path

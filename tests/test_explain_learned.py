@@ -1,0 +1,177 @@
+"""Explanations of learned decisions: in the net or not, what pushed, and what would turn the verdict."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trained import DATED, FACTS, SETS, texts, trained
+
+from neardup.decision.decision import Decision
+from neardup.decision.net import net_of
+from neardup.errors import RecipeError
+from neardup.explain.explanation import Explanation, explain
+from neardup.explain.learned import LearnedStep
+from neardup.vector.measuring import Measurer
+from neardup.vector.records import NO_TIME, Records
+
+PORT = "oslo port: 412 ships came in, up 17 from last week"
+OTHER = "oslo port: 398 ships came in, up 25 from last week"
+FAR = "a late frost has damaged the cherry crop"
+CORPUS = [str(row["text"]) for row in texts(50, seed=31).rows]
+
+
+def asked(left: str, right: str, decision: Decision) -> Explanation:
+    return explain(left, right, decision.recipe, decision=decision)
+
+
+def step_of(why: Explanation) -> LearnedStep:
+    assert why.learned is not None
+    return why.learned
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(CORPUS),
+    st.sampled_from(CORPUS),
+    st.sampled_from([SETS, FACTS]),
+    st.sampled_from(["linear", "rbf"]),
+    st.sampled_from([0.0, -0.6, 0.9]),
+)
+def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str, kernel: str, cut: float) -> None:
+    decision = replace(trained(vector, kernel), cut=cut)
+    why, measurer = asked(left, right, decision), Measurer(decision.vector, {})
+    x = measurer.measure(measurer.prepare(Records([left, right])), np.array([0]), np.array([1]))
+    g, step = decision.g(x)[0], step_of(why)
+    one, other = (set(text.replace(":", "").replace(",", "").split()) for text in (left, right))
+    in_net = len(one & other) / len(one | other) >= 0.2
+    assert step.in_net == why.passed == in_net
+    assert step.equal == (left == right)
+    assert step.passed == (left == right or g >= cut)
+    assert why.match == (in_net and step.passed)
+    assert why.similarity == (1.0 if left == right else decision.probability(np.array([g]))[0])
+    if left == right:
+        assert step.evidence.g is None
+        assert "equal texts, of which no decision is asked" in why.reason
+    else:
+        assert step.evidence.g == g
+        assert f"g {g:.4f} {'>=' if step.passed else '<'} {cut:g}, probability" in why.reason
+    assert json.loads(json.dumps(why.as_dict(), allow_nan=False))["then"]["in_net"] == in_net
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(CORPUS), st.sampled_from(CORPUS), st.sampled_from(["linear", "rbf"]))
+def test_the_turn_is_the_smallest_change_of_one_measure(left: str, right: str, kernel: str) -> None:
+    decision = trained(FACTS, kernel)
+    step = step_of(asked(left, right, decision))
+    if step.equal or not step.in_net:
+        assert step.turn is None
+        return
+    best: tuple[float, str, float] | None = None
+    for j, name in enumerate(decision.vector.names):
+        for hundredths in range(101):
+            x = step.vector.copy()
+            x[j] = hundredths / 100
+            size = abs(x[j] - step.vector[j]) / decision.machine.scale[j]
+            turned = bool(decision.g(x[np.newaxis])[0] >= decision.cut) != step.passed
+            if turned and (best is None or size < best[0] - 1e-12):
+                best = size, name, hundredths / 100
+    assert step.turn == (None if best is None else best[1:])
+
+
+def test_a_pair_outside_the_net_says_so() -> None:
+    decision = trained(FACTS)
+    why = asked(PORT, FAR, decision)
+    assert not why.match
+    assert not step_of(why).in_net
+    assert why.reason.startswith("jaccard 0.0000 < 0.2; 0 features shared, of 11 and 8; outside the net, so the ")
+    assert "outside the net, so the decision is not asked (g -" in why.reason
+    assert str(why).startswith("no near-duplicates: ")
+    assert why.sentences == (
+        "No threshold would make them enter the net: they share no feature.",
+        "At these sizes they enter the net with 4 shared features more than 0.",
+    )
+    narrow = replace(decision, net=net_of("jaccard(words:1) >= 0.9"), cut=-100.0)
+    why = asked(PORT, OTHER, narrow)
+    assert not why.match
+    assert step_of(why).passed
+    assert "outside the net, so the decision is not asked (g " in why.reason
+    assert why.as_dict()["then"]["passed"]
+    assert not why.as_dict()["match"]
+
+
+def test_other_facts_in_the_same_form_are_pushed_apart() -> None:
+    decision = trained(FACTS)
+    why = asked(PORT, OTHER, decision)
+    pushes = {push.measure: push.push for push in step_of(why).evidence.pushes}
+    values = {push.measure: push.value for push in step_of(why).evidence.pushes}
+    assert values["numbers"] == 0.0
+    assert pushes["numbers"] < 0
+    assert sum(pushes.values()) + (step_of(why).evidence.start or 0) == pytest.approx(step_of(why).evidence.g)
+
+
+def test_sentences_say_cut_and_measure() -> None:
+    decision = trained(FACTS)
+    why = asked(PORT, OTHER, replace(decision, cut=-50.0))
+    g = step_of(why).evidence.g
+    assert g is not None
+    precision = replace(decision, cut=g).working_point.precision
+    at_cut, measure = why.sentences[-2:]
+    assert at_cut == (
+        f"They no longer match at a cut above {g:.4f}; {precision:.1%} of the training pairs from there on were "
+        "near-duplicates."
+    )
+    assert measure == "No measure alone would turn the decision around."
+    at_cut, _ = asked(PORT, OTHER, replace(decision, cut=50.0)).sentences[-2:]
+    assert at_cut.startswith(f"They match at a cut of {g:.4f}; ")
+    step = step_of(asked(PORT, OTHER, decision))
+    assert step.turn is not None
+    name, value = step.turn
+    assert step.sentences[1] == (
+        f"They would {'no longer match' if step.passed else 'match'} with {name} at {value:.2f} in place of "
+        f"{step.vector[decision.vector.names.index(name)]:.4f}, all else alike."
+    )
+    assert step_of(asked(PORT, PORT, decision)).sentences == ()
+
+
+def test_titles_and_times_enter_where_they_are_known() -> None:
+    decision = trained(DATED)
+    unknown = step_of(asked(PORT, OTHER, decision))
+    values = {push.measure: push.value for push in unknown.evidence.pushes}
+    assert values["title"] is None
+    assert values["hours_apart"] is None
+    records = Records(["", ""], ["Ships", "ships!"], np.array([0, 3_600_000_000]))
+    known = step_of(explain(PORT, OTHER, decision.recipe, decision=decision, records=records))
+    values = {push.measure: push.value for push in known.evidence.pushes}
+    assert values["title"] == 1.0
+    assert values["hours_apart"] == pytest.approx(np.log(2))
+    none = Records(["", ""], ["Ships", None], np.array([0, NO_TIME]))
+    again = step_of(explain(PORT, OTHER, decision.recipe, decision=decision, records=none))
+    assert again.evidence == unknown.evidence
+
+
+def test_contents_are_what_is_decided_on() -> None:
+    decision = trained(FACTS, content="tags")
+    pages = [f"<html><body><p>{text}</p></body></html>" for text in (PORT, OTHER)]
+    why, bare = asked(pages[0], pages[1], decision), asked(PORT, OTHER, trained(FACTS))
+    assert step_of(why).evidence == step_of(bare).evidence
+    assert why.as_dict()["contents"] == [PORT, OTHER]
+    assert step_of(asked(pages[0], pages[0].replace("<p>", "<p class='x'>"), decision)).equal
+
+
+def test_a_decision_is_needed() -> None:
+    with pytest.raises(RecipeError, match="needs the decision of that fingerprint, and there is none"):
+        explain(PORT, OTHER, trained(FACTS).recipe)
+    with pytest.raises(RecipeError, match="this is "):
+        explain(PORT, OTHER, trained(FACTS).recipe, decision=trained(SETS))
+
+
+def test_empty_texts_are_in_no_net() -> None:
+    why = asked("", "...", trained(FACTS))
+    assert not why.match
+    assert not step_of(why).in_net
+    assert not asked("", "", trained(FACTS)).match

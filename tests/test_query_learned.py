@@ -1,0 +1,120 @@
+"""The retrieval phase: all near-duplicates of one new document by a decision, beside a run over it and all others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
+
+import neardup as nd
+from neardup.errors import InputError, RecipeError
+
+KNOWN = texts(70, seed=41)
+TABLE = KNOWN.table
+NEW = [*texts(70, seed=42).rows, *KNOWN.rows[::9]]
+#: In a run, equal texts stand for each other, with the title and the time of the first.
+DISTINCT = pa.Table.from_pylist(list({row["text"]: row for row in KNOWN.rows}.values()), TABLE.schema)
+OTHERS = [row for row in NEW if row["text"] not in {known["text"] for known in KNOWN.rows}]
+
+
+@settings(max_examples=40)
+@given(
+    st.tuples(st.just(TABLE), st.sampled_from(NEW), st.sampled_from([SETS, FACTS, WEIGHED]))
+    | st.tuples(st.just(DISTINCT), st.sampled_from(OTHERS), st.just(DATED)),
+    st.sampled_from(["linear", "rbf"]),
+    st.sampled_from([0.0, -1.5, float("-inf")]),
+    st.integers(1, 2),
+)
+def test_an_answer_is_what_a_run_finds(
+    asked: tuple[pa.Table, dict[str, Any], str], kernel: str, cut: float, threads: int
+) -> None:
+    table, row, vector = asked
+    decision = replace(trained(vector, kernel), cut=cut)
+    about = {"title": row["title"], "time": row["time"]} if vector == DATED else {}
+    answer = nd.query(table, row["text"], decision=decision, threads=threads, **about)
+    more = pa.concat_tables([table, pa.Table.from_pylist([row | {"id": "new"}], TABLE.schema)])
+    result = nd.dedup(more, decision=decision)
+    expected = [r for r in result.pairs.to_arrow().to_pylist() if r["right"] == "new"]
+    order = {name: at for at, name in enumerate(table["id"].to_pylist())}
+    expected.sort(key=lambda r: (-r["similarity"], order[r["left"]]))
+    assert answer.to_arrow().to_pylist() == [
+        {"document": r["left"], **{name: r[name] for name in ("similarity", "g", "evidence")}} for r in expected
+    ]
+    assert [tuple(one) for one in answer] == [(r["left"], r["similarity"]) for r in expected]
+    assert answer.documents == len(table)
+    assert answer.candidates >= len(answer)
+    assert answer.to_arrow(full=True).column_names == ["document", "similarity", "g", "evidence", "measures"]
+
+
+def test_the_very_text_is_first() -> None:
+    row = KNOWN.rows[9]
+    answer = nd.query(TABLE, row["text"], decision=trained(FACTS))
+    first = answer.to_arrow().to_pylist()[0]
+    assert (first["document"], first["similarity"], first["g"]) == (row["id"], 1.0, None)
+    assert first["evidence"] == "equal texts"
+
+
+def test_titles_and_times_have_a_say() -> None:
+    decision = trained(DATED).everything()
+    row = next(row for row in KNOWN.rows if row["title"] and row["time"])
+    text = row["text"] + " again"
+
+    def found(**about: Any) -> float:
+        answer = nd.query(TABLE, text, decision=decision, **about)
+        (mine,) = (r for r in answer.to_arrow(full=True).to_pylist() if r["document"] == row["id"])
+        return float(mine["g"])
+
+    moment = datetime.fromisoformat(row["time"])
+    assert found(title=row["title"], time=row["time"]) == found(title=row["title"], time=moment)
+    assert found(title=row["title"], time=row["time"]) == found(title=row["title"], time=moment.timestamp())
+    assert len({found(), found(title=row["title"]), found(time=row["time"]), found(title="other words")}) == 4
+    assert found(time=datetime(1999, 1, 1, tzinfo=UTC)) != found(time=row["time"])
+
+
+def test_no_candidate_is_an_answer_too() -> None:
+    answer = nd.query(TABLE, "nothing of the kind was ever written", decision=trained(FACTS))
+    assert (len(answer), answer.candidates) == (0, 0)
+    assert answer.to_arrow().schema.names == ["document", "similarity", "g", "evidence"]
+    assert answer.to_arrow().schema.field("g").type == pa.float64()
+    none = nd.query(TABLE, NEW[0]["text"] + " more", decision=replace(trained(FACTS), cut=np.inf))
+    assert (len(none), none.candidates > 0) == (0, True)
+
+
+def test_other_answers_have_no_such_columns() -> None:
+    answer = nd.query(TABLE, KNOWN.rows[0]["text"], threshold=0.5)
+    assert answer.learned is None
+    assert answer.to_arrow(full=True).column_names == ["document", "similarity"]
+    assert answer.candidates == len(answer)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"decision": trained(SETS), "k": 3}, "k 3 asks for the nearest, whatever their similarity, and a decision"),
+        ({"decision": trained(SETS), "threshold": 0.4}, "threshold=0.4 does not go with a learned decision"),
+        ({"decision": trained(SETS), "title": "A"}, "title 'A' is for a decision that compares titles; leave it out"),
+        ({"decision": trained(SETS), "time": 3}, "time 3 is for a decision that compares times; leave it out"),
+        ({"title": "A"}, "title 'A' is for a decision that compares titles; leave it out"),
+        ({"decision": trained(DATED), "time": "soon"}, "time 'soon' is no time; write it like 2024-01-31T12:30:00Z"),
+        ({"decision": trained(DATED), "title_column": "x"}, "there is no column 'x'; name one of id, text, title"),
+        ({"then": trained(SETS).recipe.then}, "needs the decision of that fingerprint, and there is none"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(RecipeError) as error:
+        nd.query(TABLE, str(KNOWN.rows[0]["text"]), **given)
+    assert said in str(error.value)
+
+
+def test_a_text_without_features_is_refused() -> None:
+    with pytest.raises(InputError, match="has no features by words:1"):
+        nd.query(TABLE, "...", decision=trained(SETS))
+    with pytest.raises(InputError, match="is empty"):
+        nd.query(TABLE, "", decision=trained(SETS))

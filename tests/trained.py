@@ -1,0 +1,116 @@
+"""Decisions that scikit-learn fitted here, on texts of a few templates: the same form, now and then other facts."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.decision.columns import records_of_table
+from neardup.decision.decision import Decision
+from neardup.decision.machine import machine_of
+from neardup.decision.net import net_of
+from neardup.documents import corpus_of
+from neardup.vector.collection import statistics_for
+from neardup.vector.measuring import Measurer
+from neardup.vector.vector import Vector
+
+SETS = "jaccard(words:1), containment(words:2), length_ratio"
+FACTS = "jaccard(words:1), jaccard(words:2), numbers, word_edit"
+WEIGHED = "dice(words:1), cosine(words:1:tfidf), numbers"
+DATED = "jaccard(words:1), numbers, title, hours_apart"
+NET = "jaccard(words:1) >= 0.2"
+
+_PLACES = ["oslo", "lima", "kyoto", "accra", "turin"]
+_WORDS = [f"word{i}" for i in range(60)]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Documents, and which of them tell the same: those of one story."""
+
+    rows: list[dict[str, Any]]
+    story: list[int]
+
+    @property
+    def table(self) -> pa.Table:
+        return pa.table({name: [row[name] for row in self.rows] for name in self.rows[0]})
+
+
+def texts(count: int, seed: int = 1) -> Texts:
+    """Stories told once or more with other words, reports of one template, and copies."""
+    rng = random.Random(seed)
+    rows: list[dict[str, Any]] = []
+    story: list[int] = []
+    for i in range(count):
+        kind = rng.random()
+        if rows and kind < 0.4:
+            of = rng.randrange(len(rows))
+            words = str(rows[of]["text"]).split()
+            for _ in range(rng.choice([0, 1, 1, 2])):
+                words[rng.randrange(len(words))] = rng.choice(_WORDS)
+            text, told, hour = " ".join(words), story[of], rows[of]["hour"] + rng.randrange(3)
+        elif kind < 0.7:
+            place, figure, other = rng.choice(_PLACES), rng.randrange(100, 999), rng.randrange(10, 99)
+            text, told, hour = f"{place} port: {figure} ships came in, up {other} from last week", i, rng.randrange(500)
+        else:
+            text, told, hour = " ".join(rng.choices(_WORDS, k=rng.randint(6, 14))), i, rng.randrange(500)
+        title = None if rng.random() < 0.2 else " ".join(text.split()[:4])
+        time = None if rng.random() < 0.2 else f"2024-03-{1 + hour // 24:02d}T{hour % 24:02d}:00:00Z"
+        rows.append({"id": f"d{i}", "text": text, "title": title, "time": time, "hour": hour})
+        story.append(told)
+    return Texts(rows, story)
+
+
+def fitted(
+    x: npt.NDArray[np.float64],
+    y: npt.NDArray[np.bool_],
+    kernel: str = "linear",
+    cost: float = 1.0,
+    gamma: Any = "scale",
+) -> Any:
+    """The pipeline that a training fits."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    steps = [
+        ("impute", SimpleImputer(strategy="median", keep_empty_features=True)),
+        ("scale", StandardScaler()),
+        ("svm", SVC(kernel=kernel, C=cost, gamma=gamma)),
+    ]
+    return Pipeline(steps).fit(x, y)
+
+
+@cache
+def trained(vector: str = SETS, kernel: str = "linear", net: str = NET, content: str = "") -> Decision:
+    """A decision fitted on pairs of 60 texts."""
+    known, rng = texts(60, seed=7), np.random.default_rng(3)
+    parsed, corpus = Vector.parse(vector), corpus_of(known.table)
+    statistics = statistics_for(parsed, corpus, threads=1)
+    # Every pair of one story, and as many others.
+    same = [(i, j) for j in range(60) for i in range(j) if known.story[i] == known.story[j]]
+    others = [(i, j) for j in range(60) for i in range(j) if known.story[i] != known.story[j]]
+    pairs = np.array(same + [others[k] for k in rng.choice(len(others), len(same), replace=False)])
+    y = np.arange(len(pairs)) < len(same)
+    records = records_of_table(known.table, [row["text"] for row in known.rows], parsed)
+    measurer = Measurer(parsed, statistics)
+    x = measurer.measure(measurer.prepare(records), pairs[:, 0], pairs[:, 1])
+    estimator = fitted(x, y, kernel)
+    machine = machine_of(estimator, -1.5, 0.1)
+    return Decision(
+        net=net_of(net, content=content),
+        vector=parsed,
+        statistics=statistics,
+        machine=machine,
+        scores=machine.g(x) + rng.normal(0, 0.7, len(x)),
+        labels=y,
+        training={"pairs": len(x)},
+        estimator=estimator,
+    )

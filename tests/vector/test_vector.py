@@ -1,0 +1,141 @@
+"""The short texts that name measures, and what a vector of them needs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.errors import RecipeError
+from neardup.measures import MEASURES
+from neardup.vector import VECTORS, Part, Vector
+from neardup.vector.methods import METHODS
+from neardup.vector.table import COUNT_MEASURES, FEATURE_MEASURES, JACCARD_OF, OWN_FEATURES, PAIR_MEASURES
+
+PARTS = [
+    *(f"{name}(words:2)" for name in FEATURE_MEASURES if name != "weighted_jaccard"),
+    *(f"{name}(words:1:idf)" for name in FEATURE_MEASURES if "weights" in getattr(MEASURES.get(name), "takes", ())),
+    *(f"{name}({features})" for name in ("overlap", "apart", "euclidean") for features in OWN_FEATURES),
+    *PAIR_MEASURES,
+]
+
+
+@pytest.mark.parametrize(
+    ("written", "part", "canonical"),
+    [
+        ("jaccard(words:4)", Part("jaccard", "words:4"), "jaccard(words:4)"),
+        (" cosine( terms:64:tfidf ) ", Part("cosine", "terms:64", "tfidf"), "cosine(terms:64:tfidf)"),
+        ("dice(terms)", Part("dice", "terms:4"), "dice(terms:4)"),
+        ("cosine(terms:8:sentence:idf)", Part("cosine", "terms:8:sentence", "idf"), "cosine(terms:8:sentence:idf)"),
+        ("jaccard(qgrams:3:multiset)", Part("jaccard", "qgrams:3:multiset"), "jaccard(qgrams:3:multiset)"),
+        ("overlap(words:1:tf)", Part("overlap", "words:1", "tf"), "overlap(words:1:tf)"),
+        ("numbers", Part("numbers"), "numbers"),
+        ("jaccard(numbers)", Part("numbers"), "numbers"),
+        ("containment(names)", Part("containment", "names"), "containment(names)"),
+        ("swapped(prefixes)", Part("swapped", "prefixes:4"), "swapped(prefixes:4)"),
+        ("jaccard(prefixes:6)", Part("jaccard", "prefixes:6"), "jaccard(prefixes:6)"),
+    ],
+)
+def test_a_part_is_read_and_written(written: str, part: Part, canonical: str) -> None:
+    assert Part.parse(written) == part
+    assert str(part) == canonical
+    assert Part.parse(canonical) == part
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1, unique_by=lambda part: str(Part.parse(part))))
+def test_a_vector_says_what_it_was_made_of(parts: list[str]) -> None:
+    vector = Vector.parse(", ".join(parts))
+    assert len(vector) == len(parts)
+    assert Vector.parse(str(vector)) == vector
+    assert vector.names == tuple(map(str, vector.parts))
+    assert hash(vector) == hash(Vector.parse(str(vector)))
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_named_vectors_are_lists_of_measures(name: str) -> None:
+    vector = Vector.parse(name)
+    assert str(vector) == VECTORS[name]
+    assert not vector.needs_titles
+    assert not vector.needs_times
+    assert not vector.needs_encoder
+
+
+def test_names_stand_among_measures() -> None:
+    vector = Vector.parse("title, cheap ,hours_apart")
+    assert vector.names == ("title", *Vector.parse("cheap").names, "hours_apart")
+
+
+def test_the_two_of_the_paper_hold_its_five_measures() -> None:
+    for name in ("terms-svm", "terms-svm-sentence"):
+        parts = Vector.parse(name).parts
+        assert {part.name for part in parts} == {"jaccard", "cosine", "euclidean", "extended_jaccard", "dice"}
+        assert all(part.features.startswith("terms") for part in parts)
+        assert all(("sentence" in part.features) == name.endswith("sentence") for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("written", "statistics", "titles", "times", "encoder"),
+    [
+        ("jaccard(words:4), numbers", False, False, False, False),
+        ("jaccard(terms:4)", True, False, False, False),
+        ("cosine(words:1:idf)", True, False, False, False),
+        ("cosine(words:1:tf)", False, False, False, False),
+        ("title, edit", False, True, False, False),
+        ("hours_apart", False, False, True, False),
+        ("semantic", False, False, False, True),
+    ],
+)
+def test_a_vector_knows_what_it_needs(written: str, statistics: bool, titles: bool, times: bool, encoder: bool) -> None:
+    vector = Vector.parse(written)
+    assert vector.needs_statistics == statistics
+    assert vector.needs_titles == titles
+    assert vector.needs_times == times
+    assert vector.needs_encoder == encoder
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("", "vector is empty; name measures, or take one of default,"),
+        ("jaccard(words:4),", "nothing stands before or behind a comma"),
+        ("likeness", "vector: 'likeness' is not known; take one of default, cheap"),
+        ("likeness(words:4)", "vector: 'likeness(words:4)' is not known; choose from length_ratio,"),
+        ("hamming(words:2)", "is not known"),
+        ("jaccard", "jaccard takes features in brackets; write it like jaccard(words:4)"),
+        ("jaccard()", "jaccard takes features in brackets"),
+        ("numbers(words:2)", "numbers takes no features; write it without brackets"),
+        ("edit(words:2)", "edit takes no features"),
+        ("jaccard(wards:2)", "vector: jaccard(wards:2): features 'wards:2' are not known"),
+        ("jaccard(words:0)", "n is 0, outside 1..100"),
+        ("jaccard(words:2:idf)", "measure 'jaccard' does not fit weights 'idf'"),
+        ("weighted_jaccard(words:2)", "for weighted_jaccard give weights"),
+        ("weighted_jaccard(numbers)", "weighted_jaccard takes weights, which numbers do not have; take jaccard"),
+        ("apart(words:1:idf)", "apart counts features and takes no weights; leave 'idf' out"),
+        ("cosine(words:1:multiset:idf)", "count repeats"),
+        ("jaccard(checksum)", "features 'checksum:sha1' are one for each text; take words or qgrams"),
+        ("jaccard(numbers:4)", "numbers take no number; leave '4' out"),
+        ("jaccard(prefixes:0)", "prefixes: 0 letters are outside 1..100"),
+        ("numbers, names, jaccard(numbers)", "vector: numbers stands there twice; name it once"),
+        ("cheap, names", "names stands there twice"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(written: str, message: str) -> None:
+    with pytest.raises(RecipeError) as refused:
+        Vector.parse(written)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_terms_share_their_frequencies() -> None:
+    vector = Vector.parse("jaccard(terms:64), cosine(terms:4:sentence:tfidf), cosine(words:1:idf), jaccard(words:1)")
+    assert [part.counted for part in vector.parts] == ["terms:1", "terms:1", "words:1", ""]
+
+
+def test_the_tables_hold_together() -> None:
+    assert set(METHODS) == set(PAIR_MEASURES) - set(JACCARD_OF)
+    assert not set(PAIR_MEASURES) & (set(FEATURE_MEASURES) | set(VECTORS))
+    assert set(COUNT_MEASURES) <= set(FEATURE_MEASURES)
+    assert set(JACCARD_OF) <= set(OWN_FEATURES)
+    for measure in PAIR_MEASURES.values():
+        assert measure.takes in ("texts", "tokens", "facts", "titles", "times", "embeddings")
+        assert ("difference" in measure.formula) == (measure.range == "[0, inf)")
