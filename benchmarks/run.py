@@ -23,6 +23,7 @@ QUICK = {
     "neighbors": ["--corpus", "G20k", "--documents", "200"],
     "window": ["--news", "G20k", "--mixes", "G20k", "--window", "2000", "--small-items", "1000", "--corpus", "G20k"],
     "window_store": ["--corpus", "G20k", "--stored", "0", "5000", "--batches", "5", "--singles", "300"],
+    "vector_cost": ["--corpus", "G20k", "--documents", "5000", "--pairs", "20000", "--runs", "1"],
     "window_day": ["million", "--corpora", "G20k", "G10k"],
 }
 QUICK_PEERS = {

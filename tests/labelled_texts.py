@@ -8,21 +8,36 @@ from typing import Any
 from trained import Texts, texts
 
 Row = tuple[str, str, int]
+_BLOCK = 10
 
 
-def labelled(count: int = 120, seed: int = 1) -> tuple[Texts, list[Row]]:
-    """Texts, all pairs of one story, and pairs of others that share words."""
-    known = texts(count, seed)
-    words = [set(str(row["text"]).split()) for row in known.rows]
-    rng = random.Random(seed)
-    rows: list[Row] = []
-    for j in range(count):
-        for i in range(j):
-            same = known.story[i] == known.story[j]
-            close = len(words[i] & words[j]) / len(words[i] | words[j]) > 0.25
-            if same or (close and rng.random() < 0.1):
-                rows.append((f"d{i}", f"d{j}", int(same)))
-    return known, rows
+def labelled(blocks: int = 16, *, mistakes: int = 0) -> tuple[Texts, list[Row]]:
+    """Texts in blocks of ten, and pairs inside blocks: all of one story, and others that share words.
+
+    Parameters
+    ----------
+    blocks : int
+        How many. No pair goes from one to another.
+    mistakes : int
+        One label in so many is wrong; none for 0.
+    """
+    rng = random.Random(5)
+    rows: list[dict[str, Any]] = []
+    story: list[int] = []
+    pairs: list[Row] = []
+    for block in range(blocks):
+        known, first = texts(_BLOCK, seed=block), len(rows)
+        rows += [row | {"id": f"d{first + at}"} for at, row in enumerate(known.rows)]
+        story += [first + of for of in known.story]
+        words = [set(str(row["text"]).split()) for row in known.rows]
+        for j in range(_BLOCK):
+            for i in range(j):
+                same = known.story[i] == known.story[j]
+                alike = len(words[i] & words[j]) / len(words[i] | words[j])
+                if same or (alike > 0.25 and rng.random() < 0.5):
+                    wrong = mistakes and len(pairs) % mistakes == mistakes - 1
+                    pairs.append((f"d{first + i}", f"d{first + j}", int(same != bool(wrong))))
+    return Texts(rows, story), pairs
 
 
 def write_labels(path: Any, rows: list[Row], column: str = "label") -> Any:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
+from neardup.labelling.store import Judgement, LabelStore
 
 NAMES = ["a", "b", "c", "d", "e"]
 ROWS = [("a", "b", 1), ("c", "a", 0), ("d", "e", 2)]
@@ -83,6 +84,50 @@ def test_levels_complete_lists_and_named_columns() -> None:
     assert said(read_labels([("a", "b"), ("e", "d")], NAMES, complete=True)) == complete
     table = {"id1": ["a", "b"], "id2": ["b", "c"], "label": [1, 1], "mine": [0, 1]}
     assert said(read_labels(table, NAMES, label_column="mine")) == {("a", "b"): OTHER, ("b", "c"): DUPLICATE}
+
+
+def test_only_some_rows(tmp_path: Path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,1,val\nx,y,1,\n")
+    expected = {("a", "b"): DUPLICATE, ("a", "c"): OTHER}
+    assert said(read_labels(path, NAMES, only="split=train")) == expected
+    assert said(read_labels(path, NAMES, only=" split = train ")) == expected
+    table = {"left": ["a", "c", "d"], "right": ["b", "a", "e"], "label": [1, 0, 1], "kept": [True, True, False]}
+    assert said(read_labels(table, NAMES, only="kept=1")) == expected
+    broken = tmp_path / "b.csv"
+    broken.write_text("id1,id2,label,split\na,b,x,val\na,b,1,train\nc,a,maybe,train\n")
+    with pytest.raises(InputError, match="line 4: label 'maybe' is not a number"):
+        read_labels(broken, NAMES, only="split=train")
+
+
+@pytest.mark.parametrize(
+    ("only", "words"),
+    [
+        ("train", "--only 'train' names no column and value; write it like split=train"),
+        ("=train", "names no column and value"),
+        ("part=train", "has no column 'part' for --only; its columns are id1, id2, label, split"),
+        ("split=test", "has no row with 'test' in column 'split'; there are 'train', 'val', ''"),
+        ("id1=7", "there are 'a', 'c', 'd', 'e', 'f' and others"),
+    ],
+)
+def test_refused_rows(tmp_path: Path, only: str, words: str) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,1,val\ne,f,0,\nf,g,0,\ng,h,0,\n")
+    with pytest.raises(InputError) as refused:
+        read_labels(path, NAMES, only=only)
+    assert words in str(refused.value)
+
+
+def test_a_store_of_labels(tmp_path: Path) -> None:
+    path = tmp_path / "mine.db"
+    answers = [("a", "b", "same"), ("a", "c", "different"), ("d", "e", "same"), ("b", "c", "unsure")]
+    with LabelStore(path) as store:
+        store.record([Judgement((one, other), "anna", answer) for one, other, answer in answers])
+    assert said(read_labels(path, NAMES)) == EXPECTED
+    with LabelStore(tmp_path / "none.db"):
+        pass
+    with pytest.raises(InputError, match="holds no label yet; judge some pairs with neardup label"):
+        read_labels(tmp_path / "none.db", NAMES)
 
 
 def test_clusters_from_a_file_and_from_a_column(tmp_path: Path) -> None:

@@ -273,9 +273,9 @@ def test_a_sample_that_is_filled_in_comes_back() -> None:
 
 
 def test_rows_without_ids_are_numbered() -> None:
-    found = nd.audit(DATA["text"], features="words:2", threshold=0.6, sample=10)
+    found = nd.audit(DATA["text"], features="words:2", threshold=0.6, sample=20)
     pairs = [(row["id1"], row["id2"], "1") for row in found.sample.to_pylist()]
-    assert nd.audit(DATA["text"], pairs, features="words:2", threshold=0.6, sample=10).same == 10
+    assert nd.audit(DATA["text"], pairs, features="words:2", threshold=0.6, sample=20).same == 20
 
 
 @pytest.mark.parametrize(
@@ -288,6 +288,10 @@ def test_rows_without_ids_are_numbered() -> None:
         ({"recipe": "checksum", "net": 0.5}, "one answer only; write a net like"),
         ({"recipe": "simhash", "net": 2}, "net 2 is not above the recipe's threshold"),
         ({"sample": 0}, "sample 0 is below 1"),
+        (
+            {"features": "words:2", "threshold": 0.6, "sample": 7},
+            "sample 7 is too small for .* strata, each of which needs a pair; draw 1",
+        ),
         ({"decision": decision_of(), "net": 0.5}, "a decision has its own net"),
         ({"decision": decision_of(), "threshold": 0.5}, "does not go with a learned decision"),
         ({"labels": [("0-0", "no", 1)]}, "id 'no' is not in the corpus"),

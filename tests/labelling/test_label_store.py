@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import StoreError
@@ -239,6 +239,7 @@ STEPS = st.lists(
 )
 
 
+@settings(max_examples=40)  # each step is flushed to the disk
 @given(steps=STEPS, reopened=st.booleans())
 def test_the_store_is_its_history(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, tuple[str, str], str]], reopened: bool

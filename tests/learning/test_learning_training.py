@@ -32,7 +32,7 @@ def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def made() -> tuple[Texts, list[Row]]:
-    return labelled()
+    return labelled(mistakes=9)
 
 
 def trained(made: tuple[Texts, list[Row]], **options: Any) -> Training:
@@ -54,7 +54,8 @@ def test_what_comes_out(made: tuple[Texts, list[Row]]) -> None:
     assert figures.correct + figures.missed == training.summary["duplicates"]
     assert figures.wrong + figures.rejected == training.summary["others"]
     assert len(training.wrong) + len(training.outside) == figures.wrong + figures.missed
-    assert (figures.f1.value or 0) > 0.8
+    assert (figures.f1.value or 0) > 0.7
+    assert training.summary["folds"]["by"] == "groups"
     assert {weight.measure for weight in training.weights} == set(training.decision.vector.names)
     assert [weight.push for weight in training.weights] == sorted((w.push for w in training.weights), reverse=True)
     assert {w.measure: w.direction for w in training.weights}["numbers"] == "for"
@@ -109,8 +110,8 @@ def test_what_is_saved_decides(made: tuple[Texts, list[Row]], tmp_path: Path) ->
     assert again.training["figures"]["f1"]["value"] == training.figures.f1.value
     assert "wrong" not in again.training
     result = nd.dedup(known.table, decision=again)
-    truth = len(known.rows) - len(set(known.story))
-    assert len(result.dropped) == pytest.approx(truth, rel=0.3)
+    assert result.dropped
+    assert result.recipe.then == f"learned({again.fingerprint})"
 
 
 def test_working_points(made: tuple[Texts, list[Row]]) -> None:
@@ -132,11 +133,11 @@ def test_calibration_is_counted(made: tuple[Texts, list[Row]]) -> None:
 
 
 def test_duplicates_outside_the_net_count_as_missed(made: tuple[Texts, list[Row]]) -> None:
-    training = trained(made, net="jaccard(words:1) >= 0.7")
+    training = trained(made, net="jaccard(words:1) >= 0.5")
     assert training.outside
     assert training.figures.missed >= len(training.outside)
     assert f"{len(training.outside)} of " in training.warnings[-1]
-    assert "lie outside the net, jaccard(words:1) >= 0.7, and count as missed" in training.warnings[-1]
+    assert "lie outside the net, jaccard(words:1) >= 0.5, and count as missed" in training.warnings[-1]
     assert [list(ids) for ids in training.outside] == training.summary["outside"]
 
 
@@ -171,8 +172,8 @@ def test_labels_from_files_and_stores(made: tuple[Texts, list[Row]], tmp_path: P
     assert some.summary["pairs"] == len([i for i in range(len(rows)) if i % 3])
     place = tmp_path / "labels.db"
     with LabelStore(place) as store:
-        for i, j, label in rows:
-            store.record(Judgement((min(i, j), max(i, j)), "anna", "same" if label else "different"))
+        said = ("different", "same")
+        store.record([Judgement((min(i, j), max(i, j)), "anna", said[label]) for i, j, label in rows])
     stored = train(corpus_of(known.table), place, vector=VECTOR, net=NET)
     assert stored.decision.fingerprint == trained(made).decision.fingerprint
 
@@ -189,7 +190,7 @@ def test_a_large_group_is_told(made: tuple[Texts, list[Row]]) -> None:
 
 
 def test_measures_that_tell_nothing(made: tuple[Texts, list[Row]]) -> None:
-    known, rows = made
+    rows = made[1]
     rng = np.random.default_rng(0)
     mixed = [(*row[:2], int(label)) for row, label in zip(rows, rng.random(len(rows)) < 0.5, strict=True)]
     training = trained(made, rows=mixed, vector="length_ratio")

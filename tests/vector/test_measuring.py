@@ -165,7 +165,7 @@ def test_every_measure_is_what_its_formula_says(documents: list[tuple[str, str |
 @settings(max_examples=30)
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_a_row_depends_on_its_two_documents_alone(texts: list[str], random: Any) -> None:
-    vector = Vector.parse("default, edit, in_order, cosine(words:1:idf), jaccard(terms:64)")
+    vector = Vector.parse("default, edit, word_edit, in_order, cosine(words:1:idf), jaccard(terms:64)")
     statistics = counted(vector, texts)
     measurer = Measurer(vector, statistics)
     left, right = every_pair(len(texts))

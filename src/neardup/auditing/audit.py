@@ -72,6 +72,12 @@ class Drawing:
         scales = population.scale.edges, population.other_scale.edges
         self.strata, self._place = stratify(population.score, population.returned, population.doubts, *scales)
         self.counts = allocate(self.strata, sample)
+        if 0 in self.counts:
+            least = 2 * max(sum(stratum.returned == side for stratum in self.strata) for side in (True, False))
+            raise RecipeError(
+                f"sample {sample} is too small for {len(self.strata)} strata, each of which needs a pair; draw "
+                f"{least}, or better a hundred"
+            )
         self.pairs = draw(population.names, population.left, population.right, self._place, self.counts, seed)
 
     @property

@@ -47,6 +47,9 @@ def draw(names: Names, left: Integers, right: Integers, place: Integers, counts:
     for stratum, count in enumerate(counts):
         members = by_stratum[begins[stratum] : begins[stratum + 1]]
         keys = _mixed(low[members], high[members], _DRAW)
+        if 0 < count < len(members):
+            small = keys <= np.partition(keys, count - 1)[count - 1]
+            members, keys = members[small], keys[small]
         drawn.append(members[np.lexsort((high[members], low[members], keys))[:count]])
     chosen = np.concatenate(drawn)
     keys = _mixed(low[chosen], high[chosen], _ASK)

@@ -12,7 +12,7 @@ from neardup.auditing.strata import doubt
 from neardup.decision.decision import Decision
 from neardup.decision.net import NET, net_of
 from neardup.errors import RecipeError
-from neardup.measures import measure
+from neardup.measures import measure, threshold_of
 from neardup.pairs import Names, PairArrays, Pairs
 from neardup.recipe import Recipe
 from neardup.result import Result
@@ -236,7 +236,8 @@ def distinct_pairs(result: Result) -> PairArrays:
 
 def net_measure(recipe: Recipe) -> str:
     """Return what a recipe's similarities are of, such as jaccard(words:3)."""
-    return f"{recipe.measure}({recipe.signature or recipe.features})"
+    of = "" if recipe.measure == "semantic" else f"({recipe.signature or recipe.features})"
+    return f"{recipe.measure}{of}"
 
 
 def _keys(pairs: PairArrays, documents: int) -> Integers:
@@ -270,9 +271,14 @@ def _looser(recipe: Recipe, net: str | None) -> float | None:
         raise RecipeError(f"net {net} is a threshold, but this recipe has one answer only; write a net like {NET}")
     own = float(recipe.exact_threshold)
     if threshold <= own if known.distance else threshold >= own:
-        side = "above" if known.distance else "below"
-        raise RecipeError(f"net {net} is not {side} the recipe's threshold {own:g}, so it finds nothing more; give one")
-    return threshold
+        side, way = ("above", "higher") if known.distance else ("below", "lower")
+        raise RecipeError(
+            f"net {net} is not {side} the recipe's threshold {own:g}, so it finds nothing more; give a {way} number"
+        )
+    try:
+        return float(threshold_of(recipe.measure, threshold))
+    except RecipeError as error:
+        raise RecipeError(f"net {net}: {error}") from None
 
 
 def _score(recipe: Recipe, threshold: float) -> float:

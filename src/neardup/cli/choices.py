@@ -52,7 +52,7 @@ class RecipeOptions:
     recipe: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE", rich_help_panel=_PANEL, show_default="default", help="A recipe's name or TOML file."
+            metavar="NAME|FILE", rich_help_panel=_PANEL, help="A recipe's name or TOML file; 'default' by default."
         ),
     ] = None
     html: Html = False

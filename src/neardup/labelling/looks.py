@@ -20,8 +20,8 @@ _ROW, _LONG_ROW = 40, 90
 _LONG_CHANGE = 10 * _ROW
 #: Equal words shown around a change, at least, and at the beginning of the texts.
 _CONTEXT, _BEGINNING = 25, 40
-#: Fewer words are not folded away.
-_WORTH_FOLDING = 60
+#: Fewer words are not folded away; of those that only one text has, or the other has otherwise, fewer than the second.
+_WORTH_FOLDING, _WORTH_FOLDING_CHANGED = 60, 600
 #: Words that are shown before all the rest is folded away.
 _AT_ONCE = 6_000
 
@@ -164,6 +164,7 @@ def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
         {
             "id": one.id,
             "title": title,
+            "time": one.time,
             "words": len(side.words),
             "beyond": len(one.text) - len(side.text),
             "direction": direction_of(side.text),
@@ -258,7 +259,8 @@ def _folded(rows: Sequence[_Row]) -> list[bool]:
             _show(hidden, rows, range(at - 1, -1, -1), _CONTEXT)
     for fold, members in groupby(range(len(rows)), key=hidden.__getitem__):
         inside = list(members)
-        if fold and sum(rows[at].words for at in inside) < _WORTH_FOLDING:
+        least = _WORTH_FOLDING if all(rows[at].equal for at in inside) else _WORTH_FOLDING_CHANGED
+        if fold and sum(rows[at].words for at in inside) < least:
             for at in inside:
                 hidden[at] = False
     shown = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from neardup.decision.columns import TITLES, records_of_table
 from neardup.documents import Corpus
+from neardup.documents.columns import TIME_NAMES
 from neardup.errors import InputError
 from neardup.pairs import Names
 from neardup.pipeline import texts_of
@@ -24,15 +25,18 @@ from neardup.vector.vector import Vector
 
 Integers = npt.NDArray[np.int64]
 
+#: Characters of a time that are shown: whole seconds.
+_LONGEST_TIME = 19
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 class Shown(NamedTuple):
-    """A document as it is shown; the title is empty where there is none."""
+    """A document as it is shown; title and time are empty where there is none."""
 
     id: str
     title: str
     text: str
+    time: str = ""
 
 
 class Material:
@@ -110,16 +114,18 @@ class Material:
         rows = self.names.rows[wanted]
         table = self._corpus.take(rows)
         texts = texts_of(self._corpus, self._recipe, rows, self._threads)
-        for place, text, title in zip(wanted, texts, self._titles(table), strict=True):
-            self._held[place] = Shown(self.id(place), title, text)
+        titles, times = self._values(table, "title_column", TITLES), self._values(table, "time_column", TIME_NAMES)
+        for place, text, title, time in zip(wanted, texts, titles, times, strict=True):
+            self._held[place] = Shown(self.id(place), title, text, time[:_LONGEST_TIME])
 
-    def _titles(self, table: pa.Table) -> list[str]:
-        named = self._columns["title_column"]
+    def _values(self, table: pa.Table, option: str, usual: Sequence[str]) -> list[str]:
+        """Return the values of a column that is named, or has a usual name; empty ones where there is none."""
+        named = self._columns[option]
         if named and named not in table.column_names:
-            columns = ", ".join(table.column_names)
-            raise InputError(f"there is no column {named!r} for --title-column; the columns are {columns}")
+            columns, flag = ", ".join(table.column_names), "--" + option.replace("_", "-")
+            raise InputError(f"there is no column {named!r} for {flag}; the columns are {columns}")
         lowered = {name.lower(): name for name in reversed(table.column_names)}
-        column = named or next((lowered[name] for name in TITLES if name in lowered), "")
+        column = named or next((lowered[name] for name in usual if name in lowered), "")
         if not column or column == self._corpus.text_column:
             return [""] * table.num_rows
         return ["" if value is None else str(value) for value in table[column].to_pylist()]

@@ -10,8 +10,9 @@ number
     not count, nor do numbers in words.
 name
     A run of at least two letters that begins with an upper-case one, in lower case, unless it begins a sentence, a
-    paragraph or a quotation, or stands in a line of upper-case letters alone. Scripts without case have none, and in
-    German every noun is one.
+    paragraph or (after a comma or colon) a quotation, or stands in a line of upper-case letters alone. A full stop
+    behind one to three letters with an upper-case one first, as in "Mr." and "U.S.", ends no sentence. Scripts without
+    case have no names, and in German every noun is one.
 fact
     A run of numbers and names with no other word between them; its place is the word before it and the word after it.
 

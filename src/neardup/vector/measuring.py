@@ -87,6 +87,7 @@ class Measurer:
         self._sources = _sources(vector.parts)
         self._makers = list(self._all_makers())
         self._comparisons = self._compared()
+        self._units = {part: self._statistics[part.counted].unit(part.recipe) for part in vector.parts if part.counted}
 
     def prepare(self, records: Records) -> Prepared:
         """Return documents ready to be measured: everything about single documents, once for each.
@@ -140,8 +141,7 @@ class Measurer:
     def _value(self, part: Part, counts: Integers) -> Floats:
         if part.name in COUNT_MEASURES:
             return np.asarray(COUNT_MEASURES[part.name].value(*counts.T), np.float64)
-        unit = self._statistics[part.counted].unit(part.recipe) if part.counted and part.weights else 1
-        return alike(part.measure, counts, unit)
+        return alike(part.measure, counts, self._units.get(part, 1))
 
     def _made(self, texts: Sequence[str]) -> dict[str, Rows]:
         """Return the rows of some documents."""

@@ -65,7 +65,7 @@ class OwnFeatures(NamedTuple):
     default: int = 0
 
 
-#: In one text and not in the other: how many, which a ratio does not say.
+#: How many features are in both texts or in one alone, which a ratio does not say.
 COUNT_MEASURES: dict[str, CountMeasure] = {
     "shared": CountMeasure("ln(1 + o)", "how much there is to go by", lambda o, a, b: np.log1p(o)),
     "apart": CountMeasure(
@@ -90,7 +90,7 @@ OWN_FEATURES: dict[str, OwnFeatures] = {
 JACCARD_OF = ("numbers", "names")
 PAIR_MEASURES: dict[str, PairMeasure] = {
     "length_ratio": PairMeasure(
-        "tokens of the shorter text / tokens of the longer one", "Finch, Hwang & Sumita, IWP 2005", "tokens"
+        "tokens of the shorter text / tokens of the longer one", "Wan, Dras, Dale & Paris, ALTW 2006", "tokens"
     ),
     "word_edit": PairMeasure(
         "1 - Levenshtein distance in tokens / tokens of the longer text", "Finch, Hwang & Sumita, IWP 2005", "tokens"
@@ -99,8 +99,8 @@ PAIR_MEASURES: dict[str, PairMeasure] = {
         "longest common subsequence of tokens / tokens of the shorter text", "Lin & Och, ACL 2004 (ROUGE-L)", "tokens"
     ),
     "edit": PairMeasure("1 - Levenshtein distance / length of the longer text", "blog of 19 April 2020", "texts"),
-    "numbers": PairMeasure("jaccard(numbers)", "Das & Smith, ACL 2009", "facts"),
-    "names": PairMeasure("jaccard(names)", "Das & Smith, ACL 2009", "facts"),
+    "numbers": PairMeasure("jaccard(numbers)", "Socher et al., NIPS 2011, who ask whether they are the same", "facts"),
+    "names": PairMeasure("jaccard(names)", "own", "facts"),
     "facts": PairMeasure("facts of both at their places / places of facts of both, at most 1", "own", "facts"),
     "facts_changed": PairMeasure(
         "ln(1 + places of facts of both less facts of both at their places), a difference", "own", "facts", "[0, inf)"

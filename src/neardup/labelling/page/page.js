@@ -181,6 +181,7 @@
       const about = pair[side];
       head.querySelector("h2").replaceChildren(...(about.title.length ? pieces(about.title) : [about.id]));
       const parts = about.title.length ? [about.id] : [];
+      if (about.time) parts.push(about.time);
       parts.push(words(about.words, "word"));
       if (about.beyond) parts.push("only the beginning is compared: " + words(about.beyond, "further character") + " left out");
       head.querySelector(".about").replaceChildren(

@@ -1,0 +1,131 @@
+"""``neardup train``: what it prints, saves and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from calling import names_in, neardup, refused, write_lines
+from labelled_texts import labelled, write_labels
+
+import neardup as nd
+from neardup.learning import searching
+from neardup.learning.fitting import Point
+
+CHOICES = ("--vector", "jaccard(words:1), containment(words:2), numbers", "--net", "jaccard(words:1) >= 0.2")
+
+
+@pytest.fixture(autouse=True)
+def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small grid: what it is for is tested elsewhere."""
+    grid = {"linear": [Point("linear", 0.25)], "rbf": [Point("rbf", 1.0, 0.25)]}
+    monkeypatch.setattr(searching, "_COARSE", grid)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "corpus.jsonl", labelled(mistakes=9)[0].rows)
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path: Path = write_labels(tmp_path / "labels.csv", labelled(mistakes=9)[1])
+    return path
+
+
+def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = neardup("train", corpus, "--labels", labels, *CHOICES, "--kernel", "linear")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("189 labelled pairs of 160 documents: ")
+    assert lines[0].endswith("; 95 % intervals")
+    heads = [line.split()[0] for line in lines if line.strip()]
+    for head in ("unseen", "learned", "best", "gain", "measure", "numbers", "coefficient", "asked", "0.95", "0.99"):
+        assert head in heads or any(head in line for line in lines), head
+    assert "Over all labels the best threshold is " in result.stdout
+    assert "Kernel linear, C " in result.stdout
+    told = " ".join(result.stdout.split())
+    assert " judged wrongly, the surest 10 here, all with --summary FILE; measure, value (push):" in told
+    assert sum(": labelled " in line for line in lines) == 10
+    assert max(map(len, lines)) <= 80
+    assert "Few labels" in result.stderr or "Few groups" in result.stderr or not result.stderr
+
+
+def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
+    place, whole = tmp_path / "d.neardup", tmp_path / "s.json"
+    result = neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--summary", whole, "--json")
+    found = json.loads(result.stdout)
+    assert found == json.loads(whole.read_text())
+    decision = nd.load_decision(place)
+    assert decision.fingerprint == found["fingerprint"]
+    assert decision.net.threshold == 0.2
+    assert f"written: {place}" in result.stderr
+    assert f"written: {whole}" in result.stderr
+    again = tmp_path / "again.neardup"
+    neardup("train", corpus, "--labels", labels, *CHOICES, "-o", again, "--threads", "1", "--seed", "0")
+    assert again.read_bytes() == place.read_bytes()
+    assert "exists" in refused("train", corpus, "--labels", labels, *CHOICES, "-o", place)
+    neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--force")
+
+
+def test_some_of_the_labels(corpus: Path, tmp_path: Path) -> None:
+    rows = labelled()[1]
+    path = tmp_path / "l.tsv"
+    lines = [f"{i}\t{j}\t{2 * label}\t{'train' if at % 4 else 'test'}" for at, (i, j, label) in enumerate(rows)]
+    path.write_text("id1\tid2\tgrade\tsplit\n" + "\n".join([*lines, "d0\tgone\t2\ttrain"]) + "\n")
+    options = "--label-column", "grade", "--positive", "2", "--only", "split=train", "--ignore-unknown", *CHOICES
+    found = json.loads(neardup("train", corpus, "--labels", path, *options, "--folds", "3", "--json").stdout)
+    assert found["pairs"] == len([at for at in range(len(rows)) if at % 4])
+    assert found["folds"]["number"] == 3
+
+
+def test_duplicates_outside_the_net(corpus: Path, labels: Path) -> None:
+    result = neardup("train", corpus, "--labels", labels, *CHOICES[:2], "--net", "jaccard(words:1) >= 0.5")
+    assert "Duplicates outside the net, missed: " in result.stdout
+    assert "lie outside the net, jaccard(words:1) >= 0.5, and count as missed" in result.stderr
+
+
+def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
+    known, rows = labelled(mistakes=9)
+    evil = {row["id"]: f"\x1b[31m{row['id']}\n" for row in known.rows}
+    corpus = write_lines(tmp_path / "c.jsonl", [row | {"id": evil[row["id"]]} for row in known.rows])
+    path = write_lines(tmp_path / "l.jsonl", [{"id1": evil[i], "id2": evil[j], "label": label} for i, j, label in rows])
+    result = neardup("train", corpus, "--labels", path, *CHOICES)
+    assert "\x1b" not in result.stdout
+    assert "␛[31md" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--labels", "nowhere.csv"), "nowhere.csv cannot be read"),
+        (("--labels", "LABELS", "--positive", "high"), "--positive 'high' is not a number"),
+        (("--labels", "LABELS", "--positive", "2"), "no label at or above 2"),
+        (("--labels", "LABELS", "--only", "split"), "--only 'split' names no column and value; write it like split="),
+        (("--labels", "LABELS", "--only", "split=train"), "has no column 'split' for --only; its columns are id1, id2"),
+        (("--labels", "LABELS", "--label-column", "mine"), "has no column 'mine' for --label-column"),
+        (("--labels", "LABELS", "--kernel", "poly"), "--kernel 'poly' is not known; choose linear, rbf or both"),
+        (("--labels", "LABELS", "--folds", "1"), "--folds '1' is not a whole number from 2 on"),
+        (("--labels", "LABELS", "--folds", "50"), "folds 50 is outside 2 to 20"),
+        (("--labels", "LABELS", "--seed", "-1"), "--seed '-1' is not a whole number from 0 on"),
+        (("--labels", "LABELS", "--vector", "unheard"), "'unheard' is not known; take one of default"),
+        (("--labels", "LABELS", "--net", "0.5"), "net '0.5' is not known"),
+        (("--labels", "LABELS", "--html", "--content", "tags"), "give one of the two"),
+        (("--labels", "LABELS", "--title-column", "heading", "--vector", "title"), "no column 'heading'"),
+        (("--labels", "LABELS", "-o", "-"), "a decision is one: name it"),
+        (("--labels", "LABELS", "-o", "LABELS"), "is an input"),
+        (("--labels", "LABELS", "-o", "d.json", "--summary", "./d.json"), "d.json is given for -o and for --summary"),
+        (("--labels", "LABELS", "--summary", "s.csv"), "does not end in .json"),
+        (("--labels", "LABELS", "-o", "no/where.neardup"), "the folder no does not exist"),
+    ],
+)
+def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    before = names_in(tmp_path)
+    given = [str(labels) if option == "LABELS" else option for option in options]
+    assert words in refused("train", corpus, *given)
+    assert names_in(tmp_path) == before
+
+
+def test_labels_are_asked_for(corpus: Path) -> None:
+    assert "Missing option '--labels'" in neardup("train", corpus, code=2).stderr
