@@ -1,6 +1,6 @@
 """Does a learned decision beat the best threshold of every recipe? On human labels, weak ones, and Reuters templates.
 
-    learned.py [msrp] [clough] [r8] [peps] [reuters] [--out FILE]
+    learned.py [msrp] [clough] [r8] [peps] [reuters] [reuters-titles] [--out FILE]
 
 Each corpus is a list of labelled pairs. A decision is learned and a recipe's threshold is chosen on the same training
 folds, and both are judged on the same other folds, in which no document of the training folds occurs (where pairs hang
@@ -10,7 +10,8 @@ together too much for that, the results say what was done instead). Intervals ar
     clough   short answers and the articles they were or were not copied from; levels 1 to 3 count as copied
     r8       five groups of hand-made near-duplicates; of the others those with most words in common
     peps     revisions of Python proposals: same proposal or not, a weak label
-    reuters  pairs of newswire items judged in the labelling page for this (benchmarks/labels)
+    reuters  pairs of newswire items judged in the labelling page for this (benchmarks/labels); by the texts alone, and
+             with titles and times beside them
 
 A recipe's similarity of a pair is taken from a run at its loosest threshold; a pair that this does not find has 0.
 """
@@ -133,6 +134,10 @@ def reuters() -> Case:
     return Case(documents_of("reuters"), labels, "default", NET, "by hand, for this")
 
 
+def reuters_titles() -> Case:
+    return reuters()._replace(vector="default, title, hours_apart")
+
+
 def _clustered(documents: list[Row], cluster: dict[str, Any], kind: str) -> Case:
     """Return all pairs of a cluster, and of the others those with the most words in common."""
     same = [(a, b) for a, b in combinations(sorted(cluster), 2) if cluster[a] == cluster[b]]
@@ -148,12 +153,14 @@ def _clustered(documents: list[Row], cluster: dict[str, Any], kind: str) -> Case
 
 
 CASES: dict[str, Callable[[], Case]] = {"msrp": msrp, "clough": clough, "r8": r8, "peps": peps, "reuters": reuters}
+CASES["reuters-titles"] = reuters_titles
 
 
 def judged(name: str) -> Row:
     """Return the figures of a decision, of every recipe, and of single measures on a corpus."""
     case = CASES[name]()
-    corpus = pa.table({key: [str(row[key]) for row in case.documents] for key in ("id", "text")})
+    columns = ("id", "text", "title", "timestamp") if "title" in case.vector else ("id", "text")
+    corpus = pa.table({key: [str(row[key]) for row in case.documents] for key in columns})
     note(f"{name}: {len(case.labels):,} pairs")
     vector, net = Vector.parse(case.vector), net_of(case.net)
     pairs = labelled_pairs(
@@ -272,7 +279,7 @@ def untouched_table(results: Row) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpora", nargs="*", help="msrp, clough, r8, peps, reuters; all of them unless named")
+    parser.add_argument("corpora", nargs="*", help="names of corpora as above; all of them unless named")
     parser.add_argument("--out", type=Path, default=RESULTS / "learned.json")
     options = parser.parse_args()
     if unknown := set(options.corpora) - set(CASES):

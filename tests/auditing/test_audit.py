@@ -289,8 +289,8 @@ def test_rows_without_ids_are_numbered() -> None:
         ({"recipe": "simhash", "net": 2}, "net 2 is not above the recipe's threshold"),
         ({"sample": 0}, "sample 0 is below 1"),
         (
-            {"features": "words:2", "threshold": 0.6, "sample": 7},
-            "sample 7 is too small for .* strata, each of which needs a pair; draw 1",
+            {"features": "words:2", "threshold": 0.6, "sample": 4},
+            "sample 4 is too small for 5 strata, each of which needs a pair; draw 6",
         ),
         ({"decision": decision_of(), "net": 0.5}, "a decision has its own net"),
         ({"decision": decision_of(), "threshold": 0.5}, "does not go with a learned decision"),
