@@ -33,7 +33,13 @@ VECTORS = {
 
 
 def decision_of(
-    vector: str, *, weights: Sequence[float] = (), bias: float = -0.5, gamma: float = 0.0, net: float = 0.3
+    vector: str,
+    *,
+    weights: Sequence[float] = (),
+    bias: float = -0.5,
+    gamma: float = 0.0,
+    net: float = 0.3,
+    sample: Sequence[str] = SAMPLE,
 ) -> Decision:
     """A decision on texts of few words; with gamma an RBF kernel on three support vectors."""
     parsed = Vector.parse(VECTORS.get(vector, vector))
@@ -50,7 +56,7 @@ def decision_of(
         a=-1.7,
         b=0.1,
     )
-    statistics = statistics_for(parsed, corpus_of(pa.table({"text": SAMPLE})), threads=1)
+    statistics = statistics_for(parsed, corpus_of(pa.table({"text": sample})), threads=1)
     return Decision(
         net=net_of(f"jaccard(words:1) >= {net}"),
         vector=parsed,

@@ -12,12 +12,15 @@ from labelled_texts import Row, labelled, write_labels
 from trained import Texts
 
 import neardup as nd
+from neardup.decision.net import net_of
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError
 from neardup.learning import searching
 from neardup.learning.fitting import Point
+from neardup.learning.labelled import Reading, labelled_pairs
 from neardup.learning.outcome import Training
 from neardup.learning.training import train
+from neardup.vector.vector import Vector
 
 VECTOR = "jaccard(words:1), containment(words:2), numbers, cosine(words:1:tfidf)"
 NET = "jaccard(words:1) >= 0.2"
@@ -151,6 +154,35 @@ def test_equal_texts_are_not_learned_from(made: tuple[Texts, list[Row]]) -> None
     contrary = [(*row[:2], 0) if row == equal[0] else row for row in rows]
     wrong = trained(made, rows=contrary).wrong[0]
     assert (wrong.id1, wrong.id2, wrong.g, wrong.probability) == (*equal[0][:2], None, None)
+
+
+@pytest.mark.parametrize("net", [NET, "containment(words:2) >= 0.5"])
+def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], net: str) -> None:
+    known, rows = made
+    vector = Vector.parse(VECTOR)
+    pairs = labelled_pairs(
+        corpus_of(known.table), rows, vector, net_of(net), Reading(), threads=1, report=lambda stage, done, total: None
+    )
+    decision = trained(made, net=net).decision.everything()
+    result = nd.dedup(known.table, decision=decision)
+    found = {(left, right) for left, right, _ in result.pairs}
+    left, right = (np.array([int(pairs.ids(row)[side][1:]) for row in range(len(pairs))]) for side in (0, 1))
+    assert [pairs.ids(row) in found for row in range(len(pairs))] == pairs.inside.tolist()
+    rest = pairs.decided
+    went_by = result.learned(left[rest], right[rest])
+    assert went_by is not None
+    assert np.array_equal(went_by.vectors, pairs.x[rest])
+    assert np.array_equal(went_by.g, decision.g(pairs.x[rest]))
+
+
+def test_contents_are_compared_as_in_a_run(made: tuple[Texts, list[Row]]) -> None:
+    known, rows = made
+    pages = {"id": [row["id"] for row in known.rows], "text": [f"<p>{row['text']}</p><hr>" for row in known.rows]}
+    training = train(corpus_of(pages), rows, vector=VECTOR, net=NET, content="tags")
+    plain = trained(made)
+    assert training.decision.net.content == "tags"
+    assert np.array_equal(training.decision.scores, plain.decision.scores)
+    assert training.summary["figures"] == plain.summary["figures"]
 
 
 def test_titles_and_times(made: tuple[Texts, list[Row]]) -> None:

@@ -265,7 +265,7 @@ def _distinct(
         names = [repr(table.cell(int(rows[at]), name)) for name in ids]
         raise InputError(
             f"{table.where(int(rows[at + 1]))}: the pair of {names[0]} and {names[1]} has two labels, {values[at]:g} "
-            f"and {values[at + 1]:g}; keep one"
+            f"and {values[at + 1]:g}; keep one, or choose rows, as with --only labeller=anna"
         )
     first = np.concatenate([[True], ~repeated]) if len(keys) else np.zeros(0, np.bool_)
     return keys[first], values[first] >= positive
@@ -291,7 +291,9 @@ def _checked(labels: Labels, name: str, positive: float) -> Labels:
         way = (
             "add documents that are none"
             if labels.complete
-            else ("say with --complete that pairs not listed are none, or label some that are none")
+            else (
+                "label some that are none, or, to compare recipes, say with --complete that pairs not listed are none"
+            )
         )
         raise RecipeError(f"{name} holds duplicates only ({duplicates:,}), which leave precision unknown; {way}")
     warnings = list(labels.warnings)

@@ -26,7 +26,8 @@ def title_column(corpus: Corpus, rows: Integers, decision: Decision) -> str:
     RecipeError
         If there is none.
     """
-    return column_of(corpus.take(rows[:_LOOKED_AT]).column_names, decision.title_column, TITLES, "title", "--title-column")
+    names = corpus.take(rows[:_LOOKED_AT]).column_names
+    return column_of(names, decision.title_column, TITLES, "title", "--title-column")
 
 
 def titles_of(corpus: Corpus, rows: Integers, report: Report) -> Any:
