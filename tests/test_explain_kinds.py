@@ -18,6 +18,7 @@ from naive_features import Gram
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
+from neardup.explain.accurate import Second
 from neardup.explain.explanation import Explanation, explain
 from neardup.features.extraction import extract, gram_hashes
 from neardup.features.gathering import gather
@@ -434,7 +435,7 @@ class Letters:
 def test_edit_distance_in_a_second_step(left: str, right: str) -> None:
     recipe = Recipe(features="qgrams:1", threshold=0.1, then="edit >= 0.6")
     why = explain(left, right, recipe)
-    assert why.second is not None
+    assert isinstance(why.second, Second)
     longer = max(len(left), len(right))
     assert why.second.counts == (longer - naive.levenshtein(left, right), longer, longer)
     first = explain(left, right, recipe.changed(then=""))

@@ -133,8 +133,8 @@ def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
     without = f" (besides {' and '.join(lost)})" if lost else ""
     wider = ", or widen the net, as with --net 'jaccard(words:1) >= 0.1'" if outside else ""
     raise RecipeError(
-        f"{duplicates:,} labelled duplicates and {others:,} others{without} are too few to learn from, and "
-        f"{LEAST_LABELS} of each the least; label more pairs{wider}"
+        f"labelled duplicates: {duplicates:,}, others: {others:,}{without}, which is too few to learn from; "
+        f"{LEAST_LABELS} of each are the least: label more pairs{wider}"
     )
 
 

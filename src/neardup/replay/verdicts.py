@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.decision.evidence import EQUAL_TEXTS
 from neardup.documents import Writer
 from neardup.flow.document import Verdict
 from neardup.replay.order import Item
@@ -76,6 +77,6 @@ class Notes:
 def _row(verdict: Verdict, *, learned: bool) -> tuple[Any, ...]:
     behind: tuple[Any, ...] = verdict.counts or (None, None, None)
     if learned:
-        behind = verdict.g, verdict.evidence
+        behind = verdict.g, EQUAL_TEXTS if verdict.kind == "exact" else verdict.evidence
     moment = round(verdict.time * 1e6)
     return verdict.id, verdict.kind, verdict.of, verdict.similarity, moment, verdict.flag, *behind
