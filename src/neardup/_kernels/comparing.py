@@ -3,13 +3,15 @@
 import numpy as np
 from numba import float64, int64, uint64
 
-from neardup._kernels.addresses import load_u16, load_u32
+from neardup._kernels.addresses import load_u16, load_u32, place_of
 from neardup._kernels.bits import load_u64
 from neardup._kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP
 from neardup._kernels.compiling import kernel
-from neardup._kernels.posting import RAWS, SIZE, WIDE
+from neardup._kernels.posting import AT, FIRST, NEXT, RAWS, SIZE, WIDE
 
 _AT_ONCE = 128
+#: So many of the most frequent features have ranks of two bytes.
+NARROW = 1 << 16
 
 
 @kernel
@@ -60,3 +62,21 @@ def shared(order, raws, place, record, narrow, least, known):
         for k in range(begin, min(begin + _AT_ONCE, rest)):
             count += known[narrow + int64(load_u16(place + uint64(2 * k)))]
     return count
+
+
+@kernel
+def overlap_with_all(items, lists, known, out):
+    """Write to out[r, 3] the o, a and b of the first document with each row of the records, o = 0 for none."""
+    order, raws = items.order, items.raws[0]
+    mask = lists.records.shape[0] - 1
+    for k in range(order.shape[0] - raws):
+        known[order[raws + k]] = 1
+    for d in range(lists.counters[FIRST], lists.counters[NEXT]):
+        record = lists.records[d & mask]
+        if record[SIZE] > 0:
+            place = place_of(lists.bases, record[AT])
+            out[d & mask, 0] = shared(order, raws, place, record, max(known.shape[0] - NARROW, 0), int64(0), known)
+            out[d & mask, 1] = order.shape[0]
+            out[d & mask, 2] = record[SIZE]
+    for k in range(order.shape[0] - raws):
+        known[order[raws + k]] = 0

@@ -8,34 +8,35 @@ from numba import float64, int64, njit, uint16, uint32, uint64
 from neardup._kernels.addresses import load_u16, load_u32, place_of, store_u16, store_u32, store_u64
 from neardup._kernels.bits import load_u64, popcount, prefetch
 from neardup._kernels.bounds import need
-from neardup._kernels.comparing import shared, similarity
+from neardup._kernels.comparing import NARROW, shared, similarity
 from neardup._kernels.compiling import kernel
+from neardup._kernels.meeting import enter_set, keys_to_enter, meet_sets
 from neardup._kernels.posting import (
     AT,
+    COUPLES,
     CURSOR,
     END,
     FIRST,
     LEAVES,
     MARK,
+    MOST_COUPLES,
     NEXT,
     OLDEST,
     RAWS,
     SERIAL,
     SIZE,
     TIME,
+    WANTED,
     WIDE,
     enter_keys,
-    enter_prefix,
     meet_by_keys,
-    meet_by_prefix,
     room_for,
 )
 
-#: How a call ended: all done; more memory or more records are needed.
-DONE, NEEDS_MEMORY, NEEDS_RECORDS = range(3)
+#: How a call ended: all done; more memory, more records or a longer table of shelves are needed.
+DONE, NEEDS_MEMORY, NEEDS_RECORDS, NEEDS_SHELVES = range(4)
 #: What the window holds: sets by their rare features; sets by keys; 64-bit fingerprints by keys.
 BY_PREFIX, BY_KEYS, FINGERPRINTS = range(3)
-NARROW = 1 << 16
 
 
 class Items(NamedTuple):
@@ -148,10 +149,19 @@ def _mark(items, i, known, value):
 
 
 @kernel
-def _find(i, items, rule, window, lists, room, kind, listing, out, at):
+def _own_keys(i, items, rule, enters, lists, kind):
+    if kind != BY_PREFIX:
+        return np.empty(0, np.uint64)
+    begin, end = items.heads[i], items.heads[i + 1]
+    return keys_to_enter(items.order[begin:end], end - begin, rule, enters, lists)
+
+
+@kernel
+def _find(i, items, own, rule, window, lists, room, kind, listing, out, at):
     begin, end = items.heads[i], items.heads[i + 1]
     if kind == BY_PREFIX:
-        count = meet_by_prefix(items.order[begin:end], end - begin, rule, lists, room.found, room.needs, room.slots)
+        order = items.order[begin:end]
+        count = meet_sets(order, end - begin, rule, own, lists, room.found, room.needs, room.slots)
     else:
         count = meet_by_keys(items.keys[i], lists, room.found)
     if count == 0:
@@ -165,7 +175,7 @@ def _find(i, items, rule, window, lists, room, kind, listing, out, at):
 
 
 @kernel
-def _enter(i, items, rule, lists, room, kind):
+def _enter(i, items, own, rule, lists, room, kind):
     """Write document i behind the cursor, and enter it into the lists."""
     counters = lists.counters
     begin, end = items.heads[i], items.heads[i + 1]
@@ -209,7 +219,7 @@ def _enter(i, items, rule, lists, room, kind):
     record[SERIAL] = items.serials[i]
     record[WIDE] = wide
     if kind == BY_PREFIX:
-        enter_prefix(items.order[begin:end], size, rule, document, lists)
+        enter_set(items.order[begin:end], size, rule, own, document, lists)
     else:
         enter_keys(items.keys[i], document, lists)
 
@@ -243,12 +253,16 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
         size = items.heads[i + 1] - items.heads[i]
         if size == 0:
             continue
+        own = _own_keys(i, items, rule, enters[i] > 0, lists, kind)
         if enters[i]:
             if counters[NEXT] - counters[FIRST] >= lists.records.shape[0]:
                 return i, NEEDS_RECORDS
-            if counters[END] - counters[CURSOR] < room_for(rule, size, items.keys.shape[1], lists.classes):
+            counters[WANTED] = room_for(rule, size, max(items.keys.shape[1], own.shape[0]), lists.classes)
+            if counters[END] - counters[CURSOR] < counters[WANTED]:
                 return i, NEEDS_MEMORY
-        if asks and _find(i, items, rule, window, lists, room, kind, False, out, 0):
+            if own.shape[0] > 0 and counters[COUPLES] + own.shape[0] > counters[MOST_COUPLES]:
+                return i, NEEDS_SHELVES
+        if asks and _find(i, items, own, rule, window, lists, room, kind, False, out, 0):
             record = lists.records[out[0, 0]]
             score = float64(out[0, 1]) / 64.0
             if kind != FINGERPRINTS:
@@ -259,14 +273,15 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
                 best[i, 1:4] = out[0, 1:]
                 best[i, 4] = record[MARK]
         if enters[i] == 2 or (enters[i] == 1 and best[i, 0] < 0):
-            _enter(i, items, rule, lists, room, kind)
+            _enter(i, items, own, rule, lists, room, kind)
     return items.heads.shape[0] - 1, DONE
 
 
 @kernel
 def list_matches(items, rule, window, lists, room, kind, out):
     """Write all matches of the first document to out (int64[r, 4]) as (row, o, a, b); return how many, -1: too many."""
-    return _find(0, items, rule, window, lists, room, kind, True, out, 0)
+    own = _own_keys(0, items, rule, False, lists, kind)
+    return _find(0, items, own, rule, window, lists, room, kind, True, out, 0)
 
 
 @kernel
@@ -295,21 +310,3 @@ def read_back(first, last, lists, words, heads, features):
                 features[at + raws + wide + k] = words[narrow + int64(load_u16(place + uint64(2 * k)))]
         at += size
     heads[last - first] = at
-
-
-@kernel
-def overlap_with_all(items, lists, known, out):
-    """Write to out[r, 3] the o, a and b of the first document with each row of the records, o = 0 for none."""
-    order, raws = items.order, items.raws[0]
-    mask = lists.records.shape[0] - 1
-    for k in range(order.shape[0] - raws):
-        known[order[raws + k]] = 1
-    for d in range(lists.counters[FIRST], lists.counters[NEXT]):
-        record = lists.records[d & mask]
-        if record[SIZE] > 0:
-            place = place_of(lists.bases, record[AT])
-            out[d & mask, 0] = shared(order, raws, place, record, max(known.shape[0] - NARROW, 0), int64(0), known)
-            out[d & mask, 1] = order.shape[0]
-            out[d & mask, 2] = record[SIZE]
-    for k in range(order.shape[0] - raws):
-        known[order[raws + k]] = 0

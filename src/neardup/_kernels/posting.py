@@ -8,6 +8,9 @@ Two sets of sizes n and m that share ``need`` features share l of them within th
 m - need + l in the window's order (Wang, Li & Feng, SIGMOD 2012, 3). With l well above 1, few documents but true
 partners are met l times. An entry is (what remains, document): how many features of the document stand at or behind
 this one in the order, in 64ths of the most in its size class, rounded up. Enough must remain on both sides.
+
+Large sets are entered by couples of features instead (``coupling``), on shelves (``shelving``); what finds no place
+there is in these lists, too.
 """
 
 from typing import NamedTuple
@@ -22,6 +25,9 @@ from neardup._kernels.compiling import kernel
 
 #: Places in ``counters``.
 CURSOR, END, HOUR, OLDEST, FIRST, NEXT, LARGEST, COPIES, MERGES = range(9)
+#: And: the bytes that a document wants, how many keys were entered on shelves, after how many these are too short, the
+#: first bit of a key's tag.
+WANTED, COUPLES, MOST_COUPLES, TAG = range(9, 13)
 #: Places in a record: time, time of leaving, address, size, unknown features, mark of the text, arrival, wide ranks.
 TIME, LEAVES, AT, SIZE, RAWS, MARK, SERIAL, WIDE = range(8)
 #: The most entries of a block, and the bytes before them: the link, how many are used, how many fit.
@@ -29,17 +35,17 @@ BLOCK = 128
 HEADER = 12
 #: An entry has 26 bits for the document's number, so an index holds no more than this; the others are what remains.
 DOCUMENT_BITS = 26
-_DOCUMENT = uint32((1 << DOCUMENT_BITS) - 1)
+DOCUMENT = uint32((1 << DOCUMENT_BITS) - 1)
 _PARTS = 64
 #: Of a set of so many features, one more must be met; never more than _MOST_MEETINGS.
 _FEATURES_A_MEETING = 32
 _MOST_MEETINGS = 32
 #: Meetings are counted up to here.
-_MOST_COUNTED = uint8(127)
+MOST_COUNTED = uint8(127)
 _EIGHT_ONES = uint64(0x0101010101010101)
 _EIGHT_TOPS = uint64(0x8080808080808080)
 _FIRST_FIT = 8
-_HALF_WAY = uint32(1 << (DOCUMENT_BITS - 1))
+HALF_WAY = uint32(1 << (DOCUMENT_BITS - 1))
 #: Features whose lists are asked for before any of them is read.
 _AT_ONCE = 32
 
@@ -49,7 +55,9 @@ class Lists(NamedTuple):
 
     bases: uint64[c], see ``addresses``; heads: uint64[a power of two], the newest block of each list; records:
     int64[a power of two, 8], a ring by document number; met: uint8 like records, how often each was met by the one that
-    arrives, zeros before and afterwards; counters: int64[9]; classes: int64[k], the smallest size of each size class.
+    arrives, zeros before and afterwards; counters: int64[13]; classes: int64[k], the smallest size of each size class.
+    plan: int64[r, 4], r = 0 unless large sets are entered by couples, see ``coupling``; salt: uint64, odd; shelves:
+    uint32[16 times a power of two], see ``shelving``.
     """
 
     bases: np.ndarray
@@ -58,6 +66,9 @@ class Lists(NamedTuple):
     met: np.ndarray
     counters: np.ndarray
     classes: np.ndarray
+    plan: np.ndarray
+    salt: np.uint64
+    shelves: np.ndarray
 
 
 @njit(inline="always")
@@ -75,13 +86,13 @@ def class_of(classes, size):
 
 
 @njit(inline="always")
-def _slot(key, which, heads):
+def slot_of(key, which, heads):
     """Return the place of a list: those of one feature and neighbouring size classes share a cache line."""
     return int64((mix(key) + uint64(which)) & uint64(heads.shape[0] - 1))
 
 
 @njit(inline="always")
-def _meetings(classes, which):
+def meetings(classes, which):
     """Return how often a document of a size class must be met."""
     return min(1 + classes[which] // _FEATURES_A_MEETING, _MOST_MEETINGS)
 
@@ -97,7 +108,7 @@ def _part_remaining(classes, which, remaining):
 def held_prefix(rule, size, classes):
     """Return how many features of a document, the rarest, lead to it."""
     least = need(rule, smallest_partner(rule, size), size)
-    return min(size - least + _meetings(classes, class_of(classes, size)), size)
+    return min(size - least + meetings(classes, class_of(classes, size)), size)
 
 
 @kernel
@@ -108,10 +119,10 @@ def room_for(rule, size, keys, classes):
 
 
 @njit(inline="always")
-def _meet(head, least, lists):
+def meet(head, least, lists):
     """Count one more meeting with each document of a list of which enough remains."""
     oldest = uint64(lists.counters[OLDEST])
-    mask = uint32(lists.records.shape[0] - 1) & _DOCUMENT
+    mask = uint32(lists.records.shape[0] - 1) & DOCUMENT
     low = uint32(least) << uint32(DOCUMENT_BITS)
     met = uint64(lists.met.ctypes.data)
     address = head
@@ -127,12 +138,12 @@ def _meet(head, least, lists):
             row = met + uint64(entry & mask)
             if entry >= low:
                 seen = load_u8(row) + uint8(1)
-                store_u8(row, min(seen, _MOST_COUNTED))
+                store_u8(row, min(seen, MOST_COUNTED))
         address = before
 
 
 @kernel
-def _met_often(often, lists, found):
+def met_often(often, lists, found):
     """Write to found the rows that were met often enough, and forget all meetings; return how many."""
     # Eight counts, each below 128, are compared at once: adding 128 - often carries into the top bit.
     carry = uint64(128 - often) * _EIGHT_ONES
@@ -150,26 +161,27 @@ def _met_often(often, lists, found):
 
 
 @kernel
-def meet_by_prefix(order, size, rule, lists, found, needs, slots):
-    """Write to found the rows of all documents that may match one with the given features; return how many.
+def meet_by_prefix(order, size, rule, lists, needs, slots):
+    """Count meetings with the documents that were entered by single features.
 
     order: uint64[size], features in the window's order; needs: int64[classes, 2], room; slots: int64[32 * classes],
-    room.
+    room. Returns how often one that matches was met at least, 0 where there can be none.
     """
+    below = lists.plan[0, 0] if lists.plan.shape[0] > 0 else lists.classes[lists.classes.shape[0] - 1]
     smallest = smallest_partner(rule, size)
     first = class_of(lists.classes, smallest)
     last = first
     largest = lists.counters[LARGEST]
     prefix = int64(0)
-    often = int64(1)
+    often = int64(0)
     for c in range(first, lists.classes.shape[0] - 1):
         low = max(lists.classes[c], smallest)
         least = need(rule, size, low)
-        if low > largest or least > size:
+        if low > largest or least > size or lists.classes[c] >= below:
             break
         if c == first:
             # All classes ask for the same: a document may also be met by chance, in a list of another class.
-            often = min(_meetings(lists.classes, c), least)
+            often = min(meetings(lists.classes, c), least)
         needs[c, 0] = least - often + 1
         needs[c, 1] = _part_remaining(lists.classes, c, needs[c, 0])
         prefix = max(prefix, size - needs[c, 0] + 1)
@@ -184,7 +196,7 @@ def meet_by_prefix(order, size, rule, lists, found, needs, slots):
                 at = (i - begin) * width + c - first
                 slots[at] = -1
                 if size - i >= needs[c, 0]:
-                    slots[at] = _slot(order[i], c, lists.heads)
+                    slots[at] = slot_of(order[i], c, lists.heads)
                     prefetch(heads + uint64(8 * slots[at]))
         for at in range((end - begin) * width):
             if slots[at] >= 0:
@@ -199,20 +211,20 @@ def meet_by_prefix(order, size, rule, lists, found, needs, slots):
             for c in range(first, last):
                 slot = slots[(i - begin) * width + c - first]
                 if slot >= 0:
-                    _meet(lists.heads[slot], needs[c, 1], lists)
-    return _met_often(often, lists, found)
+                    meet(lists.heads[slot], needs[c, 1], lists)
+    return often
 
 
 @kernel
 def meet_by_keys(keys, lists, found):
     """Write to found the rows of all documents that have one of the keys, as bands or blocks; return how many."""
     for i in range(keys.shape[0]):
-        _meet(lists.heads[_slot(keys[i], 0, lists.heads)], int64(0), lists)
-    return _met_often(int64(1), lists, found)
+        meet(lists.heads[slot_of(keys[i], 0, lists.heads)], int64(0), lists)
+    return met_often(int64(1), lists, found)
 
 
 @njit(inline="always")
-def _append(slot, entry, lists):
+def append(slot, entry, lists):
     """Add an entry to a list: to its newest block, or to a new one that takes over what a small one held.
 
     So a short list is one block, however many hours its documents are from. Entries of documents that have left since
@@ -247,7 +259,7 @@ def _append(slot, entry, lists):
         for k in range(copied):
             old = load_u32(place + uint64(HEADER + 4 * k))
             # Numbers of documents wrap around: less than half the way behind the first one means not gone.
-            if ((old - first) & _DOCUMENT) < _HALF_WAY:
+            if ((old - first) & DOCUMENT) < HALF_WAY:
                 store_u32(target + uint64(HEADER + 4 * kept), old)
                 kept += 1
         store_u64(target, before)
@@ -266,14 +278,14 @@ def enter_prefix(order, size, rule, document, lists):
     oldest = uint64(lists.counters[OLDEST])
     for i in range(prefix):
         if i + 16 < prefix:
-            prefetch(heads + uint64(8 * _slot(order[i + 16], which, lists.heads)))
+            prefetch(heads + uint64(8 * slot_of(order[i + 16], which, lists.heads)))
         if i + 8 < prefix:
-            head = lists.heads[_slot(order[i + 8], which, lists.heads)]
+            head = lists.heads[slot_of(order[i + 8], which, lists.heads)]
             if head >= oldest:
                 prefetch(place_of(lists.bases, head))
         part = uint32(_part_remaining(lists.classes, which, size - i))
-        entry = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & _DOCUMENT)
-        _append(_slot(order[i], which, lists.heads), entry, lists)
+        entry = (part << uint32(DOCUMENT_BITS)) | (uint32(document) & DOCUMENT)
+        append(slot_of(order[i], which, lists.heads), entry, lists)
     lists.counters[LARGEST] = max(lists.counters[LARGEST], size)
 
 
@@ -281,4 +293,4 @@ def enter_prefix(order, size, rule, document, lists):
 def enter_keys(keys, document, lists):
     """Enter a document into the lists of its keys."""
     for i in range(keys.shape[0]):
-        _append(_slot(keys[i], 0, lists.heads), uint32(document) & _DOCUMENT, lists)
+        append(slot_of(keys[i], 0, lists.heads), uint32(document) & DOCUMENT, lists)

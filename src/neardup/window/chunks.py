@@ -48,7 +48,7 @@ class Chunks:
         if self._alive:
             self._used.append(cursor - self._alive[-1][0] * CHUNK)
         count = max((least + CHUNK - 1) // CHUNK, 1)
-        stretch = self._spare.pop() if count == 1 and self._spare else _mapped(count * CHUNK, large_pages)
+        stretch = self._spare.pop() if count == 1 and self._spare else mapped(count * CHUNK, large_pages)
         first = self._next
         for i in range(count):
             self.bases[(first + i) % _MOST_CHUNKS] = stretch.ctypes.data + i * CHUNK
@@ -71,7 +71,7 @@ class Chunks:
         return sum(self._used) + last
 
 
-def _mapped(size: int, large_pages: bool) -> npt.NDArray[Any]:
+def mapped(size: int, large_pages: bool) -> npt.NDArray[Any]:
     """Return memory that is mapped, not allocated: pages cost nothing until written to, and go back as a whole."""
     pages = mmap.mmap(-1, size, **_PRIVATE)
     if large_pages and hasattr(mmap, "MADV_HUGEPAGE"):

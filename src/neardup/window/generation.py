@@ -8,19 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup._kernels.comparing import overlap_with_all
 from neardup._kernels.flowing import (
     BY_PREFIX,
     DONE,
     NEEDS_MEMORY,
+    NEEDS_SHELVES,
     Items,
     Room,
     flow,
     list_matches,
-    overlap_with_all,
     read_back,
 )
 from neardup._kernels.posting import (
     COPIES,
+    COUPLES,
     CURSOR,
     END,
     FIRST,
@@ -32,11 +34,12 @@ from neardup._kernels.posting import (
     SERIAL,
     SIZE,
     TIME,
+    WANTED,
     Lists,
-    room_for,
 )
 from neardup.measures import Rule
 from neardup.window.chunks import CHUNK, Chunks
+from neardup.window.couples import allow, first_shelves, longer, new_salt, no_shelves, plan_of
 from neardup.window.times import Moment
 from neardup.window.vocabulary import Vocabulary
 
@@ -52,11 +55,12 @@ _CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
 
 
 class Hour(NamedTuple):
-    """A sub-index: its key, its first document and its first address."""
+    """A sub-index: its key, its first document and address, and how many couples were entered before it."""
 
     key: int
     document: int
     address: int
+    couples: int
 
 
 class Found(NamedTuple):
@@ -80,6 +84,8 @@ class Generation:
         What is held (``_kernels.flowing``).
     slots : int
         The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance meetings rarer.
+    couples : int
+        How many keys of large sets are expected. Raising it makes the first table of their keys longer.
 
     Attributes
     ----------
@@ -87,16 +93,28 @@ class Generation:
         How many documents were ever entered.
     """
 
-    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int) -> None:
+    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int, couples: int) -> None:
         self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
         self.hours: deque[Hour] = deque()
         self._chunks = Chunks()
-        counters = np.zeros(9, np.int64)
+        counters = np.zeros(13, np.int64)
         counters[CURSOR], counters[END] = self._chunks.extend(1)
         counters[HOUR] = counters[OLDEST] = counters[CURSOR]
         records = np.zeros((_FIRST_RECORDS, 8), np.int64)
         met = np.zeros(_FIRST_RECORDS, np.uint8)
-        self._lists = Lists(self._chunks.bases, np.zeros(slots, np.uint64), records, met, counters, _CLASSES)
+        plan = plan_of(rule, _CLASSES) if kind == BY_PREFIX else np.empty((0, 4), np.int64)
+        self._lists = Lists(
+            self._chunks.bases,
+            np.zeros(slots, np.uint64),
+            records,
+            met,
+            counters,
+            _CLASSES,
+            plan,
+            new_salt(),
+            no_shelves(),
+        )
+        self._first_shelves = first_shelves(slots, couples)
         self._room = self._scratch()
 
     @property
@@ -110,10 +128,16 @@ class Generation:
         return int(self._lists.counters[NEXT] - self._lists.counters[FIRST])
 
     @property
+    def couples(self) -> int:
+        """How many couples of features lead to documents that are there."""
+        return int(self._lists.counters[COUPLES]) - self._couples_gone
+
+    @property
     def bytes(self) -> int:
         """What it takes of memory: documents, lists, tables."""
         counters, lists = self._lists.counters, self._lists
-        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + self.vocabulary.bytes
+        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + lists.shelves.nbytes
+        tables += self.vocabulary.bytes
         return self._chunks.used(int(counters[CURSOR])) + tables
 
     def begin_hour(self, key: int) -> None:
@@ -128,7 +152,7 @@ class Generation:
         counters[COPIES], counters[MERGES] = next(copies for most, *copies in _COPIES if self.held < most)
         if not self.hours:
             counters[OLDEST] = counters[HOUR]
-        self.hours.append(Hour(key, int(counters[NEXT]), int(counters[HOUR])))
+        self.hours.append(Hour(key, int(counters[NEXT]), int(counters[HOUR]), int(counters[COUPLES])))
 
     def drop_hours(self, least: int) -> Integers:
         """Drop the sub-indexes whose key is below least, but not the last; return the arrivals of their documents."""
@@ -142,6 +166,7 @@ class Generation:
         gone: Integers = records[records[:, SIZE] > 0, SERIAL]
         counters[FIRST], counters[OLDEST] = self.hours[0].document, self.hours[0].address
         self._chunks.drop_below(self.hours[0].address)
+        allow(self._lists, self._couples_gone)
         return gone
 
     def flow(
@@ -156,10 +181,12 @@ class Generation:
             if status == DONE:
                 return
             if status == NEEDS_MEMORY:
-                size = int(items.heads[at + 1] - items.heads[at])
                 counters = self._lists.counters
-                least = room_for(self.rule, size, items.keys.shape[1], self._lists.classes)
-                counters[CURSOR], counters[END] = self._chunks.extend(least, int(counters[CURSOR]), large_pages=True)
+                wanted, cursor = int(counters[WANTED]), int(counters[CURSOR])
+                counters[CURSOR], counters[END] = self._chunks.extend(wanted, cursor, large_pages=True)
+            elif status == NEEDS_SHELVES:
+                self._lists = longer(self._lists, self._first_shelves)
+                allow(self._lists, self._couples_gone)
             else:
                 self._grow()
 
@@ -218,6 +245,10 @@ class Generation:
         """Return the features of the last so many documents."""
         last = int(self._lists.counters[NEXT])
         return self.read(max(last - documents, int(self._lists.counters[FIRST])), last)[0]
+
+    @property
+    def _couples_gone(self) -> int:
+        return self.hours[0].couples if self.hours else 0
 
     def _rows(self, first: int, last: int) -> Integers:
         rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]

@@ -112,7 +112,7 @@ class Window:
             self._lasts = min(max(_FEWEST, self.held), _MOST)
             vocabulary = self._vocabulary(newest)
             slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._lasts).bit_length())
-            self._generations.append(self._generation(vocabulary, slots))
+            self._generations.append(self._generation(vocabulary, slots, newest.couples))
         self._generations[-1].begin_hour(key)
 
     def drop_hours(self, least: int) -> Integers:
@@ -221,8 +221,8 @@ class Window:
             ),
         )
 
-    def _generation(self, vocabulary: Vocabulary, slots: int) -> Generation:
-        return Generation(vocabulary, self._rule, self._kind, slots)
+    def _generation(self, vocabulary: Vocabulary, slots: int, couples: int = 0) -> Generation:
+        return Generation(vocabulary, self._rule, self._kind, slots, couples)
 
     def _vocabulary(self, generation: Generation) -> Vocabulary:
         return empty_vocabulary() if self._kind == FINGERPRINTS else vocabulary_of(generation.sample(_SAMPLE))
@@ -235,7 +235,7 @@ class Window:
             stage = self._stages.pop(0)
         if not stage:
             return
-        fresh = self._generation(self._vocabulary(young), _STAGES[stage])
+        fresh = self._generation(self._vocabulary(young), _STAGES[stage], young.couples)
         hours = list(young.hours)
         ends = [hour.document for hour in hours[1:]] + [young.entered]
         for hour, end in zip(hours, ends, strict=True):

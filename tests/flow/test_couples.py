@@ -1,0 +1,270 @@
+"""Couples of features: that documents which match share enough of them, and that their table forgets nobody held."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_window import NaiveIndex, QuickIndex
+from streaming import NOON, RECIPES, SetClock, asked, documents, same
+from test_index_long import compare
+from test_index_properties import STREAMS, WINDOWS, Step, follow, timed
+
+import neardup as nd
+from neardup._kernels.bits import mix
+from neardup._kernels.bounds import need, smallest_partner
+from neardup._kernels.coupling import BITS, EQUAL, LEAST, couples_of, credit_to_enter, row_of
+from neardup._kernels.posting import FIRST, NEXT
+from neardup._kernels.shelving import WORDS, meet_shelved, shelve
+from neardup.measures import Rule, rule
+from neardup.recipe import Recipe, load
+from neardup.window import couples as couples_module
+from neardup.window import window as window_module
+from neardup.window.couples import allow, longer, new_salt, plan_of
+from neardup.window.generation import _CLASSES, Generation
+from neardup.window.keys import kind_of
+from neardup.window.vocabulary import empty_vocabulary
+
+_ALL = (1 << 64) - 1
+Words = npt.NDArray[np.uint64]
+
+
+def small_plans(patch: pytest.MonkeyPatch, least: int) -> None:
+    """Enter sets of so many features and more by couples, on shelves that are soon full."""
+    patch.setattr(couples_module, "_LEAST", least)
+    patch.setattr(couples_module, "first_shelves", lambda slots, couples: 2)
+
+
+def naive_couples(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:
+    """What a document takes, feature by feature, and all couples of a bucket."""
+
+    def mixed(x: int) -> int:
+        for _ in range(2):
+            x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 & _ALL
+        return x ^ x >> 32
+
+    buckets: dict[int, list[int]] = defaultdict(list)
+    for feature in order:
+        if sum(len(bucket) - 1 for bucket in buckets.values()) >= credit:
+            break
+        value = mixed(feature) * salt & _ALL
+        buckets[value >> (64 - bits)].append(value)
+    pairs = (pair for bucket in buckets.values() for pair in combinations(bucket, 2))
+    return Counter(mixed((a * 0x9E3779B97F4A7C15 + b) & _ALL) for a, b in pairs)
+
+
+RULES = st.one_of(
+    st.builds(
+        rule, st.sampled_from(["jaccard", "overlap", "dice", "cosine"]), st.integers(30, 100).map(lambda x: x / 100)
+    ),
+    st.builds(rule, st.just("containment"), st.sampled_from([0.5, 0.75, 0.9, 1.0]), st.sampled_from([0.3, 0.5, 0.8])),
+    st.builds(rule, st.just("euclidean"), st.sampled_from([1.0, 2.0, 3.5, 9.0])),
+)
+SALTS = st.integers(0, (1 << 63) - 1).map(lambda x: 2 * x + 1)
+
+
+def asked_by(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words:
+    """The keys by which a document asks for those of a row, as ``meet_sets`` does."""
+    size, equal = len(order), int(plan[row, EQUAL])
+    low = max(int(plan[row, LEAST]), smallest_partner(found, size))
+    entering = row_of(plan, size) == row
+    credit = credit_to_enter(found, size, equal) if entering else size - need(found, size, low) + equal
+    keys: Words = couples_of(order, credit, int(plan[row, BITS]), np.uint64(salt))
+    return keys
+
+
+@given(RULES, st.integers(1, 24), st.data(), SALTS)
+def test_documents_that_match_share_enough_couples(found: Rule, first: int, data: st.DataObject, salt: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        small_plans(patch, first)
+        plan = plan_of(found, _CLASSES)
+    begins = [int(least) for least in plan[:, LEAST] if least <= 300]
+    if not begins:
+        return
+    begin = data.draw(st.sampled_from(begins))
+    size = data.draw(st.integers(begin, begin + 200))
+    row = row_of(plan, size)
+    partners = [m for m in range(1, 2 * size) if need(found, size, m) <= min(size, m)]
+    other = data.draw(st.sampled_from(partners))
+    least = need(found, size, other)
+    shared = data.draw(st.integers(least, min(size, other, least + 2)))
+    # What one has alone may come first in the order, last, or anywhere.
+    seed = data.draw(st.integers(0, 1 << 30))
+    lead = data.draw(st.sampled_from(["first", "last", "mixed", "own first, other last"]))
+    rng = random.Random(seed)
+    place = {"first": (0, 0), "last": (2, 2), "mixed": (1, 1), "own first, other last": (0, 2)}[lead]
+    span = (1 << 40) if lead != "mixed" else 1
+    marks = rng.sample(range(1 << 30), size + other - shared)
+    common = [x + span for x in marks[:shared]]
+    own = common + [x + place[0] * span for x in marks[shared:size]]
+    theirs = common + [x + place[1] * span for x in marks[size:]]
+    entered, asking = np.array(sorted(own), np.uint64), np.array(sorted(theirs), np.uint64)
+    equal = int(plan[row, EQUAL])
+    credit = credit_to_enter(found, size, equal)
+    keys = couples_of(entered, credit, int(plan[row, BITS]), np.uint64(salt))
+    assert Counter(keys.tolist()) == naive_couples(entered.tolist(), credit, int(plan[row, BITS]), salt)
+    both = Counter(keys.tolist()) & Counter(asked_by(asking, found, plan, row, salt).tolist())
+    assert both.total() >= equal >= 1
+
+
+@given(RULES, st.integers(1, 2000), st.integers(1, 5000))
+def test_every_document_of_a_row_has_credit_enough(found: Rule, first: int, size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        small_plans(patch, first)
+        plan = plan_of(found, _CLASSES)
+    row = row_of(plan, size)
+    if row < 0:
+        return
+    buckets, equal = 1 << int(plan[row, BITS]), int(plan[row, EQUAL])
+    assert size - buckets >= credit_to_enter(found, size, equal)
+    for partner in {smallest_partner(found, size), size, 2 * size}:
+        least = need(found, size, partner)
+        if least <= min(size, partner):
+            assert least >= buckets + equal
+
+
+def test_recipes_choose_whom_couples_serve() -> None:
+    for name, served in [("ddd", True), ("default", True), ("contained", False)]:
+        kind, found, _ = kind_of(RECIPES[name])
+        plan = plan_of(found, _CLASSES)
+        assert bool(len(plan)) == served, (name, kind)
+        if served:
+            assert plan[0].tolist() == [1448, 9, 32, 0]
+            assert set(plan[:, LEAST]) <= set(_CLASSES.tolist())
+    assert not len(plan_of(rule("jaccard", 0.2), _CLASSES))
+    # Of a distance, far larger sets than those of small differences match.
+    assert plan_of(rule("euclidean", 60.0), _CLASSES)[0, LEAST] > 1448
+
+
+@pytest.mark.parametrize("step", [1, 1 << 20, 1 << 55, (1 << 63) + (1 << 31)])
+def test_whatever_the_features_few_share_a_bucket(step: int) -> None:
+    features = np.arange(1, 2001, dtype=np.uint64) * np.uint64(step)
+    features = np.unique(features)
+    counts = [len(couples_of(features, 1 << 40, 8, new_salt())) for _ in range(40)]
+    assert np.mean(counts) <= len(features) ** 2 / 256
+
+
+def test_nobody_knows_the_salt() -> None:
+    salts = {int(new_salt()) for _ in range(50)}
+    assert len(salts) == 50
+    assert all(salt % 2 for salt in salts)
+    assert mix(np.uint64(7)) != mix(np.uint64(8))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_shelves_forget_nobody_who_is_held(data: st.DataObject) -> None:
+    kind, found, _ = kind_of(load("ddd"))
+    generation = Generation(empty_vocabulary(), found, kind, 64, 0)
+    generation.begin_hour(0)
+    # Documents are entered here without their features.
+    lists = longer(generation._lists, 2)
+    allow(lists, 0)
+    pool = [int(mix(np.uint64(x))) for x in range(1, data.draw(st.integers(2, 90)))]
+    held: dict[int, Counter[int]] = {}
+    for document in range(data.draw(st.integers(1, 40))):
+        keys = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
+        shelve(np.array(keys, np.uint64), document, lists)
+        held[document] = Counter(keys)
+        lists.counters[NEXT] = document + 1
+        does = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
+        if does == "lengthen" and len(lists.shelves) // WORDS < 64:
+            lists = longer(lists, 2)
+        elif does == "drop":
+            first = data.draw(st.integers(int(lists.counters[FIRST]), document))
+            lists.counters[FIRST] = first
+            held = {d: c for d, c in held.items() if d >= first}
+        query = data.draw(st.sets(st.sampled_from(pool), min_size=1))
+        meet_shelved(np.array(sorted(query), np.uint64), lists)
+        for d, own in held.items():
+            assert lists.met[d] >= min(sum(own[key] for key in query), 127)
+        lists.met[:] = 0
+
+
+SERVED = ["default", "ddd", "words", "multiset", "overlap", "dice", "cosine", "containment", "euclidean", "positional"]
+
+
+@pytest.mark.parametrize("recipe", SERVED)
+@pytest.mark.parametrize("least", [1, 8])
+@settings(max_examples=12)
+@given(STREAMS, st.sampled_from(WINDOWS), st.booleans())
+def test_streams_give_what_the_rules_say(
+    recipe: str, least: int, stream: list[Step], window: tuple[Any, str, int], every: bool
+) -> None:
+    clock = SetClock()
+    choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "now": clock}
+    choices["against"] = "everything" if every else "originals"
+    with pytest.MonkeyPatch.context() as patch:
+        small_plans(patch, least)
+        index, twin = nd.Index(RECIPES[recipe], **choices), NaiveIndex(RECIPES[recipe], **choices)
+        follow(index, twin, clock, timed(stream, window[2]))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "window", "against", "count", "least"),
+    [
+        ("default", "1h", "originals", 1500, 1),
+        ("default", 300, "everything", 1500, 6),
+        ("words", 150, "everything", 1500, 5),
+        ("dice", "2h", "everything", 1500, 1),
+        ("containment", "2h", "originals", 1500, 4),
+        ("euclidean", 150, "originals", 1500, 8),
+        ("ddd", 100, "everything", 1000, 30),
+    ],
+)
+def test_a_drift_gives_what_the_rules_say(
+    recipe: str, window: Any, against: str, count: int, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_plans(monkeypatch, least)
+    if count % 1000:
+        monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
+        monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
+        monkeypatch.setattr(window_module, "_FEWEST", 100)
+        monkeypatch.setattr(window_module, "_SAMPLE", 64)
+    compare(RECIPES[recipe], window, against, count, 90)
+
+
+def long_texts(count: int, seed: int) -> list[str]:
+    """Texts of 700 to 3,000 different words, half of them others with words left out, replaced or added."""
+    rng = random.Random(seed)
+    texts: list[list[str]] = []
+    for i in range(count):
+        if texts and rng.random() < 0.6:
+            words = list(rng.choice(texts[-60:]))
+            for _ in range(int(len(words) * rng.choice([0.01, 0.1, 0.2, 0.29, 0.31, 0.45]))):
+                words[rng.randrange(len(words))] = f"w{rng.randrange(20_000)}"
+            words = words[: int(len(words) * rng.choice([1, 1, 0.95, 0.72, 0.68]))]
+        else:
+            words = [f"w{rng.randrange(20_000)}" for _ in range(rng.choice([800, 1300, 2000, 3000]))]
+        texts.append([*words, f"x{i}"])
+    return [" ".join(words) for words in texts]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "window"),
+    [
+        (Recipe(features="words:1", measure="overlap", threshold=0.7), 150),
+        (Recipe(features="words:1", threshold=0.5), None),
+        (Recipe(features="words:1", measure="cosine", threshold=0.8), "1h"),
+        (Recipe(features="words:1", measure="containment", threshold=0.9, jaccard_floor=0.5), 150),
+    ],
+    ids=["overlap", "jaccard", "cosine", "containment"],
+)
+def test_long_texts_give_what_the_rules_say(recipe: Recipe, window: Any) -> None:
+    texts = long_texts(240, 5)
+    choices: dict[str, Any] = {"window": window, "against": "everything", "now": SetClock(NOON + 9_000_000)}
+    index, twin = nd.Index(recipe, **choices), QuickIndex(recipe, **choices)
+    items = documents(texts, [NOON + 20 * i for i in range(len(texts))])
+    for begin in range(0, len(items), 60):
+        same(index.add_many(items[begin : begin + 60]), twin.add_many(items[begin : begin + 60]))
+        assert asked(index.query(texts[begin])) == twin.query(texts[begin])
+    assert index.statistics.duplicates > 30
+    large = [len(set(text.split())) >= 1448 for text in texts]
+    assert 50 < sum(large) < 200
