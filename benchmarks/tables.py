@@ -22,11 +22,13 @@ import default_recipe
 import first_run
 import growth
 import hard
+import learned
 import memory
 import methods
 import neighbors
 import peers
 import sketches
+import vector_cost
 import window
 import window_day
 import window_store
@@ -54,6 +56,11 @@ TABLES: dict[str, tuple[str, Table]] = {
     "choosing-stopped": ("choosing", choosing.stopped_table),
     "choosing-half": ("choosing", choosing.half_table),
     "choosing-most": ("choosing", choosing.most_table),
+    "learned": ("learned", learned.as_table),
+    "learned-every": ("learned", learned.every_table),
+    "learned-untouched": ("learned", learned.untouched_table),
+    "vector-cost": ("vector_cost", vector_cost.as_table),
+    "deciding-cost": ("vector_cost", vector_cost.deciding_table),
     "strata": ("default_recipe", default_recipe.strata_table),
     "read_whole": ("default_recipe", default_recipe.read_whole_table),
     "thresholds": ("default_recipe", default_recipe.threshold_table),

@@ -1,4 +1,4 @@
-"""Similarity vectors: what each measure and each named vector costs, a document and a pair, on one core.
+"""Similarity vectors: what each measure and each named vector costs, a document and a pair, on one core; and g of them.
 
 vector_cost.py [--corpus R20k] [--documents 20000] [--pairs 100000] [--runs 3]
 
@@ -21,6 +21,7 @@ from corpora import corpus
 from measuring import RESULTS, machine, note, save, table
 
 import neardup as nd
+from neardup.decision.machine import Machine
 from neardup.documents import corpus_of
 from neardup.vector import VECTORS, Measurer, Records, Vector, statistics_for
 
@@ -81,6 +82,36 @@ def cost(name: str, texts: list[str], pairs: tuple[Any, Any], runs: int) -> dict
     }
 
 
+def deciding(measures: int, support: int, pairs: int, runs: int) -> dict[str, Any]:
+    """Return what g of made-up vectors costs; with 0 support vectors that of the linear kernel."""
+    drawn = np.random.default_rng(1)
+    shape, gamma = (max(support, 1), measures), 1 / measures if support else 0.0
+    plain = np.zeros(measures), np.zeros(measures), np.ones(measures)
+    made = Machine(*plain, gamma, drawn.normal(size=shape), drawn.normal(size=shape[0]), 0.0, -1.0, 0.0)
+    x = drawn.normal(size=(pairs, measures))
+    made.g(x[:2])
+    taken, _ = best(lambda: made.g(x), runs)
+    return {"measures": measures, "us_a_pair": round(taken / pairs * 1e6, 3), "pairs_a_second": round(pairs / taken)}
+
+
+def as_table(results: dict[str, Any]) -> str:
+    """Return the cost of named vectors and of single measures as Markdown."""
+    rows = [
+        [name, some["measures"], *(f"{some[key]:,}" for key in ("us_a_document", "us_a_pair", "pairs_a_second"))]
+        for kind in ("vectors", "measures")
+        for name, some in results[kind].items()
+    ]
+    return table(["vector or measure", "measures", "µs a document", "µs a pair", "pairs a second"], rows)
+
+
+def deciding_table(results: dict[str, Any]) -> str:
+    """Return the cost of g as Markdown."""
+    rows = [
+        [name, f"{some['us_a_pair']:,}", f"{some['pairs_a_second']:,}"] for name, some in results["deciding"].items()
+    ]
+    return table(["machine of 13 measures", "µs a pair", "pairs a second"], rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", default="R20k")
@@ -107,10 +138,12 @@ def main() -> None:
         for name in names:
             note(name)
             results[kind][name] = cost(name, texts, (left, right), options.runs)
+    results["deciding"] = {
+        f"RBF, {support:,} support vectors" if support else "linear": deciding(13, support, options.pairs, options.runs)
+        for support in (0, 50, 200, 500, 2000)
+    }
     save(options.out, "vector_cost", results)
-    for kind in ("vectors", "measures"):
-        rows = [[name, *some.values()] for name, some in results[kind].items()]
-        print(table([kind, "measures", "us a document", "us a pair", "pairs a second"], rows) + "\n")
+    print("\n\n".join(make(results) for make in (as_table, deciding_table)))
 
 
 if __name__ == "__main__":

@@ -268,7 +268,8 @@ def test_another_recipe_or_window_is_refused_before_anything_is_touched(path: Pa
         assert path.with_name("news.db-wal").stat().st_size
     else:
         filled(path)
-    refused(path, r"made with another recipe or decision \(fingerprint 'f1', not 'f2'\); a store keeps its", fingerprint="f2")
+    words = r"made with another recipe or decision \(fingerprint 'f1', not 'f2'\); a store keeps its"
+    refused(path, words, fingerprint="f2")
     refused(path, "made with window '24h', not '48h'; a store keeps its", settings=SETTINGS | {"window": "48h"})
     refused(path, "made with extra none, not 'x'", settings=SETTINGS | {"extra": "x"})
     refused(path, "made with window '24h', not none", settings={k: v for k, v in SETTINGS.items() if k != "window"})

@@ -186,7 +186,7 @@ def _ask(drawing: Drawing, store: LabelStore, labeller: str | None, *, port: int
         say(f"{store.path} holds an answer to each of the {len(drawing.pairs):,} drawn pairs: nothing is left to ask")
         return
     session = Session(known, chooser, labeller=labeller)
-    serve(session, port=port, open_browser=open_browser, tell=_tell)
+    serve(session, port=port, open_browser=open_browser, tell=_tell, again=_tell)
     say(f"{count_text(session.given, 'label')} given; they are in {store.path}")
 
 
