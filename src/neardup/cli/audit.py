@@ -12,7 +12,18 @@ from neardup.cli.choices import RecipeOptions
 from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe
 from neardup.cli.label_options import Page
 from neardup.cli.numbers import parse_number, whole_number
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
+from neardup.cli.options import (
+    LABELS_PANEL,
+    Force,
+    IgnoreUnknown,
+    Inputs,
+    Json,
+    LabelColumn,
+    Positive,
+    ReadOptions,
+    RunOptions,
+    with_options,
+)
 from neardup.cli.screen import (
     count_text,
     progress_bar,
@@ -30,7 +41,7 @@ if TYPE_CHECKING:
     from neardup.auditing.judging import Judged, Vote
     from neardup.labelling.store import LabelStore
 
-_SAMPLE, _LABELS = "What is judged", "Labels"
+_SAMPLE = "What is judged"
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
 
@@ -69,33 +80,27 @@ def audit(
         str | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=_LABELS,
+            rich_help_panel=LABELS_PANEL,
             help="Judge the drawn pairs in the browser; labels are kept there, a SQLite file as of neardup label.",
         ),
     ] = None,
     labeller: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_LABELS, help="Who judges; without it the page asks for a name."),
+        typer.Option(
+            metavar="NAME", rich_help_panel=LABELS_PANEL, help="Who judges; without it the page asks for a name."
+        ),
     ] = None,
     labels: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=_LABELS,
+            rich_help_panel=LABELS_PANEL,
             help="Labels of the drawn pairs: id1,id2,label as .csv, .tsv or .jsonl, or a store.",
         ),
     ] = None,
-    label_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_LABELS, help="Column of the labels, by default label or level."),
-    ] = None,
-    positive: Annotated[
-        str, typer.Option(metavar="NUMBER", rich_help_panel=_LABELS, help="Labels at or above it say duplicate.")
-    ] = "1",
-    ignore_unknown: Annotated[
-        bool,
-        typer.Option("--ignore-unknown", rich_help_panel=_LABELS, help="Leave out labels of unknown documents."),
-    ] = False,
+    label_column: LabelColumn = None,
+    positive: Positive = "1",
+    ignore_unknown: IgnoreUnknown = False,
     time_column: TimeColumn = None,
     force: Force = False,
     as_json: Json = False,

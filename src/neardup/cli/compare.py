@@ -9,7 +9,19 @@ import typer
 from neardup.cli.choices import Content, Html, chosen_content
 from neardup.cli.decisions import PANEL, TimeColumn
 from neardup.cli.numbers import parse_number
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
+from neardup.cli.options import (
+    LABELS_PANEL,
+    Force,
+    IgnoreUnknown,
+    Inputs,
+    Json,
+    LabelColumn,
+    Only,
+    Positive,
+    ReadOptions,
+    RunOptions,
+    with_options,
+)
 from neardup.cli.screen import (
     count_text,
     interruptible,
@@ -32,7 +44,6 @@ if TYPE_CHECKING:
     from neardup.evaluation.scoring import Figure
     from neardup.recipe import Recipe
 
-_LABELS = "Labels"
 #: On narrower terminals intervals stand below their figures; the second where accuracy is told, too.
 _WIDE, _WIDEST = 120, 140
 
@@ -48,7 +59,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=_LABELS,
+            rich_help_panel=LABELS_PANEL,
             help="Labelled pairs (id1,id2,label) or clusters (id,cluster), as .csv, .tsv or .jsonl.",
         ),
     ] = None,
@@ -56,34 +67,18 @@ def compare(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            rich_help_panel=_LABELS,
+            rich_help_panel=LABELS_PANEL,
             help="In place of --labels: a column of the inputs; documents are duplicates where it is equal.",
         ),
     ] = None,
-    label_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_LABELS, help="Column of the labels, by default label or level."),
-    ] = None,
-    positive: Annotated[
-        str,
-        typer.Option(metavar="NUMBER", rich_help_panel=_LABELS, help="Labels at or above it say duplicate."),
-    ] = "1",
-    only: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN=VALUE",
-            rich_help_panel=_LABELS,
-            help="Take the labels with that value in that column, as split=val.",
-        ),
-    ] = None,
+    label_column: LabelColumn = None,
+    positive: Positive = "1",
+    only: Only = None,
     complete: Annotated[
         bool,
-        typer.Option("--complete", rich_help_panel=_LABELS, help="Pairs that are not listed are no duplicates."),
+        typer.Option("--complete", rich_help_panel=LABELS_PANEL, help="Pairs that are not listed are no duplicates."),
     ] = False,
-    ignore_unknown: Annotated[
-        bool,
-        typer.Option("--ignore-unknown", rich_help_panel=_LABELS, help="Leave out labels of unknown documents."),
-    ] = False,
+    ignore_unknown: IgnoreUnknown = False,
     recipes: Annotated[
         str | None,
         typer.Option(metavar="NAME,NAME", help="Recipes or TOML files, parted by commas; by default all named ones."),

@@ -25,24 +25,28 @@ TimeColumn = Annotated[
 ]
 
 
+DecisionFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=PANEL, help="What neardup train learned; it takes the place of a recipe."
+    ),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        rich_help_panel=PANEL,
+        help="The lowest cut that had this precision on the training pairs, such as 0.99; g(x) >= 0 by default.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionOptions:
     """A decision that was learned, its working point, and where titles are."""
 
-    decision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=PANEL, help="What neardup train learned; it takes the place of a recipe."
-        ),
-    ] = None
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=PANEL,
-            help="The lowest cut that had this precision on the training pairs, such as 0.99; g(x) >= 0 by default.",
-        ),
-    ] = None
+    decision: DecisionFile = None
+    precision: Precision = None
     title_column: Annotated[
         str | None,
         typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for decisions that compare them."),

@@ -28,6 +28,27 @@ Inputs = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+LABELS_PANEL = "Labels"
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", rich_help_panel=LABELS_PANEL, help="Column of the labels, by default label or level."),
+]
+Positive = Annotated[
+    str,
+    typer.Option(metavar="NUMBER", rich_help_panel=LABELS_PANEL, help="Labels at or above it say duplicate."),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN=VALUE",
+        rich_help_panel=LABELS_PANEL,
+        help="Take the labels with that value in that column, as split=train.",
+    ),
+]
+IgnoreUnknown = Annotated[
+    bool,
+    typer.Option("--ignore-unknown", rich_help_panel=LABELS_PANEL, help="Leave out labels of unknown documents."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
 
 

@@ -9,7 +9,19 @@ import typer
 
 from neardup.cli.choices import Content, Html, chosen_content
 from neardup.cli.numbers import parse_number, whole_number
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, check_outputs, with_options
+from neardup.cli.options import (
+    LABELS_PANEL,
+    Force,
+    IgnoreUnknown,
+    Inputs,
+    Json,
+    LabelColumn,
+    Only,
+    Positive,
+    ReadOptions,
+    check_outputs,
+    with_options,
+)
 from neardup.cli.screen import (
     interruptible,
     progress_bar,
@@ -21,7 +33,7 @@ from neardup.cli.screen import (
 )
 from neardup.errors import RecipeError
 
-_LABELS, _LEARNED, _TRAINING = "Labels", "What is learned", "Training"
+_LEARNED, _TRAINING = "What is learned", "Training"
 
 
 @with_options
@@ -32,7 +44,7 @@ def train(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            rich_help_panel=_LABELS,
+            rich_help_panel=LABELS_PANEL,
             help="Labelled pairs (id1,id2,label) as .csv, .tsv or .jsonl, or what neardup label stores.",
         ),
     ],
@@ -41,24 +53,10 @@ def train(
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where the decision goes, such as decision.neardup."),
     ] = None,
-    label_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_LABELS, help="Column of the labels, by default label or level."),
-    ] = None,
-    positive: Annotated[
-        str,
-        typer.Option(metavar="NUMBER", rich_help_panel=_LABELS, help="Labels at or above it say duplicate."),
-    ] = "1",
-    only: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN=VALUE", rich_help_panel=_LABELS, help="Take only the rows with that value: split=train."
-        ),
-    ] = None,
-    ignore_unknown: Annotated[
-        bool,
-        typer.Option("--ignore-unknown", rich_help_panel=_LABELS, help="Leave out labels of unknown documents."),
-    ] = False,
+    label_column: LabelColumn = None,
+    positive: Positive = "1",
+    only: Only = None,
+    ignore_unknown: IgnoreUnknown = False,
     vector: Annotated[
         str,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli.choices import RecipeOptions, chosen_content
-from neardup.cli.decisions import PANEL, DecisionOptions, chosen_recipe
+from neardup.cli.decisions import DecisionFile, DecisionOptions, Precision, chosen_recipe
 from neardup.cli.windows import WindowOptions
 from neardup.errors import RecipeError
 
@@ -61,20 +61,8 @@ class ItemRecipe(RecipeOptions):
 class ItemDecision:
     """A learned decision, and its working point."""
 
-    decision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=PANEL, help="What neardup train learned; it takes the place of a recipe."
-        ),
-    ] = None
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=PANEL,
-            help="The lowest cut that had this precision on the training pairs, such as 0.99; g(x) >= 0 by default.",
-        ),
-    ] = None
+    decision: DecisionFile = None
+    precision: Precision = None
 
     def loaded(self) -> Decision | None:
         """Return the decision at its working point; None where none is asked for.
