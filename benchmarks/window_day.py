@@ -23,7 +23,7 @@ from typing import Any
 
 from arrivals import DAY, HOUR, RECIPE, START, arriving, documents_in, fresh, memory, renew, rows_of, texts_of, warm_up
 from corpora import corpus
-from measuring import RESULTS, SHARED, note, table
+from measuring import HERE, RESULTS, SHARED, note, table
 
 from neardup.flow.document import Document, microseconds
 from neardup.flow.index import Index
@@ -33,6 +33,8 @@ Row = dict[str, Any]
 HALF_HOUR = HOUR / 2
 #: Seconds of the flow from one note to the next.
 DATED = {"reuters": 6 * HOUR, "saudinews": HALF_HOUR}
+#: Where memory of the million a day is drawn.
+PICTURE = HERE.parent / "docs" / "window-day.svg"
 #: The hours of the flow that the table shows.
 SHOWN = (6.0, 12.0, 18.0, 24.0, 30.0, 36.0)
 
@@ -131,6 +133,21 @@ def hours_table(results: dict[str, Any]) -> str:
     return table(["hour", "items", "held", "RSS MB", "window MB", "CPU µs an item"], rows)
 
 
+def picture(results: dict[str, Any], file: Path) -> None:
+    """Draw memory over the hours of the million a day."""
+    import altair
+
+    rows = [
+        {"hour of the flow": hour, "GB": size / 1000, "of": of}
+        for r in rows_of(results, "million")
+        for of, name in (("process", "memory_mb"), ("window", "window_mb"))
+        for hour, size in zip(r["series"]["hours"], r["series"][name], strict=True)
+    ]
+    lines = altair.Chart(altair.Data(values=rows)).mark_line().encode(x="hour of the flow:Q", y="GB:Q", color="of:N")
+    full = altair.Chart(altair.Data(values=[{"hour": DAY / HOUR}])).mark_rule(strokeDash=[4, 4]).encode(x="hour:Q")
+    altair.layer(lines, full).properties(width=640, height=260, background="white").save(str(file))
+
+
 def _flows(results: dict[str, Any]) -> list[Row]:
     return [row for section in ("million", *DATED) for row in rows_of(results, section)]
 
@@ -151,6 +168,7 @@ def main() -> None:
         parser.error(f"no section {min(unknown)}; there are {', '.join(sections)}")
     chosen = {name: act for name, act in sections.items() if name in (options.sections or sections)}
     results = renew(options.out, "window_day", chosen)
+    picture(results, PICTURE)
     print("\n\n".join(make(results) for make in (as_table, hours_table)))
 
 
