@@ -56,6 +56,18 @@ def refused(*arguments: str | Path) -> str:
     return last.removeprefix("neardup: ")
 
 
+def test_a_corpus_without_documents_is_refused_and_leaves_no_store(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    told = refused(empty, "--store", tmp_path / "labels.db")
+    assert told == "the input holds no documents, so there is nothing to ask; name the files to label"
+    assert list(tmp_path.iterdir()) == [empty]
+
+
+def test_a_store_in_a_folder_that_is_not_there_is_refused(corpus: Path, tmp_path: Path) -> None:
+    assert "nowhere" in refused(corpus, "--store", tmp_path / "nowhere" / "labels.db")
+
+
 class Running:
     """The command, serving."""
 

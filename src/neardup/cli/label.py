@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,13 +83,14 @@ def _serve(
     page: Page,
     running: RunOptions,
 ) -> None:
+    from neardup.documents.output import check_place
     from neardup.labelling.answers import checked_name
     from neardup.labelling.candidates import pool_of
     from neardup.labelling.known import Known
     from neardup.labelling.model import Model
     from neardup.labelling.serving import serve
     from neardup.labelling.session import Session
-    from neardup.labelling.store import LabelStore
+    from neardup.labelling.store import LabelStore, labels_of
     from neardup.labelling.teaching import TeachingChooser
     from neardup.parallel import default_threads
     from neardup.vector.collection import statistics_for
@@ -103,8 +105,12 @@ def _serve(
         page.number,
     )
     limits = running.limits
+    # What cannot be a store is refused before the work; a new one is only made once there are pairs to label.
+    if os.path.exists(store):
+        labels_of(store)
+    else:
+        check_place(store, inputs)
     with ExitStack() as stack:
-        labels = stack.enter_context(LabelStore(store))
         corpus = stack.enter_context(read.open(inputs))
         say_notes(corpus, net)
         say_if_compiling(net)
@@ -118,6 +124,7 @@ def _serve(
                 progress=report,
                 **limits,
             )
+            labels = stack.enter_context(LabelStore(store))
             known = Known(labels, material)
             notes = known.check()
             statistics = statistics_for(vector, corpus, content=net.content, threads=limits["threads"], report=report)
@@ -156,8 +163,6 @@ def _say_end(given: int, labels: LabelStore) -> None:
 
 def _check_export(output: str, inputs: list[str], store: str, *, force: bool) -> None:
     """Refuse an output before the work starts."""
-    import os
-
     from neardup.documents import check_output
 
     if not output.endswith(".csv"):

@@ -223,9 +223,9 @@ def _delimited(text: str, name: str) -> Iterator[tuple[int, dict[str, str | None
             if not cells:
                 continue
             if len(cells) != len(columns):
+                count = f"{len(cells)} cell{'s' if len(cells) > 1 else ''}"
                 raise InputError(
-                    f"{name}, line {reader.line_num} has {len(cells)} cells, but the header has {len(columns)}; make "
-                    "them agree"
+                    f"{name}, line {reader.line_num} has {count}, but the header has {len(columns)}; make them agree"
                 )
             yield reader.line_num, dict(zip(columns, map(_text, cells), strict=True))
     except csv.Error as error:

@@ -99,9 +99,11 @@ def pool_of(
     Raises
     ------
     InputError
-        If the net has no pairs.
+        If the net has no pairs, or the corpus no documents.
     """
     result = run(corpus, net, threads=threads, memory=memory, progress=progress)
+    if not result.summary["documents"]:
+        raise InputError("the input holds no documents, so there is nothing to ask; name the files to label")
     left, right, similarity = result.pairs.left, result.pairs.right, result.pairs.similarity
     material = Material(
         corpus,
