@@ -49,10 +49,13 @@ MAY_IMPORT = {
     "search": GROUND | {"features", "pairs", "decision", "vector"},
     "explain": GROUND | {"text", "features", "search", "decision", "vector"},
     "vector": GROUND | {"text", "features", "documents"},
+    "pages": GROUND,
+    "sidebyside": GROUND | {"text"},
+    "material": GROUND | {"documents", "reading", "pairs", "pipeline", "decision", "vector", "sidebyside"},
     "sketches": GROUND,
     "window": GROUND | {"features", "search"},
     "flow": GROUND | {"documents", "features", "text", "search", "window", "explain", "decision", "vector"},
-    "replay": GROUND | {"", "documents", "features", "flow", "window", "evaluation", "decision"},
+    "replay": GROUND | {"", "documents", "features", "flow", "window", "pages", "decision"},
     "watch": GROUND | {"flow", "content", "explain", "decision"},
     "details": GROUND | {"decision"},
     "verdicts": GROUND | {"keep", "pairs"},
@@ -63,14 +66,14 @@ MAY_IMPORT = {
     | {"result", "details", "decision", "vector"},
     "retrieval": GROUND | {"documents", "features", "search", "pairs", "pipeline", "decision", "vector"},
     "evaluation": GROUND
-    | {"", "documents", "pairs", "pipeline", "result", "search", "decision", "vector", "labelling"},
+    | {"", "documents", "pairs", "pipeline", "result", "search", "decision", "vector", "labelling", "pages"},
     "learning": GROUND | {"", "documents", "features", "evaluation", "vector", "decision"},
     "labelling": GROUND
     | {"documents", "text", "features", "pairs", "reading", "pipeline", "evaluation", "wholefile"}
-    | {"vector", "decision", "learning"},
+    | {"vector", "decision", "learning", "material", "sidebyside"},
     "auditing": GROUND
     | {"", "documents", "reading", "pairs", "pipeline", "result", "evaluation", "labelling"}
-    | {"decision", "vector"},
+    | {"decision", "vector", "material"},
     "transformers": GROUND | {"text", "documents", "features", "sketches"},
     "api": GROUND
     | {"documents", "ordering", "reading", "pipeline", "result", "retrieval", "evaluation", "search"}
@@ -79,7 +82,7 @@ MAY_IMPORT = {
     "cli": GROUND
     | {"", "api", "documents", "text", "features", "explain", "ordering", "pipeline", "result", "retrieval"}
     | {"evaluation", "content", "flow", "replay", "watch", "window"}
-    | {"decision", "vector", "learning", "labelling", "auditing"},
+    | {"decision", "vector", "learning", "labelling", "auditing", "material", "pages"},
     "__main__": {"cli"},
 }
 

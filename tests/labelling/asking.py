@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from neardup.documents import corpus_of
 from neardup.labelling.choosing import Asked, Chooser, FixedChooser
 from neardup.labelling.known import Known
-from neardup.labelling.material import Material
 from neardup.labelling.session import Session
 from neardup.labelling.store import LabelStore
+from neardup.material import Material
 
 #: Ids and texts; those of one letter are alike.
 TEXTS = {

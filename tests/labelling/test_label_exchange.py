@@ -13,8 +13,8 @@ from neardup.errors import InputError, RecipeError, StoreError
 from neardup.evaluation.labels import read_labels
 from neardup.labelling.exchange import Exported, Imported, export, take_in
 from neardup.labelling.known import Known
-from neardup.labelling.material import Material
 from neardup.labelling.store import Judgement, LabelStore
+from neardup.material import Material
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from neardup.decision.decision import Decision
 from neardup.documents import Corpus
 from neardup.errors import InputError, RecipeError
 from neardup.labelling.answers import DIFFERENT, SAME, UNSURE
-from neardup.labelling.material import Material
+from neardup.material import Material
 from neardup.pipeline import run
 from neardup.reading import Report
 from neardup.recipe import Recipe

@@ -193,7 +193,7 @@ def _check_outputs(outputs: Sequence[str], inputs: list[str], *, force: bool) ->
     import os
 
     from neardup.evaluation.comparison import check_comparison_output
-    from neardup.evaluation.pages.frame import check_drawing
+    from neardup.pages.frame import check_drawing
 
     places: set[str] = set()
     for name in outputs:

@@ -186,7 +186,7 @@ def _exchange(
     from neardup.labelling.agreement import agreements
     from neardup.labelling.exchange import export, take_in
     from neardup.labelling.known import Known
-    from neardup.labelling.material import Material
+    from neardup.material import Material
 
     with read.open(inputs, write=False) as corpus:
         say_notes(corpus)

@@ -176,7 +176,7 @@ def _titled(
 def _check_places(tables: dict[str, str | None], page: str | None, inputs: list[str], *, force: bool) -> None:
     """Refuse outputs before the work starts."""
     from neardup.documents.output import check_place
-    from neardup.evaluation.pages.frame import check_drawing
+    from neardup.pages.frame import check_drawing
 
     for option, name in tables.items():
         if name == "-":

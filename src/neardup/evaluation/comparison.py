@@ -178,7 +178,7 @@ class Comparison:
         RecipeError
             If the packages that draw are not installed.
         """
-        from neardup.evaluation.pages.comparison import comparison_page
+        from neardup.evaluation.page import comparison_page
 
         return comparison_page(self.to_dict())
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from neardup._kernels.grouping import components
 from neardup.documents import Corpus
 from neardup.errors import InputError
-from neardup.labelling.material import Material
+from neardup.material import Material
 from neardup.pipeline import run
 from neardup.reading import Report
 from neardup.recipe import Recipe

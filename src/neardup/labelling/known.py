@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from neardup.errors import StoreError
-from neardup.labelling.material import Material
 from neardup.labelling.store import LabelStore, PairOfIds, pair_of
+from neardup.material import Material
 
 #: Two positions, the smaller first.
 Place = tuple[int, int]

@@ -13,8 +13,8 @@ from neardup.labelling.agreement import agreements
 from neardup.labelling.answers import ANSWERS, SKIP, checked_name
 from neardup.labelling.choosing import REASONS, Asked, Chooser
 from neardup.labelling.known import Known
-from neardup.labelling.looks import looks_of
 from neardup.labelling.store import Judgement, Open, PairOfIds
+from neardup.sidebyside.looks import looks_of
 
 #: Nobody looks at a pair longer than a day.
 _PATIENCE_S = 86_400.0

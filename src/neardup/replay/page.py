@@ -8,7 +8,7 @@ from typing import Any
 
 from neardup import __version__
 from neardup.documents.output import OutputFile
-from neardup.evaluation.pages.frame import check_drawing, escaped, page
+from neardup.pages.frame import check_drawing, escaped, page
 from neardup.replay import curves
 from neardup.replay.run import Hour
 from neardup.replay.sizes import Measured

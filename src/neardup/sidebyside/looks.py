@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from neardup.labelling.differences import ENDS, Differences, Mark, differences
-from neardup.labelling.lines import direction_of, sign_between, soft_breaks
-from neardup.labelling.material import Shown
+from neardup.sidebyside.differences import ENDS, Differences, Mark, differences
+from neardup.sidebyside.lines import direction_of, sign_between, soft_breaks
+from neardup.sidebyside.shown import Shown
 from neardup.text.normalize import Token
 
 #: Of longer texts only so many characters are compared and shown; the page says so.

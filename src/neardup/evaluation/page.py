@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from neardup.evaluation.pages.curves import (
+from neardup.evaluation.curves import (
     COLOURS,
     f1_by_threshold,
     interval_text,
@@ -13,7 +13,7 @@ from neardup.evaluation.pages.curves import (
     precision_recall,
     value_text,
 )
-from neardup.evaluation.pages.frame import check_drawing, escaped, page
+from neardup.pages.frame import check_drawing, escaped, page
 
 
 def comparison_page(content: Mapping[str, Any]) -> str:

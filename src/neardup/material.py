@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from neardup.pairs import Names
 from neardup.pipeline import texts_of
 from neardup.reading import Remembered, Report
 from neardup.recipe import Recipe
+from neardup.sidebyside.shown import Shown
 from neardup.vector.records import Records
 from neardup.vector.vector import Vector
 
@@ -28,15 +29,6 @@ Integers = npt.NDArray[np.int64]
 #: Characters of a time that are shown: whole seconds.
 _LONGEST_TIME = 19
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
-
-
-class Shown(NamedTuple):
-    """A document as it is shown; title and time are empty where there is none."""
-
-    id: str
-    title: str
-    text: str
-    time: str = ""
 
 
 class Material:

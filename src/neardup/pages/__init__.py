@@ -1,0 +1,1 @@
+"""Pages: one HTML file each, that needs nothing but a browser."""
