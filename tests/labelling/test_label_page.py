@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import browser
 import pytest
 from asking import PAIRS, TEXTS, Room
 
@@ -18,7 +18,6 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not 
 Page = sync_api.Page
 expect = sync_api.expect
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOSTILE = (
     "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> <b>bold</b> &lt;i&gt; "
     "</main></body> {kind} \u202e desrever \u0000 end"
@@ -26,17 +25,9 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
+def chromium() -> Any:
     """Chromium, wherever it is."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    with sync_api.sync_playwright() as playwright:
-        # Without its own sandbox, for tests may run as root; the page is ours.
-        try:
-            browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        except sync_api.Error as error:
-            pytest.skip(f"no Chromium can be started: {str(error).splitlines()[0]}")
-        yield browser
-        browser.close()
+    return browser.chromium()
 
 
 class Desk:

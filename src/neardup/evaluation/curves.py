@@ -8,27 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from neardup.pages.charts import COLOURS, FAINT, SHAPES, finished
+
 if TYPE_CHECKING:
     import altair as alt
 
-#: Legible on white and on near-black; the shapes tell colours apart that are alike to some eyes.
-COLOURS = (
-    "#3f76d9",
-    "#d9622b",
-    "#2b9a66",
-    "#c2478f",
-    "#8a6fdf",
-    "#b3871b",
-    "#1f9ab3",
-    "#d04848",
-    "#6f8f2f",
-    "#8c7a6b",
-    "#5a86a8",
-    "#a65fc4",
-)
-_SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
 #: The values of F1 whose lines the precision-recall chart shows.
 _LEVELS = (0.2, 0.4, 0.6, 0.8, 0.9)
+#: Pixels.
+_HEIGHT = 330
 _FIGURES = ("precision", "recall", "f1")
 _SHOWN = "highlight == '' || datum.recipe == highlight"
 
@@ -75,7 +63,7 @@ def _dots(chart: alt.Chart, recipes: Sequence[Mapping[str, Any]]) -> list[alt.Ch
     import altair as alt
 
     names = [recipe["name"] for recipe in recipes]
-    shapes = [_SHAPES[at % len(_SHAPES)] for at in range(len(names))]
+    shapes = [SHAPES[at % len(SHAPES)] for at in range(len(names))]
     shaped = chart.encode(shape=alt.Shape("recipe:N", scale=alt.Scale(domain=names, range=shapes), legend=None))
     best = shaped.transform_filter("datum.best").mark_point(size=150, strokeWidth=2, clip=False)
     unseen = chart.mark_circle(size=260).encode(opacity=alt.value(0), tooltip=_told())
@@ -92,7 +80,7 @@ def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str
     chart = _coloured(recipes).encode(x=x, y=y)
     lines = chart.mark_line(strokeWidth=1.5, clip=True).encode(order="threshold:Q")
     layers = [_equal_f1(x, y, defined), lines, *_dots(chart, recipes)]
-    return _finished(alt.layer(*layers, data=alt.Data(values=defined)))
+    return finished(alt.layer(*layers, data=alt.Data(values=defined)), height=_HEIGHT)
 
 
 def _equal_f1(x: alt.X, y: alt.Y, points: list[dict[str, Any]]) -> alt.LayerChart:
@@ -106,7 +94,7 @@ def _equal_f1(x: alt.X, y: alt.Y, points: list[dict[str, Any]]) -> alt.LayerChar
         for recall in range(int(100 * level / (2 - level)) + 1, 101)
     ]
     ends = [{"level": level, "recall": 1, "precision": level / (2 - level)} for level in _LEVELS]
-    lines = alt.Chart(alt.Data(values=curve)).mark_line(color="#999", opacity=0.45, strokeWidth=1, clip=True)
+    lines = alt.Chart(alt.Data(values=curve)).mark_line(color=FAINT, opacity=0.5, strokeWidth=1, clip=True)
     names = alt.Chart(alt.Data(values=[end for end in ends if end["precision"] > least])).mark_text(
         align="right", dx=-2, dy=-6, fontSize=10
     )
@@ -137,19 +125,7 @@ def f1_by_threshold(points: list[dict[str, Any]], recipes: Sequence[Mapping[str,
     layers = [band, chart.mark_line(strokeWidth=1.5, clip=True), *_dots(chart, recipes)]
     if fixed:
         layers.append(rules.properties(data=alt.Data(values=fixed)))
-    return _finished(alt.layer(*layers, data=alt.Data(values=moving)))
-
-
-def _finished(chart: alt.LayerChart) -> dict[str, Any]:
-    import altair as alt
-
-    highlight = alt.param(name="highlight", value="")
-    whole = chart.add_params(highlight).properties(
-        width="container", height=330, autosize={"type": "fit", "contains": "padding"}
-    )
-    specification: dict[str, Any] = whole.to_dict()
-    # The page's own style decides on colours and sizes, and nothing is to be fetched.
-    return {key: value for key, value in specification.items() if key not in ("config", "$schema")}
+    return finished(alt.layer(*layers, data=alt.Data(values=moving)), height=_HEIGHT)
 
 
 def _floor(points: Sequence[Mapping[str, Any]], name: str) -> float:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from neardup.evaluation.curves import (
-    COLOURS,
-    f1_by_threshold,
-    interval_text,
-    points_of,
-    precision_recall,
-    value_text,
+from neardup.evaluation.curves import f1_by_threshold, interval_text, points_of, precision_recall, value_text
+from neardup.pages.charts import COLOURS
+from neardup.pages.frame import check_drawing, page
+from neardup.pages.parts import (
+    Chart,
+    Html,
+    closing,
+    escaped,
+    facts,
+    figures,
+    html_of,
+    legend,
+    notes,
+    opening,
+    section,
+    table,
+    tiles,
 )
-from neardup.pages.frame import check_drawing, escaped, page
+
+Row = Mapping[str, Any]
 
 
 def comparison_page(content: Mapping[str, Any]) -> str:
@@ -32,42 +43,86 @@ def comparison_page(content: Mapping[str, Any]) -> str:
     check_drawing("a page")
     recipes = content["recipes"]
     points = list(points_of(recipes))
-    charts = {"recall": precision_recall(points, recipes)}
-    captions = {"recall": ("Precision by recall", "grey: lines of equal F1; towards the upper right is better")}
+    charts = list(_charts(points, recipes))
+    own = ", decisions also at their own" if any(map(_own_row, recipes)) else ""
+    body = [
+        opening("Recipes compared", _basis(content)),
+        tiles(_headline(content)),
+        notes(content["warnings"], title="Before you trust the figures"),
+        Html(f"<p>{_verdict(content)}</p>"),
+        section("best", f"Each recipe at its best threshold{own}", _best_table(content)),
+        section(
+            "curves",
+            "Curves",
+            legend([one["name"] for one in recipes], COLOURS, label="Show one recipe"),
+            figures(charts),
+        ),
+        section("all", "Every threshold", _full_table(recipes, accuracy=not content["complete"])),
+        section("reading", "How to read this", _explained(content)),
+        closing(f"neardup {content['version']}"),
+    ]
+    return page("Recipes compared - neardup", "\n".join(body), charts)
+
+
+def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Chart]:
+    """Yield the curves that these recipes have."""
+    told = f"of {len(recipes)} recipes; the figures are in the table below."
+    yield Chart(
+        "recall",
+        "Precision by recall",
+        "from 0 to 1; grey: lines of equal F1; towards the upper right is better",
+        f"Lines of precision by recall, both from 0 to 1, {told}",
+        precision_recall(points, recipes),
+        _behind(points, ("threshold", "recall", "precision")),
+    )
     similar = [point for point in points if point["scale"] != "distance"]
     if any(point["scale"] in ("similarity", "probability") for point in similar):
         learned = any(point["scale"] == "probability" for point in similar)
-        title = "threshold (of the probability for a decision)" if learned else "threshold"
-        charts["threshold"] = f1_by_threshold(similar, recipes, title)
         fixed = "; dashed: recipes with one answer" if any(point["scale"] == "fixed" for point in similar) else ""
-        captions["threshold"] = (
+        axis = "threshold (of the probability for a decision)" if learned else "threshold"
+        yield Chart(
+            "threshold",
             "F1 by threshold",
             f"ringed: the best threshold; a chosen recipe shows its interval{fixed}",
+            f"Lines of F1, from 0 to 1, by threshold, {told}",
+            f1_by_threshold(similar, recipes, axis),
+            _behind(similar, ("threshold", "f1")),
         )
     distant = [point for point in points if point["scale"] == "distance"]
     if distant:
-        charts["distance"] = f1_by_threshold(distant, recipes, "largest Hamming distance of a match")
-        captions["distance"] = ("F1 by Hamming distance", "simhash: pairs at or below the distance match")
-    figures = "".join(
-        f'<figure><figcaption>{title}<small>{note}</small></figcaption><div class="chart" id="{key}"></div></figure>'
-        for key, (title, note) in captions.items()
-    )
-    own = ", decisions also at their own" if any(map(_own_row, recipes)) else ""
-    body = [
-        "<h1>Recipes compared</h1>",
-        f'<p class="dim">{_basis(content)}</p>',
-        _warnings(content["warnings"]),
-        f"<p>{_verdict(content)}</p>",
-        f"<h2>Each recipe at its best threshold{own}</h2>",
-        _best_table(content),
-        f'<section><h2>Curves</h2>{_legend(recipes)}<div class="charts">{figures}</div></section>',
-        "<h2>Every threshold</h2>",
-        _full_table(recipes, accuracy=not content["complete"]),
-        "<h2>How to read this</h2>",
-        _notes(content),
-        f'<p class="dim">neardup {escaped(content["version"])}</p>',
+        yield Chart(
+            "distance",
+            "F1 by Hamming distance",
+            "in bits; simhash: pairs at or below the distance match",
+            f"Lines of F1, from 0 to 1, by the largest Hamming distance of a match, in bits, {told}",
+            f1_by_threshold(distant, recipes, "largest Hamming distance of a match"),
+            _behind(distant, ("threshold", "f1")),
+        )
+
+
+def _behind(points: Sequence[Row], names: Sequence[str]) -> Html:
+    """Return the table behind a chart."""
+    shown: dict[str, Callable[[Row], object]] = {
+        "threshold": lambda point: "one answer" if point["scale"] == "fixed" else f"{point['threshold']:.4g}",
+        "f1": lambda point: point["f1 told"],
+        "recall": lambda point: point["recall told"],
+        "precision": lambda point: point["precision told"],
+    }
+    rows = [[point["recipe"], *(shown[name](point) for name in names)] for point in points]
+    return table(["recipe", *("F1" if name == "f1" else name for name in names)], rows, tall=True)
+
+
+def _headline(content: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    best = next(recipe for recipe in content["recipes"] if recipe["name"] == content["best"])
+    row = best["best"]
+    labelled = f"{content['duplicates']:,} duplicates, {content['others']:,} others"
+    return [
+        (best["name"], "has the highest F1", f"at {_threshold(best, row)}" if best["scale"] != "fixed" else ""),
+        (value_text(row["f1"]), "F1", interval_text(row["f1"])),
+        (value_text(row["precision"]), "precision", interval_text(row["precision"])),
+        (value_text(row["recall"]), "recall", interval_text(row["recall"])),
+        (f"{content['duplicates'] + content['others']:,}", "labelled pairs", labelled),
     ]
-    return page("Recipes compared - neardup", "\n".join(body), charts)
 
 
 def _basis(content: Mapping[str, Any]) -> str:
@@ -76,13 +131,6 @@ def _basis(content: Mapping[str, Any]) -> str:
         f"{content['documents']:,} documents; {content['duplicates']:,} pairs labelled as duplicates and "
         f"{content['others']:,} as none, in {content['groups']:,} groups; {rest}."
     )
-
-
-def _warnings(warnings: Sequence[str]) -> str:
-    if not warnings:
-        return ""
-    items = "".join(f"<li>{escaped(warning)}</li>" for warning in warnings)
-    return f'<div class="warnings" role="note"><strong>Before you trust the figures</strong><ul>{items}</ul></div>'
 
 
 def _verdict(content: Mapping[str, Any]) -> str:
@@ -101,23 +149,26 @@ def _verdict(content: Mapping[str, Any]) -> str:
     return head + "".join(parts)
 
 
-def _best_table(content: Mapping[str, Any]) -> str:
+def _best_table(content: Mapping[str, Any]) -> Html:
     leads = {lead["over"]: lead for lead in content["leads"]}
     partial = not content["complete"]
     head = ["recipe", "threshold", "F1", "behind the best", "precision", "recall", *(["accuracy"] if partial else [])]
     head += ["returned", "correct", "missed", *(["unlabelled"] if partial else []), "CPU ms / doc"]
-    rows = []
+    rows: list[list[object]] = []
+    best: set[int] = set()
     for recipe in sorted(content["recipes"], key=lambda one: -(one["best"]["f1"]["value"] or 0)):
         lead = leads.get(recipe["name"])
         wall = f"<small>wall {recipe['wall_ms_per_document']:.2g}</small>"
         for row in (recipe["best"], *_own_row(recipe)):
-            best = row is recipe["best"]
-            cells = [f'<td title="{escaped(recipe["description"])}">{escaped(recipe["name"])}</td>']
-            cells += _cells(recipe, row, accuracy=partial, unlabelled=partial)
-            cells.insert(3, f"<td>{'' if lead is None or not best else _with_interval(lead['difference'])}</td>")
-            cells.append(f"<td>{recipe['cpu_ms_per_document']:.2g}{wall}</td>" if best else "<td></td>")
-            rows.append(_table_row(cells, best=best and recipe["name"] == content["best"]))
-    return _table(head, rows)
+            leading = row is recipe["best"]
+            name = Html(f'<span title="{escaped(recipe["description"])}">{escaped(recipe["name"])}</span>')
+            cells = [name, *_cells(recipe, row, accuracy=partial, unlabelled=partial)]
+            cells.insert(3, "" if lead is None or not leading else _with_interval(lead["difference"]))
+            cells.append(Html(f"{recipe['cpu_ms_per_document']:.2g}{wall}") if leading else "")
+            if leading and recipe["name"] == content["best"]:
+                best.add(len(rows))
+            rows.append(cells)
+    return table(head, rows, best=best)
 
 
 def _own_row(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -127,51 +178,38 @@ def _own_row(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [row for row in recipe["rows"] if row["own"]]
 
 
-def _full_table(recipes: Sequence[Mapping[str, Any]], *, accuracy: bool) -> str:
+def _full_table(recipes: Sequence[Row], *, accuracy: bool) -> Html:
     head = ["recipe", "threshold", "F1", "precision", "recall", *(["accuracy"] if accuracy else [])]
     head += ["returned", "correct", "missed", "unlabelled"]
-    rows = []
+    rows: list[list[object]] = []
+    best: set[int] = set()
     for recipe in recipes:
         for row in recipe["rows"]:
-            cells = [f"<td>{escaped(recipe['name'])}</td>", *_cells(recipe, row, accuracy=accuracy, unlabelled=True)]
-            rows.append(_table_row(cells, best=row["threshold"] == recipe["best"]["threshold"]))
-    return _table(head, rows, "scroll tall")
+            if row["threshold"] == recipe["best"]["threshold"]:
+                best.add(len(rows))
+            rows.append([recipe["name"], *_cells(recipe, row, accuracy=accuracy, unlabelled=True)])
+    return table(head, rows, best=best, tall=True)
 
 
-def _cells(recipe: Mapping[str, Any], row: Mapping[str, Any], *, accuracy: bool, unlabelled: bool) -> list[str]:
-    sign = "&le; " if recipe["scale"] == "distance" else ""
-    own = "<small>its own</small>" if row["own"] else ""
-    written = f"{row['threshold']:.4g}" if recipe["scale"] == "probability" else f"{row['threshold']:g}"
-    threshold = "one answer" if recipe["scale"] == "fixed" else f"{sign}{written}{own}"
+def _cells(recipe: Row, row: Row, *, accuracy: bool, unlabelled: bool) -> list[object]:
+    own = Html("<small>its own</small>") if row["own"] else ""
     counts = ["returned", "correct", "missed", *(["unlabelled"] if unlabelled else [])]
     names = ["f1", "precision", "recall", *(["accuracy"] if accuracy else [])]
-    figures = [f"<td>{_with_interval(row[name])}</td>" for name in names]
-    return [f"<td>{threshold}</td>", *figures, *(f"<td>{row[name]:,}</td>" for name in counts)]
+    threshold = Html(f"{html_of(_threshold(recipe, row))}{own}")
+    return [threshold, *(_with_interval(row[name]) for name in names), *(row[name] for name in counts)]
 
 
-def _table_row(cells: Sequence[str], *, best: bool) -> str:
-    return f"<tr{' class=best' if best else ''}>{''.join(cells)}</tr>"
+def _threshold(recipe: Row, row: Row) -> str:
+    if recipe["scale"] == "fixed":
+        return "one answer"
+    written = f"{row['threshold']:.4g}" if recipe["scale"] == "probability" else f"{row['threshold']:g}"
+    return f"\u2264 {written}" if recipe["scale"] == "distance" else written
 
 
-def _table(head: Sequence[str], rows: Sequence[str], kind: str = "scroll") -> str:
-    names = "".join(f'<th scope="col">{name}</th>' for name in head)
-    table = f"<table><thead><tr>{names}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'<div class="{kind}" tabindex="0">{table}</div>'
-
-
-def _legend(recipes: Sequence[Mapping[str, Any]]) -> str:
-    buttons = [
-        f'<button type="button" aria-pressed="false" data-highlight="{escaped(recipe["name"])}">'
-        f'<span style="background:{COLOURS[at % len(COLOURS)]}"></span>{escaped(recipe["name"])}</button>'
-        for at, recipe in enumerate(recipes)
-    ]
-    return f'<div class="legend" role="group" aria-label="Show one recipe">{"".join(buttons)}</div>'
-
-
-def _notes(content: Mapping[str, Any]) -> str:
+def _explained(content: Mapping[str, Any]) -> Html:
     asked = {"a decision": any(recipe["scale"] == "probability" for recipe in content["recipes"])}
     asked["accuracy"] = not content["complete"]
-    notes = {
+    meanings = {
         "returned": "Pairs that the recipe returns at the threshold and that carry a label.",
         "correct, missed": "Labelled duplicates that it returns, and that it does not.",
         "precision, recall": "correct / returned, and correct / all labelled duplicates.",
@@ -189,9 +227,8 @@ def _notes(content: Mapping[str, Any]) -> str:
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",
     }
-    told = {name: text for name, text in notes.items() if asked.get(name, True)}
-    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in told.items())}</dl>"
+    return facts({name: text for name, text in meanings.items() if asked.get(name, True)})
 
 
-def _with_interval(figure: Mapping[str, Any]) -> str:
-    return f"{value_text(figure)}<small>{interval_text(figure)}</small>"
+def _with_interval(figure: Row) -> Html:
+    return Html(f"{value_text(figure)}<small>{interval_text(figure)}</small>")

@@ -126,8 +126,8 @@ class _Side(NamedTuple):
 def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
     """Return what the page needs to show two documents, ready for JSON.
 
-    Groups of rows follow each other; of a group that is ``folded`` only its number of words is shown at first. A row is
-    two lists of pieces, and a piece is a text and its mark.
+    Groups of rows follow each other; of a ``folded`` group only its number of words is shown at first. A row has
+    two lists of pieces, and a piece is a text and its mark; ``words`` count those of each side.
     """
     texts = left.text[:LARGEST], right.text[:LARGEST]
     found = differences(*texts)
@@ -149,6 +149,7 @@ def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
                 "rows": [
                     {
                         "equal": row.equal,
+                        "words": [row.j - row.i, row.m - row.k],
                         "left": sides[0].pieces(row.i, row.j, plain=row.equal),
                         "right": sides[1].pieces(row.k, row.m, plain=row.equal),
                     }

@@ -1,0 +1,68 @@
+"use strict";
+// The slider of thresholds: it tells what a run at another one would have done, moves the line in the charts, and says of
+// documents (data-goes) and pairs (data-matches) that are shown what would become of them.
+(() => {
+  const { sweep, wording } = window.neardup.data;
+  const slider = document.getElementById("threshold");
+  if (!sweep || !slider) return;
+  const said = document.getElementById("threshold-said");
+  const back = document.getElementById("threshold-back");
+  const numbers = new Intl.NumberFormat("en");
+  const signed = new Intl.NumberFormat("en", { signDisplay: "exceptZero" });
+  const watched = [...document.querySelectorAll("[data-goes], [data-matches]")].map((element) => ({
+    element,
+    fate: element.querySelector(".fate"),
+    pair: "matches" in element.dataset,
+    states: element.dataset.goes ?? element.dataset.matches,
+  }));
+  const families = [...document.querySelectorAll(".family")].map((element) => ({
+    fate: element.querySelector("summary .fate"),
+    members: watched.filter((one) => element.contains(one.element)),
+  }));
+  const short = (value) => String(Number(value.toPrecision(6)));
+
+  function strong(text) {
+    const element = document.createElement("strong");
+    element.textContent = text;
+    return element;
+  }
+
+  function show() {
+    const at = Number(slider.value);
+    const own = at === sweep.own;
+    const threshold = short(sweep.thresholds[at]);
+    const more = (name) => (own ? "" : ` (${signed.format(sweep[name][at] - sweep[name][sweep.own])})`);
+    said.replaceChildren(
+      strong(`${sweep.what} ${sweep.distance ? "≤" : "≥"} ${threshold}`),
+      own ? ` as in this ${wording.run}: ` : " instead: ",
+      `${numbers.format(sweep.kept[at])} ${wording.kept}, ${numbers.format(sweep.dropped[at])} ${wording.gone}${more("dropped")}, `,
+      `${numbers.format(sweep.pairs[at])} pairs${more("pairs")}`,
+    );
+    slider.setAttribute("aria-valuetext", said.textContent);
+    back.disabled = own;
+    window.neardup.set("cut", sweep.similarities[at]);
+    for (const { element, fate, pair, states } of watched) {
+      const changed = states[at] !== states[sweep.own];
+      element.classList.toggle("otherwise", changed);
+      fate.hidden = !changed;
+      if (!changed) continue;
+      const yes = states[at] === "1";
+      fate.textContent = pair
+        ? `${yes ? "a match" : "no match"} at ${threshold}`
+        : `${yes ? wording.goes : wording.stays} at ${threshold}`;
+    }
+    for (const { fate, members } of families) {
+      const changed = members.filter(({ states }) => states[at] !== states[sweep.own]);
+      fate.hidden = changed.length === 0;
+      fate.textContent = changed.length ? `${changed.length} of those listed otherwise at ${threshold}` : "";
+    }
+  }
+
+  slider.addEventListener("input", show);
+  back.addEventListener("click", () => {
+    slider.value = String(sweep.own);
+    show();
+    slider.focus();
+  });
+  show();
+})();

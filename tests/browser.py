@@ -1,0 +1,89 @@
+"""A real browser for tests of pages: Chromium, wherever it is, started once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_RUNNING = ExitStack()
+
+
+@cache
+def chromium() -> Any:
+    """Return the browser; the test is skipped, with a reason, where there is none."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    with ExitStack() as starting:
+        playwright = starting.enter_context(sync_api.sync_playwright())
+        # Without its own sandbox, for tests may run as root; the pages are ours.
+        try:
+            browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except sync_api.Error as error:
+            pytest.skip(f"no Chromium can be started: {str(error).splitlines()[0]}")
+        starting.callback(browser.close)
+        _RUNNING.push(starting.pop_all())
+    return browser
+
+
+def end() -> None:
+    """End the browser; tests/conftest.py asks for it after the last test."""
+    _RUNNING.close()
+    chromium.cache_clear()
+
+
+@contextmanager
+def opened(
+    path: Path,
+    *,
+    width: int = 1280,
+    dark: bool = False,
+    script: bool = True,
+    wrong: list[str] | None = None,
+    **options: Any,
+) -> Iterator[Any]:
+    """Open a page from a file, and fail if it errs or asks for anything outside.
+
+    Parameters
+    ----------
+    path : Path
+        The page.
+    width : int
+        Of the window, in pixels.
+    dark : bool
+        Whether the reader likes it dark.
+    script : bool
+        Whether the browser runs scripts.
+    wrong : list of str, optional
+        Where what is wrong is put, for tests that expect it; then nothing fails here.
+    **options
+        Of Playwright's ``new_context``.
+    """
+    found: list[str] = [] if wrong is None else wrong
+    home = path.resolve().as_uri()
+    settings = {
+        "viewport": {"width": width, "height": 900},
+        "color_scheme": "dark" if dark else "light",
+        "java_script_enabled": script,
+    }
+    context = chromium().new_context(**(settings | options))
+    try:
+        page = context.new_page()
+        page.on("pageerror", lambda error: found.append(f"error: {error}"))
+        page.on("console", lambda message: found.append(f"console: {message.text}"))
+        page.on("request", lambda asked: found.append(f"request: {asked.url}") if _outside(asked.url, home) else None)
+        page.goto(home)
+        yield page
+    finally:
+        context.close()
+    assert wrong is not None or not found, "\n".join(found)
+
+
+def _outside(url: str, home: str) -> bool:
+    return not url.startswith(("data:", "blob:")) and url.split("#")[0] != home

@@ -1,0 +1,259 @@
+"""What pages are put together from: what is text stays text, and every part says what it is."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markup import Markup, asks_for_nothing
+
+from neardup.pages.charts import COLOURS, bars, finished, histogram, lines
+from neardup.pages.frame import page
+from neardup.pages.parts import (
+    Chart,
+    Html,
+    bar,
+    closing,
+    command,
+    escaped,
+    facts,
+    figures,
+    fold,
+    html_of,
+    joined,
+    legend,
+    notes,
+    opening,
+    search_field,
+    section,
+    table,
+    text,
+    tiles,
+)
+
+HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)> &lt;"
+#: Any characters, halves of surrogate pairs among them.
+anything = st.text(st.characters(exclude_categories=()))
+
+
+@given(anything)
+def test_an_escaped_text_can_be_written_and_is_read_again(value: str) -> None:
+    found = escaped(value)
+    found.encode("utf-8")
+    assert not set(found) & set("<>\"'")
+    read = html.unescape(found)
+    assert len(read) == len(value)
+    for one, other in zip(value, read, strict=True):
+        code = ord(one)
+        if one == "\r":
+            assert other == "\n"
+        elif one not in "\t\n" and (code < 0x20 or code == 0x7F):
+            assert 0x2400 <= ord(other) <= 0x2421
+        elif 0x80 <= code < 0xA0 or 0xD800 <= code < 0xE000 or code in (0xFFFE, 0xFFFF):
+            assert other == "\ufffd"
+        else:
+            assert other == one
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Html("<b>x</b>"), "<b>x</b>"),
+        ("<b>", "&lt;b&gt;"),
+        (None, ""),
+        (True, "yes"),
+        (False, "no"),
+        (1234567, "1,234,567"),
+        (np.int64(1234567), "1,234,567"),
+        (0.0, "0"),
+        (0.123456, "0.123"),
+        (np.float64(0.5), "0.5"),
+        (12345.6, "12,346"),
+        (1e-7, "1e-07"),
+    ],
+)
+def test_values_are_written_as_people_write_them(value: object, shown: str) -> None:
+    assert html_of(value) == shown
+
+
+PARTS = {
+    "text": text(HOSTILE),
+    "opening": opening(HOSTILE, HOSTILE),
+    "closing": closing(HOSTILE),
+    "command": command(HOSTILE),
+    "bar": bar(0.5, HOSTILE),
+    "joined": joined([HOSTILE, HOSTILE], HOSTILE),
+    "table": table([HOSTILE] * 2, [[HOSTILE] * 2], caption=HOSTILE, searched=[HOSTILE]),
+    "facts": facts({HOSTILE: HOSTILE}),
+    "tiles": tiles([(HOSTILE, HOSTILE, HOSTILE)]),
+    "notes": notes([HOSTILE], title=HOSTILE),
+    "section": section("key", HOSTILE, HOSTILE, intro=HOSTILE),
+    "figures": figures([Chart("key", HOSTILE, HOSTILE, HOSTILE, {})]),
+    "legend": legend([HOSTILE], [HOSTILE], label=HOSTILE),
+    "fold": fold(HOSTILE, HOSTILE, key=HOSTILE, searched=HOSTILE),
+    "search": search_field(HOSTILE, label=HOSTILE, noun=HOSTILE),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_text_stays_text(name: str) -> None:
+    found = Markup(PARTS[name])
+    assert isinstance(PARTS[name], Html)
+    assert not {"script", "img"} & {tag for tag, _ in found.elements}
+    told = [value for _, attributes in found.elements for value in attributes.values()]
+    assert HOSTILE in found.text or any(HOSTILE in (value or "") for value in told)
+    assert found.text.count("alert") % found.text.count(HOSTILE) == 0 if HOSTILE in found.text else True
+    # Nothing is escaped twice.
+    assert "&amp;lt;script" not in PARTS[name]
+
+
+def test_a_table_names_its_rows_and_columns() -> None:
+    made = table(
+        ["name", "count"], [["a", 1000], ["b", None]], caption="All of them", tall=True, best={1}, searched="xy"
+    )
+    found = Markup(made).elements
+    region = found[0][1]
+    assert (region["role"], region["tabindex"], region["aria-label"]) == ("region", "0", "All of them")
+    assert region["class"] == "scroll tall"
+    heads = [attributes.get("scope") for tag, attributes in found if tag == "th"]
+    assert heads == ["col", "col", "row", "row"]
+    rows = [attributes for tag, attributes in found if tag == "tr"]
+    assert rows == [{}, {"data-search": "x"}, {"class": "best", "data-search": "y"}]
+    assert "1,000" in made
+    assert Markup(table(["name", "n"], [])).elements[0][1]["aria-label"] == "name, n"
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    assert notes([], title="title") == ""
+    assert figures([]) == ""
+    assert section("key", "title", "", Html("")).count("<p") == 0
+
+
+def test_a_bar_is_never_too_long() -> None:
+    assert "inline-size:37.5%" in bar(0.375)
+    assert "inline-size:0%" in bar(-1.0)
+    assert "inline-size:100%" in bar(7.0)
+
+
+def chart_of(key: str, specification: dict[str, Any]) -> Chart:
+    return Chart(key, "Title", "in units", "What is drawn.", specification, table(["a"], [["b"]]))
+
+
+def test_a_chart_has_a_title_a_sentence_and_a_table() -> None:
+    made = figures([chart_of("one", {"height": 240})], wide=True)
+    found = Markup(made)
+    chart = next(attributes for _, attributes in found.elements if attributes.get("class") == "chart")
+    assert chart == {
+        "class": "chart",
+        "id": "one",
+        "role": "img",
+        "aria-label": "What is drawn.",
+        "style": "min-height:240px",
+    }
+    figure = next(attributes for tag, attributes in found.elements if tag == "figure")
+    assert figure["aria-labelledby"] == "one-title"
+    assert found.text.startswith("Titlein units")
+    assert [tag for tag, _ in found.elements].count("table") == 1
+
+
+def test_specifications_are_as_wide_as_their_place_and_fetch_nothing() -> None:
+    rows = [{"low": at / 10, "high": at / 10 + 0.1, "count": 10**at if at else 0} for at in range(6)]
+    points = [{"name": "a", "x": at, "y": at} for at in range(4)]
+    made = {
+        "histogram": histogram(rows, x="similarity", y="pairs", logarithmic=True),
+        "plain": histogram(rows, x="similarity"),
+        "bars": bars([{"name": "Latin", "count": 3}], y="script"),
+        "lines": lines(points, ["a"], x="x", y="y", logarithmic=True),
+    }
+    for name, specification in made.items():
+        assert specification["width"] == "container", name
+        assert "http" not in json.dumps(specification)
+        assert [one["name"] for one in specification["params"]] == ["highlight"]
+    # No bar and no point at zero on a logarithmic axis, and powers of ten alone are marked.
+    bins = made["histogram"]
+    assert [row["count"] for row in bins["data"]["values"]] == [10, 100, 1000, 10_000, 100_000]
+    assert bins["encoding"]["y"]["axis"]["values"] == [1, 10, 100, 1000, 10_000, 100_000]
+    assert [row["y"] for row in made["lines"]["data"]["values"]] == [1, 2, 3]
+    assert made["plain"]["data"]["values"][0]["none"] == 0
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def palette(style: str) -> list[dict[str, str]]:
+    """Return the colours of the light and of the dark page, by their names."""
+    import re
+
+    blocks = re.findall(r":root(?::not\(\.paper\))? \{([^}]*--back[^}]*)\}", style)
+    return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
+
+
+def test_colours_can_be_told_apart_in_light_and_dark() -> None:
+    colours = palette(Markup(page("t", "", {})).style)
+    assert len(colours) == 2
+    for one in colours:
+        # WCAG 2.2, AA: 4.5 to 1 for text, 3 to 1 for what is drawn.
+        for back in ("back", "soft", "mark", "notes"):
+            assert contrast(one["text"], one[back]) >= 7, back
+        for back in ("back", "soft", "mark"):
+            assert contrast(one["dim"], one[back]) >= 4.5, back
+        for front, back in (
+            ("accent", "back"),
+            ("between", "back"),
+            ("text", "left"),
+            ("text", "right"),
+            ("text", "moved"),
+        ):
+            assert contrast(one[front], one[back]) >= 4.5, front
+        for front in ("firm", "left-line", "right-line", "moved-line", "notes-line", "series"):
+            assert contrast(one[front], one["back"]) >= 3, front
+        for colour in COLOURS:
+            assert contrast(colour, one["back"]) >= 3, colour
+
+
+def test_a_page_lists_its_sections() -> None:
+    body = section("one", "First & last", "a") + section("two", Html("The <em>second</em>"), "b")
+    found = Markup(page("title", body, {}))
+    assert [a["href"] for tag, a in found.elements if tag == "a"] == ["#main", "#one", "#two", "#one", "#two"]
+    asks_for_nothing(found)
+    assert "First & last" in found.text
+    alone = Markup(page("title", section("one", "First", "a"), {}))
+    assert "nav" not in [tag for tag, _ in alone.elements]
+
+
+def test_a_page_without_charts_is_small() -> None:
+    assert len(page("title", "", {})) < 40_000
+
+
+def test_data_and_scripts_of_a_page() -> None:
+    found = Markup(page("title", "", {}, data={"text": HOSTILE}, scripts=["search.js"]))
+    kinds = [kind for kind, _ in found.scripts]
+    assert kinds == ["application/json", "application/json", None, None]
+    assert json.loads(found.scripts[1][1]) == {"text": HOSTILE}
+    asks_for_nothing(found)
+
+
+def test_charts_by_name_or_as_they_are() -> None:
+    specification = finished_bars()
+    one, other = page("t", "", {"key": specification}), page("t", "", [chart_of("key", specification)])
+    assert one == other
+    assert Markup(one).charts == {"key": specification}
+
+
+def finished_bars() -> dict[str, Any]:
+    import altair as alt
+
+    return finished(alt.Chart(alt.Data(values=[{"a": 1}])).mark_bar().encode(x="a:Q"), height=90)
