@@ -25,6 +25,7 @@ QUICK = {
     "window_store": ["--corpus", "G20k", "--stored", "0", "5000", "--batches", "5", "--singles", "300"],
     "vector_cost": ["--corpus", "G20k", "--documents", "5000", "--pairs", "20000", "--runs", "1"],
     "window_day": ["million", "--corpora", "G20k", "G10k"],
+    "explore": ["compare", "curve", "--compare", "G20k", "--documents", "300", "--curves", "G20k", "--runs", "1"],
 }
 QUICK_PEERS = {
     "peers": ["--corpora", "R20k", "--runs", "1"],

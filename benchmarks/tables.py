@@ -19,6 +19,7 @@ from typing import Any
 import blog_job
 import choosing
 import default_recipe
+import explore
 import first_run
 import growth
 import hard
@@ -56,6 +57,10 @@ TABLES: dict[str, tuple[str, Table]] = {
     "choosing-stopped": ("choosing", choosing.stopped_table),
     "choosing-half": ("choosing", choosing.half_table),
     "choosing-most": ("choosing", choosing.most_table),
+    "explore": ("explore", explore.as_table),
+    "explore-curve": ("explore", explore.curve_table),
+    "explore-pages": ("explore", explore.page_table),
+    "explore-report": ("explore", explore.report_table),
     "learned": ("learned", learned.as_table),
     "learned-every": ("learned", learned.every_table),
     "learned-untouched": ("learned", learned.untouched_table),

@@ -45,6 +45,7 @@ __all__ = [
     "compare",
     "dedup",
     "dedup_files",
+    "explore",
     "load_decision",
     "load_recipe",
     "neighbors",
@@ -54,7 +55,18 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from neardup.api import audit, compare, dedup, dedup_files, load_recipe, neighbors, open_files, query, train
+    from neardup.api import (
+        audit,
+        compare,
+        dedup,
+        dedup_files,
+        explore,
+        load_recipe,
+        neighbors,
+        open_files,
+        query,
+        train,
+    )
     from neardup.decision.decision import Decision
     from neardup.decision.file import load_decision
     from neardup.flow.document import Document, Verdict
@@ -77,6 +89,7 @@ _LAZY = {
     "compare": "api",
     "dedup": "api",
     "dedup_files": "api",
+    "explore": "api",
     "load_decision": "decision.file",
     "load_recipe": "api",
     "neighbors": "api",

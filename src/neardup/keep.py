@@ -16,6 +16,7 @@ from neardup._kernels.grouping import components, greedy_keepers, name_keepers
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 class Graph(NamedTuple):
@@ -42,7 +43,7 @@ class Kept(NamedTuple):
     similarity: Floats
 
     @property
-    def dropped(self) -> npt.NDArray[np.bool_]:
+    def dropped(self) -> Bools:
         """bool[n], whether each document goes."""
         return np.not_equal(self.keeper, np.arange(len(self.keeper)))
 
@@ -76,6 +77,42 @@ def graph(count: int, left: Integers, right: Integers, similarity: Floats) -> Gr
     return Graph(heads, neighbours, np.concatenate([similarity, similarity])[order])
 
 
+class Standing(NamedTuple):
+    """Representatives in keep order, before it is known who stays.
+
+    Attributes
+    ----------
+    place : int64[n]
+        Where each document is in keep order.
+    top : int64[n]
+        The first document in keep order of those that each representative stands for, -1 for others.
+    nodes : int64[r]
+        The representatives, in keep order of these.
+    """
+
+    place: Integers
+    top: Integers
+    nodes: Integers
+
+    def staying(self, pairs: Graph) -> Bools:
+        """Return which representatives stay, each as its first document; the others' documents all go: bool[n]."""
+        stays = np.zeros(len(self.place), np.bool_)
+        greedy_keepers(self.nodes, pairs.heads, pairs.neighbours, stays)
+        return stays
+
+
+def standing(representative: Integers, order: Integers) -> Standing:
+    """Return who comes before whom; the parameters are those of ``keepers``."""
+    count = len(representative)
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    in_order = order[representative[order] >= 0]
+    nodes, first = np.unique(representative[in_order], return_index=True)
+    top = np.full(count, -1, np.int64)
+    top[nodes] = in_order[first]
+    return Standing(place, top, nodes[np.argsort(place[top[nodes]], kind="stable")])
+
+
 def keepers(representative: Integers, pairs: Graph, order: Integers) -> Kept:
     """Return who stays.
 
@@ -89,21 +126,13 @@ def keepers(representative: Integers, pairs: Graph, order: Integers) -> Kept:
         The documents in keep order: of two that match, the one that comes first is preferred.
     """
     count = len(representative)
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count)
-    in_order = order[representative[order] >= 0]
-    nodes, first = np.unique(representative[in_order], return_index=True)
-    top = np.full(count, -1, np.int64)
-    top[nodes] = in_order[first]
-    node_order = nodes[np.argsort(place[top[nodes]], kind="stable")]
-    stays = np.zeros(count, np.bool_)
-    greedy_keepers(node_order, pairs.heads, pairs.neighbours, stays)
+    ranked = standing(representative, order)
     kept = Kept(np.arange(count), np.ones(count))
     name_keepers(
         representative,
-        place,
-        top,
-        stays,
+        ranked.place,
+        ranked.top,
+        ranked.staying(pairs),
         (pairs.heads, pairs.neighbours, pairs.similarity),
         kept.keeper,
         kept.similarity,

@@ -17,7 +17,7 @@ from neardup.documents import Corpus
 from neardup.documents.columns import TIME_NAMES
 from neardup.errors import InputError
 from neardup.pairs import Names
-from neardup.pipeline import texts_of
+from neardup.pipeline import contents_of
 from neardup.reading import Remembered, Report
 from neardup.recipe import Recipe
 from neardup.sidebyside.shown import Shown
@@ -105,7 +105,7 @@ class Material:
             return
         rows = self.names.rows[wanted]
         table = self._corpus.take(rows)
-        texts = texts_of(self._corpus, self._recipe, rows, self._threads)
+        texts = contents_of(table[self._corpus.text_column].to_pylist(), self._recipe, self._threads)
         titles, times = self._values(table, "title_column", TITLES), self._values(table, "time_column", TIME_NAMES)
         for place, text, title, time in zip(wanted, texts, titles, times, strict=True):
             self._held[place] = Shown(self.id(place), title, text, time[:_LONGEST_TIME])

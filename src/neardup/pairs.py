@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup._kernels.grouping import expand_pairs
+from neardup.errors import UnknownDocument
 from neardup.keep import Floats, Graph, Integers, graph
 
 _ROOM = 1 << 18
@@ -70,6 +72,26 @@ class Names:
     def one(self, position: int) -> Any:
         """Return one name."""
         return int(self.rows[position]) if self.ids is None else self.ids[position].as_py()
+
+    def position(self, name: Any) -> int:
+        """Return where the document of that name is.
+
+        Raises
+        ------
+        UnknownDocument
+            If there is none.
+        """
+        if self.ids is None:
+            found = np.flatnonzero(self.rows == name) if isinstance(name, int) else np.zeros(0, int)
+            place = int(found[0]) if len(found) else -1
+        else:
+            try:
+                place = pc.index(self.ids, pa.scalar(name, self.ids.type)).as_py()
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                place = -1
+        if place < 0:
+            raise UnknownDocument(f"no document has the id {name!r}; ids are those of result.kept and result.dropped")
+        return place
 
 
 class Pairs:

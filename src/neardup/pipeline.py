@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,17 +21,18 @@ from neardup.features.extraction import Extractor
 from neardup.features.gathering import gather
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
+from neardup.findings import Documents
 from neardup.ordering import keep_order
 from neardup.pairs import Names
 from neardup.parallel import default_threads, in_order
 from neardup.reading import Remembered, Report, pieces
 from neardup.recipe import Recipe
-from neardup.result import Documents, Result
-from neardup.search.engines import find_pairs
+from neardup.result import Result
+from neardup.search.around import Around, look_around, loosened, split, widened
+from neardup.search.finder import Finder
 from neardup.search.learned import check_decision
 from neardup.search.lsh import bands_of
-from neardup.search.matches import Matches, members_of
-from neardup.search.semantic import semantic_join
+from neardup.search.matches import members_of
 from neardup.search.verify import second_step, texts_representative
 from neardup.spill import Memory
 from neardup.vector.encoder import Encoder, embed
@@ -121,6 +122,7 @@ def run(
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    around: float | None = None,
     encoder: Encoder | None = None,
     decision: Decision | None = None,
     progress: Report | None = None,
@@ -143,6 +145,9 @@ def run(
         dropped documents with kept ones are found. It changes no verdict, but what is known of pairs and families.
         None finds all pairs, whatever they cost: a thousand slightly different copies have half a million. It holds
         for the exact join of feature sets; other searches find all that they find.
+    around : float, optional
+        How far beyond the threshold to look as well, for what lies just below it (``Result.around``); for a recipe with
+        a second step, beyond that of the second step. It changes nothing else. Raising it takes longer.
     encoder : object with ``encode(texts)``, optional
         What makes the embeddings for ``semantic``.
     decision : Decision, optional
@@ -159,37 +164,36 @@ def run(
     report = progress or _silent
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, decision)
+    looser = None if around is None else loosened(recipe, around)
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
     most = None if recipe.then else _most_pairs(pairs_per_document, len(read.names))
+    beyond: Around | None = None
     with read.store as store:
         with clock.stage("join"):
-            if recipe.measure == "semantic" and encoder is not None:
-                joined = _by_embeddings(corpus, recipe, read, encoder, threads, partial(report, "join"))
-            else:
-                joined = find_pairs(
-                    store,
-                    recipe,
-                    read.statistics,
-                    threads=threads,
-                    excluded=~read.present,
-                    keep_order=read.order,
-                    most_pairs=most,
-                    progress=partial(report, "join"),
-                )
+            find = _finder(corpus, recipe, read, encoder, threads)
+            joined = find(recipe, most, partial(report, "join"))
         spilled = store.memory.spilled_bytes
+        if looser is not None and not recipe.then:
+            fewest = _most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
+            again = partial(find, most_pairs=fewest, progress=partial(report, "around"), give_up=True)
+            with clock.stage("around"):
+                beyond = look_around(recipe, looser, joined, again)
     if recipe.then:
+        wider, every = widened(recipe, looser, decision)
         with clock.stage("verify"):
             joined = second_step(
                 joined,
-                recipe,
+                wider,
                 store.text_marks,
                 store.text_bytes,
                 lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, decision),
                 threads=threads,
                 encoder=encoder,
-                decision=decision,
+                decision=every,
                 progress=partial(report, "verify"),
             )
+        if looser is not None:
+            joined, beyond = split(joined, recipe, looser, decision)
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
         documents = Documents(read.names, read.order, store.text_marks, store.text_bytes, read.present)
@@ -212,6 +216,7 @@ def run(
             statistics=read.statistics,
             encoder=encoder,
             decision=decision,
+            around=beyond,
         )
 
 
@@ -244,22 +249,28 @@ def checked_threads(threads: int | None) -> int:
     return threads
 
 
-def _by_embeddings(
-    corpus: Corpus,
-    recipe: Recipe,
-    read: Collected,
-    encoder: Encoder,
-    threads: int,
-    progress: Callable[[int, int], None],
-) -> Matches:
+def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | None, threads: int) -> Finder:
+    found = Finder(
+        store=read.store,
+        statistics=read.statistics,
+        excluded=~read.present,
+        keep_order=read.order,
+        threads=threads,
+    )
+    if recipe.measure != "semantic" or encoder is None:
+        return found
     representative = texts_representative(read.store.text_marks, read.store.text_bytes, ~read.present)
     embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
-    return semantic_join(embeddings, representative, recipe.exact_threshold, progress)
+    return replace(found, embeddings=embeddings, representative=representative)
 
 
 def texts_of(corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int) -> Sequence[str]:
     """Return of raw rows what a recipe compares: their texts, or the contents of these."""
-    texts: list[str] = corpus.take(rows)[corpus.text_column].to_pylist()
+    return contents_of(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
+
+
+def contents_of(texts: Sequence[str], recipe: Recipe, threads: int) -> Sequence[str]:
+    """Return what a recipe compares of texts: themselves, or their contents."""
     if not recipe.content:
         return texts
     return list(in_order(lambda text: content_of(text, recipe.content), texts, threads))

@@ -3,58 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup.clock import Clock
 from neardup.decision.evidence import Learned
 from neardup.details import recipe_details
 from neardup.documents import Corpus
-from neardup.errors import RecipeError, UnknownDocument
-from neardup.keep import Floats, Integers, families, keepers
-from neardup.measures import measure, reaching, similarities, threshold_of
-from neardup.pairs import Names, Pair, Pairs
+from neardup.errors import RecipeError
+from neardup.findings import Documents, Findings, findings_of
+from neardup.keep import Floats, Integers
+from neardup.measures import measure, reaching, threshold_of
+from neardup.pairs import Pair, Pairs
 from neardup.recipe import Recipe
+from neardup.search.around import Around, narrowed, scale_of
 from neardup.search.matches import Matches
-from neardup.search.verify import texts_representative
 from neardup.verdicts import Dropped, Family, family_list
 
 if TYPE_CHECKING:
     from neardup.decision.decision import Decision
     from neardup.explain.explanation import Explanation
     from neardup.features.statistics import Statistics
+    from neardup.reporting.batch import Wanted
     from neardup.vector.encoder import Encoder
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Documents:
-    """The documents of a run, by position: those that were read whole.
-
-    Attributes
-    ----------
-    names : Names
-        Their ids or row numbers.
-    order : int64[n]
-        Positions in keep order.
-    text_marks : uint64[n]
-        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
-    text_bytes : int64[n]
-        The length of each text (or content).
-    present : bool[n]
-        False for those set aside later, as with repeated ids.
-    """
-
-    names: Names
-    order: Integers
-    text_marks: npt.NDArray[np.uint64]
-    text_bytes: Integers
-    present: npt.NDArray[np.bool_]
 
 
 class Result:
@@ -83,35 +58,25 @@ class Result:
         statistics: Statistics | None = None,
         encoder: Encoder | None = None,
         decision: Decision | None = None,
+        around: Around | None = None,
     ) -> None:
         self.recipe = recipe
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
         self._clock = clock
         self._statistics, self._encoder, self._decision = statistics, encoder, decision
-        if joined.second is not None and recipe.second_step is not None:
-            similarity = similarities(recipe.second_step.measure, joined.second)
-        else:
-            similarity = similarities(recipe.measure, joined.counts, joined.unit)
+        similarity = scale_of(recipe, decision).similarities(joined)
         pairs = joined.representative, joined.left, joined.right, similarity
         self._learned = None
         if decision is not None and joined.vectors is not None:
             self._learned = partial(Learned, decision, joined.vectors)
         self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._learned else None)
-        self._kept = keepers(joined.representative, self.pairs.graph, documents.order)
-        self._families = families(joined.representative, joined.left, joined.right, similarity)
-
-    @property
-    def _stays(self) -> npt.NDArray[np.bool_]:
-        return ~self._kept.dropped & self._documents.present
-
-    @property
-    def _goes(self) -> npt.NDArray[np.bool_]:
-        return self._kept.dropped & self._documents.present
+        self._found = findings_of(corpus, recipe, documents, joined, self.pairs, decision=decision, around=around)
+        self._kept, self._families = self._found.kept, self._found.families
 
     @property
     def kept(self) -> list[Any]:
         """The ids of the documents that stay, row numbers where there are none, in the order of the input."""
-        return list(self._documents.names.of(self._stays).to_pylist())
+        return list(self._documents.names.of(self._found.stays).to_pylist())
 
     @property
     def undecidable(self) -> list[Any]:
@@ -122,7 +87,7 @@ class Result:
     @property
     def dropped(self) -> Dropped:
         """The documents that go, each with its keeper."""
-        return Dropped(self._documents.names, np.flatnonzero(self._goes), self._kept, self._families.family)
+        return Dropped(self._documents.names, np.flatnonzero(self._found.goes), self._kept, self._families.family)
 
     @property
     def families(self) -> list[Family]:
@@ -130,10 +95,14 @@ class Result:
         return family_list(self._families, self._documents.names)
 
     @property
+    def findings(self) -> Findings:
+        """What was found as arrays, by position: what reports and explorations are made from."""
+        return self._found
+
+    @property
     def texts(self) -> Integers:
         """For each document the first one with the same text, byte for byte; -1 for what matches nothing: int64[n]."""
-        known = self._documents
-        return texts_representative(known.text_marks, known.text_bytes, self._joined.representative < 0)
+        return self._found.texts
 
     @property
     def vectors(self) -> Floats | None:
@@ -143,12 +112,12 @@ class Result:
     @property
     def summary(self) -> dict[str, Any]:
         """Counts, stages, recipe and versions, ready for JSON."""
-        goes, present = self._goes, self._documents.present
+        goes, present = self._found.goes, self._documents.present
         marks = self._documents.text_marks[present]
         equal = goes & (self._kept.similarity == 1.0)
         return {
             "documents": int(present.sum()),
-            "kept": int(self._stays.sum()),
+            "kept": int(self._found.stays.sum()),
             "dropped": int(goes.sum()),
             "exact_copies": len(marks) - len(np.unique(marks)),
             "equal_content": int(equal.sum()),
@@ -174,7 +143,7 @@ class Result:
 
         Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
         """
-        at = np.flatnonzero(self._goes)
+        at = np.flatnonzero(self._found.goes)
         names = self._documents.names
         learned = self.learned(at, self._kept.keeper[at])
         return pa.table(
@@ -190,22 +159,27 @@ class Result:
     def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
         """Write the documents that stay, with all columns, to a file whose name says the format."""
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
-        mask[self._documents.names.rows[self._stays]] = True
+        mask[self._documents.names.rows[self._found.stays]] = True
         with self._clock.stage("write"):
             self._corpus.copy(mask, output, force=force, progress=progress)
 
     def table(self) -> pa.Table:
         """Return the documents that stay, with all columns, as a table in memory."""
-        return self._corpus.take(self._documents.names.rows[self._stays])
+        return self._corpus.take(self._documents.names.rows[self._found.stays])
 
     def at(self, threshold: float) -> Result:
-        """Return the result of a stricter threshold, without another search: higher, or lower for a distance.
+        """Return the result of another threshold, without another search.
+
+        Parameters
+        ----------
+        threshold : float
+            Stricter than this run's: higher, or lower for a distance. Or looser, as far as ``around`` had the run look.
 
         Raises
         ------
         RecipeError
-            If the threshold is looser than this run's: the pairs beyond it were not looked for. Or if a learned
-            decision decided, which has a cut in place of a threshold.
+            If the pairs at that threshold were not looked for. Or if a learned decision decided, which has a cut in
+            place of a threshold.
         """
         if self._decision is not None:
             raise RecipeError(
@@ -213,33 +187,28 @@ class Result:
                 "decision.at_precision(0.99) or --precision 0.99"
             )
         asked, mine = threshold_of(self.recipe.measure, threshold), self.recipe.exact_threshold
+        beyond, joined = self._found.around, self._joined
         distance = measure(self.recipe.measure).distance
         if asked > mine if distance else asked < mine:
-            side = "above" if distance else "below"
-            raise RecipeError(
-                f"threshold {threshold} is {side} this run's {self.recipe.threshold}: such pairs are unknown; "
-                f"run again with threshold={threshold}"
-            )
-        if not self._joined.complete:
+            wide = None if beyond is None or self.recipe.then else beyond.matches
+            if wide is None or beyond is None or (asked > beyond.loosest if distance else asked < beyond.loosest):
+                side = "above" if distance else "below"
+                raise RecipeError(
+                    f"threshold {threshold} is {side} this run's {self.recipe.threshold}: such pairs are unknown; "
+                    f"run again with threshold={threshold}"
+                )
+            joined = wide
+        if not joined.complete:
             raise RecipeError(
                 f"the pairs of this run are too many to be all known, so its result at {threshold} is not; run again "
                 f"with threshold={threshold}, or with pairs_per_document=None"
             )
         recipe = self.recipe.changed(threshold=threshold)
-        joined = self._joined
-        enough = reaching(recipe.measure, joined.counts, asked, joined.unit)
-        narrowed = replace(
-            joined,
-            left=joined.left[enough],
-            right=joined.right[enough],
-            counts=joined.counts[enough],
-            second=None if joined.second is None else joined.second[enough],
-        )
         return Result(
             self._corpus,
             recipe,
             self._documents,
-            narrowed,
+            narrowed(joined, reaching(recipe.measure, joined.counts, asked, joined.unit)),
             self._details | recipe_details(recipe),
             self._clock,
             statistics=self._statistics,
@@ -273,26 +242,50 @@ class Result:
         """
         from neardup.explain.explanation import explain
 
-        rows = [int(self._documents.names.rows[self._position(name)]) for name in (left, right)]
+        names = self._documents.names
+        rows = [int(names.rows[names.position(name)]) for name in (left, right)]
         taken = self._corpus.take(rows)
         texts = taken[self._corpus.text_column].to_pylist()
         records = self._decision.records(taken, texts) if self._decision else None
         asked = self.recipe, self._statistics, self._encoder, self._decision, records
         return explain(texts[0], texts[1], *asked)
 
-    def _position(self, name: Any) -> int:
-        names = self._documents.names
-        if names.ids is None:
-            found = np.flatnonzero(names.rows == name) if isinstance(name, int) else np.zeros(0, int)
-            place = int(found[0]) if len(found) else -1
-        else:
-            try:
-                place = pc.index(names.ids, pa.scalar(name, names.ids.type)).as_py()
-            except (pa.ArrowInvalid, pa.ArrowTypeError):
-                place = -1
-        if place < 0:
-            raise UnknownDocument(f"no document has the id {name!r}; ids are those of result.kept and result.dropped")
-        return place
+    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[Wanted]) -> None:
+        """Write a page of what was dropped and why, one file for a browser; it needs the packages that draw charts.
+
+        Pairs below the threshold are in it if the run looked ``around`` it.
+
+        Parameters
+        ----------
+        path : path
+            Its name ends in .html.
+        force : bool
+            Whether an existing file may be replaced.
+        **wanted
+            How much is shown, ``families=100`` for instance, and what it is called: ``neardup.reporting.batch.Wanted``.
+
+        Raises
+        ------
+        NeardupError
+            If it cannot be written or an option does not fit.
+        """
+        from neardup.reporting.batch import report_of
+        from neardup.reporting.writing import check_page, write_page
+
+        check_page(str(path), self._corpus.inputs, force=force)
+        with self._clock.stage("report"):
+            write_page(str(path), report_of(self._found, self.summary, **wanted))
+
+    def plot_similarity(self) -> Any:
+        """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart."""
+        from neardup.reporting.batch import similarity_plot
+
+        return similarity_plot(self._found)
+
+    def _repr_html_(self) -> str:
+        from neardup.reporting.notebook import cell_of
+
+        return cell_of(self._found, self.summary)
 
     def close(self) -> None:
         """Put the quarantine file in its place and remove temporary files; no text can be read after."""
@@ -308,7 +301,8 @@ class Result:
         return iter(self.kept)
 
     def __repr__(self) -> str:
-        by = f"{self.recipe.features} {self.recipe.measure} >= {self.recipe.threshold}"
+        sign = "<=" if measure(self.recipe.measure).distance else ">="
+        by = f"{self.recipe.features} {self.recipe.measure} {sign} {self.recipe.threshold}"
         if self._decision is not None:
             by = f"decision {self._decision.fingerprint}"
-        return f"<neardup result: {int(self._stays.sum()):,} kept, {int(self._goes.sum()):,} dropped, {by}>"
+        return f"<neardup result: {int(self._found.stays.sum()):,} kept, {int(self._found.goes.sum()):,} dropped, {by}>"

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from neardup.api.given import Choices, Given, corpus_from, recipe_and_decision
 from neardup.auditing.audit import SAMPLE, draw_sample
+from neardup.auditing.examples import examples_of
 from neardup.auditing.finding import Audit
 from neardup.auditing.judging import Vote, votes_of
 from neardup.reading import Report
@@ -90,4 +91,4 @@ def audit(
             labels, drawing.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
         )
     known = drawing.judged(votes)
-    return replace(drawing.audit(known), sample=drawing.table(known))
+    return replace(drawing.audit(known), sample=drawing.table(known), examples=examples_of(drawing, known))

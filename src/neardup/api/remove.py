@@ -28,6 +28,7 @@ def dedup(
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    around: float | None = None,
     encoder: Encoder | None = None,
     progress: Report | None = None,
     **choices: Unpack[Choices],
@@ -52,6 +53,9 @@ def dedup(
         A budget in bytes; feature sets, prefixes and index beyond it go to a temporary file.
     pairs_per_document : float or None
         More pairs than this times the documents (and than a million) are not all looked for: see ``pipeline.run``.
+    around : float, optional
+        How far beyond the threshold to look as well, such as 0.2: for ``Result.report``, whose readers want to see what
+        lies just below it, and for ``Result.at``. It changes nothing else. Raising it takes longer; None looks nowhere.
     encoder : object with ``encode(texts)``, optional
         What makes embeddings for the measure ``semantic``; neardup brings none and downloads nothing.
     progress : callable, optional
@@ -80,6 +84,7 @@ def dedup(
         threads=threads,
         memory=memory,
         pairs_per_document=pairs_per_document,
+        around=around,
         encoder=encoder,
         decision=learned,
         progress=progress,
@@ -100,6 +105,7 @@ def dedup_files(
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    around: float | None = None,
     encoder: Encoder | None = None,
     progress: Report | None = None,
     **choices: Unpack[Choices],
@@ -134,6 +140,7 @@ def dedup_files(
         threads=threads,
         memory=memory,
         pairs_per_document=pairs_per_document,
+        around=around,
         encoder=encoder,
         decision=learned,
         progress=progress,

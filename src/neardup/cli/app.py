@@ -11,13 +11,32 @@ import typer
 from typer.core import TyperGroup
 
 from neardup import __version__
-from neardup.cli import audit, compare, dedup, explain, label, neighbors, pairs, query, recipe, replay, train, watch
-from neardup.cli.screen import say
+from neardup.cli import (
+    audit,
+    compare,
+    dedup,
+    explain,
+    explore,
+    label,
+    neighbors,
+    pairs,
+    query,
+    recipe,
+    replay,
+    train,
+    watch,
+)
+from neardup.cli.screen import TYPED, say
 from neardup.errors import NeardupError
 
 
 class Commands(TyperGroup):
     """Commands that answer the user's errors with one sentence and an exit code, never a traceback."""
+
+    def make_context(self, info_name: str | None, args: list[str], *others: Any, **extra: Any) -> Any:
+        """Remember what was typed, for reports."""
+        TYPED.set(tuple(args))
+        return super().make_context(info_name, args, *others, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command: 2 for an error that is the input's or the caller's, 130 when interrupted."""
@@ -61,6 +80,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command(name="explore", no_args_is_help=True)(explore.explore)
 app.command(name="dedup", no_args_is_help=True)(dedup.dedup)
 app.command(name="pairs", no_args_is_help=True)(pairs.pairs)
 app.command(name="explain", no_args_is_help=True)(explain.explain)

@@ -52,7 +52,9 @@ class DecisionOptions:
         typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for decisions that compare them."),
     ] = None
 
-    def loaded(self, time_column: str | None = None, *, also_for: bool = False) -> Decision | None:
+    def loaded(
+        self, time_column: str | None = None, *, also_for: bool = False, titles: bool = False
+    ) -> Decision | None:
         """Return the decision at its working point; None where none is asked for.
 
         Parameters
@@ -61,13 +63,15 @@ class DecisionOptions:
             Where times are.
         also_for : bool
             Whether the command takes that column for something else, too.
+        titles : bool
+            The same of the column of titles.
 
         Raises
         ------
         NeardupError
             If it cannot be read, does not reach the precision, or an option says nothing without it.
         """
-        options = {"--precision": self.precision, "--title-column": self.title_column}
+        options = {"--precision": self.precision, "--title-column": None if titles else self.title_column}
         if self.decision is None:
             for option, value in (options | {"--time-column": None if also_for else time_column}).items():
                 if value is not None:

@@ -7,6 +7,8 @@ import re
 from neardup.errors import RecipeError
 
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
+_TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhd]?)", re.IGNORECASE)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -35,6 +37,20 @@ def whole_number(text: str, option: str, least: int = 1) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < least:
         raise RecipeError(f"{option} {text!r} is not a whole number from {least} on")
     return int(text)
+
+
+def parse_seconds(text: str, option: str) -> float:
+    """Return the seconds that a text like ``30s``, ``10m``, ``1.5h``, ``2d`` or ``90`` means.
+
+    Raises
+    ------
+    RecipeError
+        If it is no time.
+    """
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise RecipeError(f"{option} {text!r} is not a time; write it like 30s, 10m or 1h")
+    return float(match["number"]) * _SECONDS[match["unit"].lower()]
 
 
 def parse_size(text: str | None, option: str) -> int | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -21,6 +23,15 @@ Report = Callable[[str, int, int | None], None]
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LINE_BREAKS = re.compile(r"\r\n?")
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+#: The arguments of this call of the command.
+TYPED: ContextVar[tuple[str, ...]] = ContextVar("TYPED", default=())
+
+
+def typed_command() -> str:
+    """Return the command as it was typed, quoted so that a shell reads the same arguments."""
+    return shlex.join(("neardup", *TYPED.get()))
 
 
 def visible(text: str, *, lines: bool = True) -> str:
@@ -166,8 +177,9 @@ def lsh_text(search: dict[str, Any]) -> str:
     """Return what LSH promised and did; empty for other searches."""
     if "bands" not in search:
         return ""
+    expected = f" (expected {search['expected_candidates']:,})" if "expected_candidates" in search else ""
     return (
         f"LSH, {search['bands']} bands of {search['rows']} rows: finds {search['recall_at_threshold']:.2%} of the "
-        f"pairs at Jaccard {search['jaccard_at_threshold']:.4g}; {search['candidates']:,} candidates (expected "
-        f"{search['expected_candidates']:,}), all verified"
+        f"pairs at Jaccard {search['jaccard_at_threshold']:.4g}; {search['candidates']:,} candidates{expected}, all "
+        "verified"
     )

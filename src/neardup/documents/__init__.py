@@ -7,7 +7,8 @@ blank lines not.
 
 from neardup.documents.columns import FIND_TIME
 from neardup.documents.copying import CopyReport
-from neardup.documents.corpus import Corpus, corpus_of, open_corpus
+from neardup.documents.corpus import Corpus
+from neardup.documents.opened import corpus_of, open_corpus
 from neardup.documents.output import check_output
 from neardup.documents.parts import REPEATED_ID
 from neardup.documents.quarantine import SetAside

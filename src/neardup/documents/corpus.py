@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.documents.ahead import ahead
-from neardup.documents.columnar import ColumnarSource, TableColumns, text_bytes
-from neardup.documents.columns import choose_columns
 from neardup.documents.copying import CopyReport, copy_kept, kept_schema
-from neardup.documents.discover import Found, discover
-from neardup.documents.opening import open_sources
-from neardup.documents.output import check_output, check_quarantine
-from neardup.documents.parts import Source, Wanted
+from neardup.documents.origins import origins
+from neardup.documents.output import check_output
+from neardup.documents.parts import Broken, Source, Wanted
 from neardup.documents.quarantine import Quarantine, SetAside
 from neardup.documents.sift import Batch, sift, sized
-from neardup.documents.tables import table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError
-
-_IN_MEMORY = "the data in memory"
 
 
 class Corpus:
@@ -51,6 +43,10 @@ class Corpus:
         How many of the files are web pages by their names.
     set_aside : SetAside
         What was set aside: ``counts`` by reason, and the first ``examples``.
+    sources : list of Source
+        The opened inputs.
+    wanted : Wanted
+        The columns that a scan reads.
     """
 
     def __init__(
@@ -67,25 +63,25 @@ class Corpus:
     ) -> None:
         self.total_bytes = total_bytes
         self.text_column = wanted.text
-        self.id_column = wanted.id
-        self.order_column = wanted.order
-        self.notes = list(notes)
-        self.raw_rows = 0
+        self.id_column, self.order_column = wanted.id, wanted.order
+        self.notes, self.raw_rows = list(notes), 0
         self.pages = sum(source.pages for source in sources if isinstance(source, TextFiles))
-        self._sources = sources
-        self._wanted = wanted
-        self._inputs = list(inputs)
-        self._strict = strict
-        self._quarantine_path = quarantine
-        self._quarantine = Quarantine(None, strict)
+        self.sources = sources
+        self.wanted, self._inputs, self._strict = wanted, list(inputs), strict
+        self._quarantine_path, self._quarantine = quarantine, Quarantine(None, strict)
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
         self._clean = None if spool is None else weakref.finalize(self, shutil.rmtree, spool, True)
 
     @property
+    def inputs(self) -> list[str]:
+        """What was opened, as it was named; nothing for data in memory."""
+        return list(self._inputs)
+
+    @property
     def columns(self) -> list[str]:
         """Names of the columns of all inputs."""
-        return list(dict.fromkeys(name for source in self._sources for name in source.columns()))
+        return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
 
     @property
     def set_aside(self) -> SetAside:
@@ -100,19 +96,21 @@ class Corpus:
         BrokenRecord
             Under strict, at the first broken record.
         """
-        self._quarantine.close(commit=False)
-        self._quarantine = Quarantine(self._quarantine_path, self._strict)
-        self._bounds = [0]
-        self.raw_rows = 0
+        self._begin()
         yield from ahead(sized(self._sifted()))
         self.raw_rows = self._bounds[-1]
 
+    def _begin(self) -> None:
+        self._quarantine.close(commit=False)
+        self._quarantine = Quarantine(self._quarantine_path, self._strict)
+        self._bounds, self.raw_rows = [0], 0
+
     def _sifted(self) -> Iterator[Batch]:
-        for source in self._sources:
+        for source in self.sources:
             first, row = self._bounds[-1], self._bounds[-1]
-            with closing(source.parts(self._wanted)) as parts:
+            with closing(source.parts(self.wanted)) as parts:
                 for part in parts:
-                    batch, broken = sift(part, self._wanted, row)
+                    batch, broken = sift(part, self.wanted, row)
                     for fault in broken:
                         placed = replace(fault, row=fault.row + row - first)
                         self._quarantine.add(_name(source, placed.row), placed)
@@ -120,6 +118,16 @@ class Corpus:
                     yield batch
             self._quarantine.finish(source, _names(source), row - first)
             self._bounds.append(row)
+
+    def read_elsewhere(self, tallies: Iterable[tuple[int, Sequence[Broken]]]) -> None:
+        """Take over what a scan in other processes found of each source: its rows, and what is broken, by row there."""
+        self._begin()
+        for source, (rows, broken) in zip(self.sources, tallies, strict=True):
+            for fault in broken:
+                self._quarantine.add(_name(source, fault.row), fault)
+            self._quarantine.finish(source, _names(source), rows)
+            self._bounds.append(self._bounds[-1] + rows)
+        self.raw_rows = self._bounds[-1]
 
     def set_aside_rows(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Set aside rows that the caller rejects after the scan, such as repeated ids.
@@ -167,9 +175,9 @@ class Corpus:
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != (self.raw_rows,):
             raise ValueError(f"keep must be a bool for each of the {self.raw_rows} raw rows")
-        check_output(output, self._inputs, force)
+        check_output(output, self.inputs, force)
         self._refuse_if_changed()
-        return copy_kept(self._masked(keep), output, self._wanted.text, progress)
+        return copy_kept(self._masked(keep), output, self.wanted.text, progress)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows with all columns, in the order asked for.
@@ -191,6 +199,10 @@ class Corpus:
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[asked]))
 
+    def sources_of(self, rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Return what raw rows were read from: a place for each among names, and the names (``documents.origins``)."""
+        return origins(self.sources, self._bounds, rows)
+
     def _mask_of(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         asked = np.asarray(rows, dtype=np.int64)
         if asked.size and (int(asked.min()) < 0 or int(asked.max()) >= self.raw_rows):
@@ -202,11 +214,11 @@ class Corpus:
     def _masked(self, mask: np.ndarray) -> list[tuple[Source, np.ndarray]]:
         return [
             (source, mask[start:stop])
-            for source, (start, stop) in zip(self._sources, pairwise(self._bounds), strict=True)
+            for source, (start, stop) in zip(self.sources, pairwise(self._bounds), strict=True)
         ]
 
     def _refuse_if_changed(self) -> None:
-        for source in self._sources:
+        for source in self.sources:
             for found in source.files if isinstance(source, TextFiles) else [source.found]:
                 if found.filesystem is not None:
                     found.refuse_if_changed()
@@ -232,85 +244,3 @@ def _names(source: Source) -> list[str] | None:
 
 def _name(source: Source, row: int) -> str:
     return source.files[row].name if isinstance(source, TextFiles) else source.found.name
-
-
-def open_corpus(
-    inputs: Sequence[str | os.PathLike[str]],
-    *,
-    text_column: str | None = None,
-    id_column: str | None = None,
-    order_column: str | None = None,
-    strict: bool = False,
-    quarantine: str | None = None,
-    max_document: int | None = None,
-) -> Corpus:
-    """Open files, folders, globs, URIs or standard input as one corpus.
-
-    Parameters
-    ----------
-    inputs : sequence of str or path
-        In the order in which the documents count. A folder stands for the data files in it, by name, or
-        where there are none for its text files.
-    text_column : str, optional
-        Column of the texts; found by its name or as the only column of strings when not given.
-    id_column : str, optional
-        Column of the ids; found by its name when not given; the empty string means that there is none.
-    order_column : str, optional
-        Column to hand over for the keep order.
-    strict : bool
-        Raise BrokenRecord at the first broken record instead of setting it aside.
-    quarantine : str, optional
-        JSON lines file for what is set aside; it appears when the corpus is closed.
-    max_document : int, optional
-        Largest text in bytes; larger ones are set aside. None sets no limit.
-
-    Raises
-    ------
-    InputError
-        For what is missing, unreadable, of unknown format or without a text column.
-    """
-    if isinstance(inputs, str | os.PathLike):
-        inputs = [inputs]
-    if quarantine is not None:
-        check_quarantine(quarantine, inputs)
-    spool = tempfile.mkdtemp(prefix="neardup-")
-    try:
-        notes: list[str] = []
-        found = discover(inputs, notes, spool)
-        sources = open_sources(found, spool)
-        wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
-    except BaseException:
-        shutil.rmtree(spool, ignore_errors=True)
-        raise
-    names, size = [os.fspath(name) for name in inputs], sum(file.size for file in found)
-    return Corpus(sources, wanted, size, inputs=names, strict=strict, quarantine=quarantine, notes=notes, spool=spool)
-
-
-def corpus_of(
-    data: Any,
-    *,
-    text_column: str | None = None,
-    id_column: str | None = None,
-    order_column: str | None = None,
-    strict: bool = False,
-    quarantine: str | None = None,
-    max_document: int | None = None,
-) -> Corpus:
-    """Make a corpus of data in memory; the options are those of `open_corpus`.
-
-    Parameters
-    ----------
-    data : object
-        Texts, or columns in any form that Arrow takes: see `neardup.documents.tables.table_of`.
-    """
-    table = table_of(data)
-    if quarantine is not None:
-        check_quarantine(quarantine, ())
-    found = Found(None, "", _IN_MEMORY, 0, None)
-    whole: list[Source] = [ColumnarSource(found, TableColumns(table), "slice")]
-    if not table.num_columns:
-        raise InputError("the data has no columns: give texts or a table with a column of texts")
-    wanted = choose_columns(whole, text_column, id_column, order_column, max_document)
-    size = text_bytes(table, wanted.text)
-    sources: list[Source] = [ColumnarSource(found, TableColumns(table, wanted.text), "slice")]
-    return Corpus(sources, wanted, size, strict=strict, quarantine=quarantine)

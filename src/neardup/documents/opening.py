@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,6 +40,12 @@ def open_sources(found: list[Found], spool: str) -> list[Source]:
     if texts:
         sources.append(TextFiles(texts))
     return sources
+
+
+def open_again(found: Sequence[Found], spool: str) -> Source:
+    """Open the files of one source that were opened before, in another process; a damaged one is set aside as then."""
+    form = _format_of(found[0])
+    return TextFiles(list(found)) if form.kind == "text" else _open(found[0], form, spool, alone=False)
 
 
 def _with_folders(found: list[Found]) -> list[Found]:

@@ -13,6 +13,7 @@ from neardup._kernels.sets import COUNTED
 from neardup.documents import Corpus
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
+from neardup.features.store import Block
 from neardup.parallel import default_threads, in_order
 from neardup.reading import pieces
 from neardup.recipe import Recipe
@@ -61,11 +62,15 @@ def _count(extractor: Extractor, texts: pa.LargeStringArray) -> tuple[int, int, 
     """Return the number of texts, the largest sum of squared counts, and the distinct features with their df."""
     block = extractor(texts)
     features, df = np.unique(block.features, return_counts=True)
+    return len(texts), heaviest_of(block), features, df.astype(np.int64)
+
+
+def heaviest_of(block: Block) -> int:
+    """Return the largest sum over a document of squared counts of features; of sets, the number of features."""
     counts = block.weights if len(block.weights) else np.ones(len(block.features), np.int64)
     squares = np.concatenate([[0], np.cumsum(counts * counts)])
     ends = np.cumsum(block.sizes)
-    heaviest = int((squares[ends] - squares[ends - block.sizes]).max(initial=0))
-    return len(texts), heaviest, features, df.astype(np.int64)
+    return int((squares[ends] - squares[ends - block.sizes]).max(initial=0))
 
 
 class Gathering:

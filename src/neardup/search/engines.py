@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import NeardupError
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
 from neardup.measures import measure, rule
@@ -15,7 +14,7 @@ from neardup.recipe import Recipe
 from neardup.search.hamming import hamming_pairs
 from neardup.search.join import self_join
 from neardup.search.lsh import lsh_join
-from neardup.search.matches import Matches, members_of, representatives
+from neardup.search.matches import Matches, members_of, representatives, without_pairs
 from neardup.search.weighted import weighted_join
 
 Integers = npt.NDArray[np.int64]
@@ -33,6 +32,7 @@ def find_pairs(
     excluded: npt.NDArray[np.bool_],
     keep_order: Integers,
     most_pairs: int | None,
+    give_up: bool = False,
     progress: Progress,
 ) -> Matches:
     """Return the pairs of a store's documents that match by a recipe's measure and threshold.
@@ -53,14 +53,18 @@ def find_pairs(
         The documents in keep order.
     most_pairs : int, optional
         For the join of feature sets: where more match, only those of dropped documents with kept ones are found.
+    give_up : bool
+        Where more match, find none at all, whatever the search; ``complete`` is False then, too.
     progress : callable
         Told (documents done, documents in all) from time to time.
     """
+    limit = most_pairs if give_up else None
     if recipe.measure == "hamming":
-        return _by_hamming_distance(store, recipe, threads, excluded, progress)
+        found = _by_hamming_distance(store, recipe, threads, excluded, progress)
+        return found if limit is None or len(found.left) <= limit else without_pairs(found.representative)
     if recipe.is_weighted:
         unit = statistics.unit(recipe) if statistics else 1
-        return _by_weights(store, recipe, unit, threads, excluded, progress)
+        return _by_weights(store, recipe, unit, threads, excluded, limit, progress)
     if recipe.search == "lsh":
         return lsh_join(store, recipe, threads=threads, excluded=excluded)
     return self_join(
@@ -70,6 +74,7 @@ def find_pairs(
         excluded=excluded,
         keep_order=keep_order,
         most_pairs=most_pairs,
+        with_kept=not give_up,
         progress=progress,
     )
 
@@ -94,13 +99,22 @@ def _by_weights(
     unit: int,
     threads: int,
     excluded: npt.NDArray[np.bool_],
+    most_pairs: int | None,
     progress: Progress,
 ) -> Matches:
     representative = representatives(store.marks, store.sizes, excluded)
     others = representative != np.arange(len(representative))
     bound = measure(recipe.measure).bound(recipe.exact_threshold, unit)
-    found = weighted_join(store.vectors(), recipe.measure, bound, excluded=others, threads=threads, progress=progress)
+    found = weighted_join(
+        store.vectors(),
+        recipe.measure,
+        bound,
+        excluded=others,
+        threads=threads,
+        most_pairs=most_pairs,
+        progress=progress,
+    )
     if found is None:
-        raise NeardupError("the weighted join gave up without a limit; please report this")
+        return without_pairs(representative)
     statistics = {"distinct_sets": int((~others).sum())} | found.statistics
     return Matches(representative, found.left, found.right, found.counts, unit, statistics=statistics)

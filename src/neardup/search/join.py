@@ -41,6 +41,7 @@ def self_join(
     excluded: npt.NDArray[np.bool_] | None = None,
     keep_order: Integers | None = None,
     most_pairs: int | None = None,
+    with_kept: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Find all pairs of a store's documents that reach the rule's threshold.
@@ -60,6 +61,8 @@ def self_join(
     most_pairs : int, optional
         Where more pairs of distinct sets match, only those of dropped documents with kept ones are found, and
         ``complete`` is False: who stays is known without the others. None finds all, whatever they cost.
+    with_kept : bool
+        Whether those are found then; if not, there are none.
     progress : callable
         Told (sets done, sets in all) from time to time.
     """
@@ -74,10 +77,13 @@ def self_join(
     order = np.argsort(sizes[members], kind="stable")
     found = run.match(run.sets(members, prefix, order), most_pairs, progress)
     complete = found is not None
+    if found is None and not with_kept:
+        found = np.empty((0, 2), np.int64), np.empty(0, np.int64)
     if found is None:
         order = _in_keep_order(members, representative, keep_order)
         several = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
         found = run.match_with_kept(run.sets(members, prefix, order), several, progress)
+    steps.memory.give_back(prefix.keys)
     ranks, overlap = found
     documents = members[order][ranks]
     counts = np.column_stack([overlap, sizes[documents]])
@@ -160,6 +166,7 @@ class _Join:
                 self.steps.memory.give_back(index.entries)
                 return None
             progress(min(number * SETS_AT_A_TIME, count), count)
+        self.steps.memory.give_back(index.entries)
         pairs = np.concatenate(found)
         return pairs[:, :2], pairs[:, 2]
 

@@ -68,6 +68,12 @@ def representatives(marks: Words, sizes: Integers, alone: npt.NDArray[np.bool_])
     return found
 
 
+def without_pairs(representative: Integers) -> Matches:
+    """Return what a search knows that gave up: nothing but who is equal."""
+    none = np.empty(0, np.int64)
+    return Matches(representative, none, none, np.empty((0, 3), np.int64), complete=False)
+
+
 def members_of(representative: Integers) -> Integers:
     """Return the documents that stand for others or themselves, ascending."""
     return np.flatnonzero(representative == np.arange(len(representative)))

@@ -71,7 +71,7 @@ def second_step(
         known = check_decision(decision, recipe, encoder)
         passed, vectors, second = decide(known, records, *places, threads=threads, encoder=encoder, progress=progress)
     else:
-        passed, second = _reached(step, records.texts, *places, threads, encoder, progress)
+        passed, second = reached(step, records.texts, *places, threads, encoder, progress)
     statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
     return replace(
         matches,
@@ -85,7 +85,7 @@ def second_step(
     )
 
 
-def _reached(
+def reached(
     step: SecondStep,
     texts: Sequence[str],
     left: Integers,

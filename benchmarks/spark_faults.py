@@ -1,0 +1,191 @@
+"""Kills an executor, a worker and the driver of a real cluster while it works, and compares what comes out.
+
+    .venv/bin/python benchmarks/spark_faults.py [INPUT] [--fault executor --fault worker --fault driver] [--write FILE]
+
+A master and two workers are started on loopback (scripts/cluster). Each fault is a kill -9 as soon as a stage's folder
+appears; kept documents and duplicates have to be, byte for byte, those of the engine in memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+CLUSTER = [sys.executable, str(ROOT / "scripts" / "cluster")]
+EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+#: The stage at whose beginning something is killed.
+AT = "candidates"
+PATIENCE = 1800
+
+
+def main() -> None:
+    """Run the faults that were asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("input", nargs="?", default=str(ROOT / "examples" / "newswire.jsonl"))
+    parser.add_argument("--fault", action="append", choices=sorted(FAULTS), help="all by default")
+    parser.add_argument("--write", metavar="FILE", help="what was found, as JSON")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="neardup-faults-") as folder:
+        found = injected(given.input, given.fault or ["none", "executor", "worker", "driver"], Path(folder))
+    if given.write:
+        Path(given.write).write_text(json.dumps(found, indent=2) + "\n")
+    if not all(fault["same_bytes"] for fault in found):
+        sys.exit(1)
+
+
+def injected(name: str, faults: list[str], folder: Path) -> list[dict[str, Any]]:
+    """Return what came of faults, each on a cluster of its own."""
+    expected = folder / "memory"
+    expected.mkdir()
+    subprocess.run(command(name, expected), check=True, capture_output=True)
+    found = []
+    for fault in faults:
+        own, cluster = folder / fault, folder / f"cluster-{fault}"
+        own.mkdir()
+        given = ["--folder", str(cluster)]
+        start = [*CLUSTER, "start", "--port", "0", "--memory", "1500m", *given]
+        begun = subprocess.run(start, check=True, stdout=subprocess.PIPE, text=True)
+        began = time.perf_counter()
+        try:
+            told = FAULTS[fault](name, own, cluster, begun.stdout.split()[-1])
+        finally:
+            subprocess.run([*CLUSTER, "stop", *given], check=True)
+        same = all((own / file).read_bytes() == (expected / file).read_bytes() for file in OUTPUTS)
+        found.append({"fault": fault, "same_bytes": same, "wall_s": round(time.perf_counter() - began, 1)} | told)
+        print(json.dumps(found[-1]), flush=True)
+    return found
+
+
+OUTPUTS = ("kept.jsonl", "duplicates.jsonl")
+
+
+def command(name: str, out: Path, *more: str) -> list[str]:
+    """Return the command that finds the near-duplicates of a file."""
+    outputs = ["-o", str(out / OUTPUTS[0]), "--duplicates", str(out / OUTPUTS[1]), "--force"]
+    return [sys.executable, "-m", "neardup", "dedup", name, *outputs, "--summary", str(out / "summary.json"), *more]
+
+
+def on_cluster(name: str, out: Path, master: str, *more: str) -> list[str]:
+    """Return the same command on a cluster."""
+    engine = ["--engine", "spark", "--master", master, "--stages", str(out / "stages"), "--wait", "10m"]
+    return command(name, out, *engine, "--ship", "--spark-conf", "spark.executor.memory=1g", *more)
+
+
+def run_with(name: str, out: Path, master: str, kill: Callable[[subprocess.Popen[bytes]], list[int]]) -> dict[str, Any]:
+    """Run, kill when the stage begins, and return what was killed and how it ended."""
+    with open(out / "log", "wb") as log:
+        running = subprocess.Popen(on_cluster(name, out, master), stderr=log, stdout=log)
+        until = time.monotonic() + PATIENCE
+        while not (out / "stages" / AT).exists():
+            if running.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"the run ended before its stage {AT}: {(out / 'log').read_text()}")
+            time.sleep(0.02)
+        killed = kill(running)
+        code = running.wait(PATIENCE)
+    return {"killed": len(killed), "exit_code": code}
+
+
+def stages_of(out: Path) -> dict[str, Any]:
+    """Return what the summary says of tasks that failed, and of stages that were there already."""
+    stages = json.loads((out / "summary.json").read_text())["stages"]
+    return {
+        "failed_tasks": sum(stage.get("failed_tasks", 0) for stage in stages),
+        "resumed_stages": sum(bool(stage.get("resumed")) for stage in stages),
+    }
+
+
+def nothing(name: str, out: Path, cluster: Path, master: str) -> dict[str, Any]:
+    """Kill nothing."""
+    del cluster
+    return run_with(name, out, master, lambda running: []) | stages_of(out)
+
+
+def executor(name: str, out: Path, cluster: Path, master: str) -> dict[str, Any]:
+    """Kill what does the work of one worker."""
+
+    def kill(running: subprocess.Popen[bytes]) -> list[int]:
+        del running
+        return ended(children(pid_of(cluster, "worker-1"), EXECUTOR)[:1])
+
+    return run_with(name, out, master, kill) | stages_of(out)
+
+
+def worker(name: str, out: Path, cluster: Path, master: str) -> dict[str, Any]:
+    """Kill one worker and what does its work."""
+
+    def kill(running: subprocess.Popen[bytes]) -> list[int]:
+        del running
+        own = pid_of(cluster, "worker-1")
+        return ended([own, *children(own, EXECUTOR)])
+
+    return run_with(name, out, master, kill) | stages_of(out)
+
+
+def driver(name: str, out: Path, cluster: Path, master: str) -> dict[str, Any]:
+    """Kill the command and its JVM, then go on from the stages."""
+    del cluster
+
+    def kill(running: subprocess.Popen[bytes]) -> list[int]:
+        return ended([running.pid, *children(running.pid, "java")])
+
+    told = run_with(name, out, master, kill)
+    again = subprocess.run(on_cluster(name, out, master, "--resume"), capture_output=True, text=True)
+    if again.returncode:
+        raise RuntimeError(again.stderr)
+    return told | stages_of(out)
+
+
+FAULTS: dict[str, Callable[[str, Path, Path, str], dict[str, Any]]] = {
+    "none": nothing,
+    "executor": executor,
+    "worker": worker,
+    "driver": driver,
+}
+
+
+def pid_of(cluster: Path, name: str) -> int:
+    """Return the number of a process that scripts/cluster started."""
+    return int(json.loads((cluster / f"{name}.json").read_text())["pid"])
+
+
+def children(parent: int, part: str) -> list[int]:
+    """Return the processes below one whose command holds a text."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parents[int(folder.name)] = int(re.sub(r"^.*\) \S ", "", (folder / "stat").read_text()).split()[0])
+            except (OSError, ValueError):
+                continue
+    below, found = {parent}, []
+    for _ in range(8):
+        below |= {own for own, above in parents.items() if above in below}
+    for own in below - {parent}:
+        try:
+            if part.encode() in Path(f"/proc/{own}/cmdline").read_bytes():
+                found.append(own)
+        except OSError:
+            continue
+    return found
+
+
+def ended(processes: list[int]) -> list[int]:
+    """Kill processes as a loss of power would."""
+    for number in processes:
+        os.kill(number, signal.SIGKILL)
+    return processes
+
+
+if __name__ == "__main__":
+    main()

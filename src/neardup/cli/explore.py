@@ -1,0 +1,230 @@
+"""``neardup explore``: how similar a corpus is to itself, before a recipe is chosen."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neardup.cli.choices import Content, Html, chosen_content
+from neardup.cli.numbers import parse_number, whole_number
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
+from neardup.cli.screen import (
+    interruptible,
+    progress_bar,
+    say,
+    say_if_compiling,
+    say_notes,
+    say_set_aside,
+    show_json,
+)
+from neardup.errors import OutputError, RecipeError
+
+if TYPE_CHECKING:
+    from neardup.exploring.exploration import Exploration
+    from neardup.recipe import Recipe
+
+_SAMPLE, _SHOWN = "What is compared", "What is shown"
+_LENGTHS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?")
+
+
+@with_options
+def explore(
+    inputs: Inputs,
+    read: ReadOptions,
+    running: RunOptions,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A page (.html), or everything as .json; without it, a short form.",
+        ),
+    ] = None,
+    sample: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=_SAMPLE,
+            help="So many documents are drawn and compared, each with each; time and memory grow with its square.",
+        ),
+    ] = "2000",
+    seed: Annotated[
+        str, typer.Option(metavar="NUMBER", rich_help_panel=_SAMPLE, help="Another one draws other documents.")
+    ] = "0",
+    lengths: Annotated[
+        str,
+        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Word n-grams: 1-7, 4, or 1,3,5; none for none."),
+    ] = "1-7",
+    qgrams: Annotated[
+        str | None,
+        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Character q-grams besides, as 3-6 or 5."),
+    ] = None,
+    recipes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recipe",
+            metavar="NAME|FILE",
+            rich_help_panel=_SAMPLE,
+            help="A recipe besides, with its features, weights and measure; may be given several times.",
+        ),
+    ] = None,
+    multiset: Annotated[
+        bool, typer.Option("--multiset", rich_help_panel=_SAMPLE, help="Count repeats: compare bags, not sets.")
+    ] = False,
+    html: Html = False,
+    content: Content = None,
+    lowest: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=_SHOWN,
+            help="Where the curve of the whole corpus begins; a lower one finds more pairs and takes longer.",
+        ),
+    ] = "0.2",
+    no_curve: Annotated[
+        bool,
+        typer.Option("--no-curve", rich_help_panel=_SHOWN, help="Leave the whole corpus alone: only the sample."),
+    ] = False,
+    examples: Annotated[
+        str,
+        typer.Option(metavar="NUMBER", rich_help_panel=_SHOWN, help="Pairs to read at each cutoff; 0 for none."),
+    ] = "3",
+    title_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_SHOWN, help="Column of titles; found by itself when obvious."),
+    ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_SHOWN, help="Column of times; found by itself when obvious."),
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Look before you choose: how similar a corpus is to itself, and where to begin.
+
+    A random sample is compared, each document with each, for every n; the whole corpus is joined once, exactly. The
+    page shows histograms, pairs to read at each cutoff and what each threshold would do, and advises a recipe.
+    """
+    _check_output(output, inputs, force=force)
+    limits = running.limits
+    drawn, shown = whole_number(sample, "--sample", 2), whole_number(examples, "--examples", 0)
+    number = whole_number(seed, "--seed", 0)
+    of_words = () if lengths == "none" else parse_lengths(lengths, "--lengths")
+    of_characters = () if qgrams is None else parse_lengths(qgrams, "--qgrams")
+    least = _lowest(lowest)
+    chosen = _recipes(recipes or [])
+    if not of_words and not of_characters and not chosen:
+        raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME")
+    of_texts = chosen_content(html, content) or ""
+
+    from neardup.exploring.exploration import explore as look
+
+    with read.open(inputs) as corpus:
+        say_notes(corpus, *chosen)
+        say_if_compiling(None, "matching", "allpairs", "weighting")
+        with progress_bar() as report:
+            found = look(
+                corpus,
+                sample=drawn,
+                seed=number,
+                lengths=of_words,
+                qgrams=of_characters,
+                recipes=chosen,
+                multiset=multiset,
+                lowest=least,
+                content=of_texts,
+                examples=shown,
+                curve=not no_curve,
+                title_column=title_column,
+                time_column=time_column,
+                progress=report,
+                inputs=inputs,
+                options=_as_typed(read),
+                **limits,
+            )
+        say_set_aside(corpus)
+    for note in found.notes:
+        say(note)
+    _give(found, output, force=force, as_json=as_json)
+
+
+def parse_lengths(text: str, option: str) -> tuple[int, ...]:
+    """Return the lengths that a text like ``1-7``, ``4`` or ``1,3,5-7`` names, ascending.
+
+    Raises
+    ------
+    RecipeError
+        If it names none, or one outside 1 to 999.
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _LENGTHS.fullmatch(part.strip())
+        first = int(match[1]) if match is not None else 0
+        last = int(match[2] or first) if match is not None else 0
+        if not 1 <= first <= last:
+            raise RecipeError(f"{option} {text!r} names no lengths: write it like 1-7, 4 or 1,3,5, from 1 on")
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
+def _lowest(text: str) -> float:
+    value = parse_number(text, "--lowest")
+    if not 0 < value <= 1:
+        raise RecipeError(f"--lowest {text} is outside (0, 1]: give a similarity, such as 0.2")
+    return value
+
+
+def _as_typed(read: ReadOptions) -> list[str]:
+    """Return the options of reading that were given, as the advised command needs them, too."""
+    given: list[str] = []
+    for option, value in (
+        ("--text-column", read.text_column),
+        ("--id-column", read.id_column),
+        ("--max-document", read.max_document),
+    ):
+        given += [] if value is None else [option, value]
+    return [*given, "--strict"] if read.strict else given
+
+
+def _recipes(names: list[str]) -> list[Recipe]:
+    from neardup.recipe import load
+
+    return [load(name) for name in names]
+
+
+def _check_output(output: str | None, inputs: list[str], *, force: bool) -> None:
+    """Refuse an output before the work starts."""
+    if output is None:
+        return
+    if not output.endswith((".html", ".json")):
+        raise OutputError(f"{output} is neither a page nor JSON: name it .html or .json, or leave out -o")
+    from neardup.documents.output import check_place
+    from neardup.pages.frame import check_drawing
+
+    check_place(output, inputs, force)
+    if output.endswith(".html"):
+        check_drawing(output)
+
+
+def _give(found: Exploration, output: str | None, *, force: bool, as_json: bool) -> None:
+    """Write the file, or tell the short form."""
+    written: list[str] = []
+    with interruptible(written):
+        if output is not None:
+            found.write(output, force=force)
+            written.append(output)
+    if as_json:
+        show_json(found.as_dict())
+    elif output is None:
+        from neardup.cli.explore_table import show_exploration
+
+        show_exploration(found)
+    else:
+        from neardup.exploring import telling
+
+        say(f"begin with {telling.advised_rule(found.advice)}. {telling.would_drop(found)}".rstrip())
+    for name in written:
+        say(f"written: {name}")

@@ -1,0 +1,266 @@
+"""One pass over a corpus: a random sample of its documents, and what is known of all of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup._kernels.ascii import text_marks
+from neardup.content.step import contents, method_of
+from neardup.documents import REPEATED_ID, Batch, Corpus, repeated_ids
+from neardup.errors import RecipeError
+from neardup.pairs import Names
+from neardup.parallel import in_order
+from neardup.pipeline import texts_of
+from neardup.reading import Remembered, Report, pieces
+from neardup.recipe import Recipe
+from neardup.text.comparable import text_buffers
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+#: How many documents are drawn, and the highest seed.
+SAMPLE = 2000
+_HIGHEST_SEED = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Survey:
+    """What one pass says of all documents of a corpus, by position.
+
+    Attributes
+    ----------
+    names : Names
+        What they are called.
+    text_bytes : int64[n]
+        The length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
+    text_marks : uint64[n]
+        Equal for texts that are equal byte for byte.
+    present : bool[n]
+        False for documents set aside after they were read, as with repeated ids.
+    source : int64[n]
+        The file of each, as a place in ``sources``; of text files, their folder.
+    sources : tuple of str
+        What the files are called.
+    """
+
+    names: Names
+    text_bytes: Integers
+    text_marks: Words
+    present: Bools
+    source: Integers
+    sources: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Sample:
+    """A random sample of the documents of a corpus.
+
+    Attributes
+    ----------
+    positions : int64[k]
+        Which documents, ascending.
+    texts : list of str
+        What is compared of each.
+    names : Names
+        Of all documents of the corpus.
+    documents : int
+        How many documents the corpus has, without those set aside.
+    bytes : int
+        Of the texts of these.
+    seed : int
+        Another one draws other documents.
+    """
+
+    positions: Integers
+    texts: list[str]
+    names: Names
+    documents: int
+    bytes: int
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs the sample has."""
+        return len(self) * (len(self) - 1) // 2
+
+    @property
+    def corpus_pairs(self) -> int:
+        """How many pairs the corpus has."""
+        return self.documents * (self.documents - 1) // 2
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what it says of itself, ready for JSON; no texts."""
+        return {
+            "documents": len(self),
+            "pairs": self.pairs,
+            "seed": self.seed,
+            "of_documents": self.documents,
+            "of_pairs": self.corpus_pairs,
+            "bytes": self.bytes,
+        }
+
+
+class _Piece(NamedTuple):
+    """What is known of some texts: themselves (or their contents), their lengths in bytes, and their marks."""
+
+    texts: pa.LargeStringArray
+    sizes: Integers
+    marks: Words
+
+
+def draw_sample(
+    corpus: Corpus,
+    *,
+    sample: int = SAMPLE,
+    seed: int = 0,
+    content: str = "",
+    threads: int = 1,
+    report: Report | None = None,
+) -> tuple[Sample, Survey]:
+    """Read a corpus once, and draw documents.
+
+    A document is drawn if the hash of its row and of the seed is among the smallest, so that threads, the size of
+    batches and the split into files do not matter, and a larger sample holds the smaller one.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It is read once; documents with repeated ids are set aside.
+    sample : int
+        How many documents to draw, at least 2; all where there are no more. Time and memory of what follows grow with
+        its square.
+    seed : int
+        Another one draws others; 0 to 2**32 - 1.
+    content : str
+        What of the texts is compared, as in ``Recipe``.
+    threads : int
+        They change the time, never the answer.
+    report : callable, optional
+        Told ("sample", bytes done, bytes in all or None).
+
+    Raises
+    ------
+    RecipeError
+        If a value is out of range.
+    NeardupError
+        If the corpus cannot be read.
+    """
+    if sample < 2:
+        raise RecipeError(f"sample {sample} is below 2; draw two documents at least, for there to be a pair")
+    if not 0 <= seed <= _HIGHEST_SEED:
+        raise RecipeError(f"seed {seed} is outside 0..{_HIGHEST_SEED}")
+    wanted = Recipe(content=content)
+    draw, seen, rows = _Draw(sample, seed), Remembered(), deque[Integers]()
+    sizes, marks = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+
+    def see(batch: Batch) -> None:
+        seen.see(batch)
+        if len(batch.rows):
+            rows.append(batch.rows)
+
+    for piece in in_order(partial(_looked_at, content), pieces(corpus, "sample", report, see), threads):
+        head = rows.popleft()
+        draw.enter(head[: len(piece.sizes)], piece.texts)
+        if len(head) > len(piece.sizes):
+            rows.appendleft(head[len(piece.sizes) :])
+        sizes.append(piece.sizes)
+        marks.append(piece.marks)
+    names = seen.names()
+    present = np.ones(len(names), np.bool_)
+    if names.ids is not None and len(repeated := repeated_ids(names.ids)):
+        present[repeated] = False
+        corpus.set_aside_rows(names.rows[repeated], REPEATED_ID)
+    codes, sources = corpus.sources_of(names.rows)
+    survey = Survey(
+        names=names,
+        text_bytes=np.concatenate(sizes),
+        text_marks=np.concatenate(marks),
+        present=present,
+        source=codes,
+        sources=sources,
+    )
+    positions = draw.drawn(names.rows, present)
+    return (
+        Sample(
+            positions=positions,
+            texts=draw.texts(corpus, wanted, names.rows[positions], threads),
+            names=names,
+            documents=int(present.sum()),
+            bytes=int(survey.text_bytes[present].sum()),
+            seed=seed,
+        ),
+        survey,
+    )
+
+
+def _looked_at(content: str, texts: pa.LargeStringArray) -> _Piece:
+    if content:
+        texts = contents(texts, method_of(content))
+    data, offsets = text_buffers(texts)
+    marks = np.empty(len(texts), np.uint64)
+    text_marks(data, offsets, marks)
+    return _Piece(texts, np.diff(offsets), marks)
+
+
+class _Draw:
+    """Holds the texts of the rows with the smallest hashes so far."""
+
+    def __init__(self, count: int, seed: int) -> None:
+        self._count, self._seed = count, seed
+        self._keys = np.zeros(0, np.uint64)
+        self._rows = np.zeros(0, np.int64)
+        self._texts: list[str] = []
+
+    def enter(self, rows: Integers, texts: pa.LargeStringArray) -> None:
+        """Look at documents: their rows and texts."""
+        keys = hashes_of(rows, self._seed)
+        full = len(self._keys) == self._count
+        small = np.flatnonzero(keys < self._keys[-1]) if full else np.arange(len(keys))
+        if not len(small):
+            return
+        small = small[np.argsort(keys[small])][: self._count]
+        keys = np.concatenate([self._keys, keys[small]])
+        order = np.argsort(keys)[: self._count]
+        found = self._texts + texts.take(pa.array(small)).to_pylist()
+        self._keys, self._rows = keys[order], np.concatenate([self._rows, rows[small]])[order]
+        self._texts = [found[place] for place in order.tolist()]
+
+    def drawn(self, rows: Integers, present: Bools) -> Integers:
+        """Return the positions that are drawn of those present, ascending."""
+        able = np.flatnonzero(present)
+        keys = hashes_of(rows[able], self._seed)
+        if len(able) > self._count:
+            able = able[np.argpartition(keys, self._count - 1)[: self._count]]
+        return np.sort(able)
+
+    def texts(self, corpus: Corpus, recipe: Recipe, rows: Integers, threads: int) -> list[str]:
+        """Return what is compared of drawn rows; those that took the place of repeated ids are read again."""
+        held = dict(zip(self._rows.tolist(), self._texts, strict=True))
+        missing = np.array([row for row in rows.tolist() if row not in held], np.int64)
+        if len(missing):
+            held |= zip(missing.tolist(), texts_of(corpus, recipe, missing, threads), strict=True)
+        return [held[row] for row in rows.tolist()]
+
+
+def hashes_of(rows: Integers, seed: int) -> Words:
+    """Return a hash of each row, different for different rows: splitmix64 (Steele, Lea & Flood 2014) of both."""
+    words = rows.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
+    for _ in range(2):
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        words ^= words >> np.uint64(31)
+    return words

@@ -1,0 +1,264 @@
+"""The charts of what a sample shows: histograms with logarithmic counts, and pairs above each cutoff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from neardup.exploring.histogram import BINS, View
+from neardup.exploring.telling import counted, share, valley_in_short
+from neardup.pages.charts import COLOURS, FAINT, finished
+from neardup.pages.parts import Chart, table
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from neardup.exploring.advice import Advice
+    from neardup.exploring.valley import Valley
+
+#: From the shortest n-grams to the longest; legible on white and on near-black.
+RAMP = ("#e0a22e", "#e07b39", "#d8525a", "#bf4a92", "#9157bd", "#5f6bd8", "#2f90c8")
+#: So many bins are one where histograms lie over each other; more where there are fewer pairs, which would jump.
+_TOGETHER, _TOGETHER_FEW, _FEW_PAIRS = 2, 5, 500_000
+#: The lowest line of a logarithmic axis, for a logarithm of nothing.
+_NOTHING = 0.5
+TENTHS = [at / 10 for at in range(11)]
+_SHOWN = "highlight == '' || datum.view == highlight"
+
+
+def views_colours(views: Sequence[View]) -> list[str]:
+    """Return a colour for each view: along a ramp by n, or one that tells names apart."""
+    if any(view.n is None for view in views):
+        return [COLOURS[at % len(COLOURS)] for at in range(len(views))]
+    last = max(len(views) - 1, 1)
+    return [RAMP[round(at * (len(RAMP) - 1) / last)] for at in range(len(views))]
+
+
+def similarity_chart(
+    views: Sequence[View],
+    *,
+    advised: View | None = None,
+    valley: Valley | None = None,
+    threshold: float | None = None,
+    named: bool = True,
+) -> alt.LayerChart:
+    """Return the histograms of views over each other, with logarithmic counts.
+
+    Parameters
+    ----------
+    views : sequence of View
+        A line each.
+    advised : View, optional
+        The one that is drawn thicker.
+    valley : Valley, optional
+        A stretch that is shaded.
+    threshold : float, optional
+        Where a rule stands.
+    named : bool
+        Whether the chart has a legend of its own.
+    """
+    chosen = next((view for view in views if view is advised), None)
+    return _over_each_other(views, chosen, valley, threshold, named=named).properties(
+        datasets={"steps": _steps(views, chosen)}
+    )
+
+
+def overlaid(key: str, title: str, views: Sequence[View], advice: Advice | None, advised: View | None) -> Chart:
+    """Return the histograms of views over each other, the advised one drawn thicker, the valley shaded."""
+    chosen = next((view for view in views if view is advised), None)
+    valley = None if advice is None or chosen is None else advice.valley
+    together = _together(views)
+    note = f"Each line is a histogram in steps of {together / BINS:g}; pairs that share nothing are in none of them."
+    if valley is not None and advice is not None:
+        where = "whole corpus" if advice.whole else "sample"
+        note += f" Shaded: the valley of {advice.features} in the {where}."
+    told = (
+        f"Numbers of pairs on a logarithmic scale by similarity from 0 to 1, a line each for "
+        f"{', '.join(view.name for view in views)}; {_range_told(views)}"
+    )
+    cut = None if advice is None or chosen is None else advice.threshold
+    drawn = finished(_over_each_other(views, chosen, valley, cut, named=False), height=400)
+    behind = _bins_table(views, together)
+    return Chart(key, title, note, told, drawn | {"datasets": {"steps": _steps(views, chosen)}}, behind)
+
+
+def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Chart]:
+    """Return a small histogram for each view, all on the same scales, each with its valley shaded."""
+    # They differ in their rows alone, and to make a chart takes longer than all that is counted in it.
+    drawn = finished(_bars(max((count for view in views for count in view.counts), default=1)), height=170)
+    found = []
+    for at, (view, colour) in enumerate(zip(views, views_colours(views), strict=True)):
+        note = f"{share(view.zero, view.pairs)} share nothing; valley {valley_in_short(view)}"
+        told = (
+            f"Numbers of pairs of {view.name} on a logarithmic scale by similarity from 0 to 1: {view.zero:,} of "
+            f"{view.pairs:,} share nothing, {view.equal:,} are equal"
+        )
+        rows = [
+            {"view": view.name, "low": low, "high": high, "pairs": pairs, "none": _NOTHING, "colour": colour}
+            for low, high, pairs in _binned(view, 1)
+            if pairs
+        ]
+        valley = [] if view.valley is None else [{"low": view.valley.low, "high": view.valley.high}]
+        title = f"{view.name}, advised" if view is advised else view.name
+        specification = drawn | {"datasets": {"bars": rows, "valley": valley}}
+        found.append(Chart(f"{prefix}-{at}", title, note, told, specification, _bins_table([view], 1)))
+    return found
+
+
+def span() -> alt.Scale:
+    """Return the scale of similarities."""
+    import altair as alt
+
+    return alt.Scale(domain=[0, 1], nice=False)
+
+
+def _together(views: Sequence[View]) -> int:
+    return _TOGETHER if max((view.pairs for view in views), default=0) >= _FEW_PAIRS else _TOGETHER_FEW
+
+
+def _over_each_other(
+    views: Sequence[View], chosen: View | None, valley: Valley | None, threshold: float | None, *, named: bool
+) -> alt.LayerChart:
+    """Return the outlines of histograms, that of the chosen view filled; their rows are called ``steps``."""
+    import altair as alt
+
+    colours = coloured(views, chosen, named=named)
+    x = alt.X("low:Q", title="similarity of a pair", scale=span(), axis=alt.Axis(values=TENTHS, format=".1f"))
+    y = logarithmic("shown", "pairs (logarithmic)", least=_NOTHING)
+    chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **colours)
+    lines = chart.mark_line(interpolate="step-after", strokeJoin="round")
+    # A line tells nothing of its steps: what does are unseen points in the middle of each.
+    unseen = chart.mark_circle(size=160).encode(
+        x=alt.X("middle:Q", scale=span()),
+        opacity=alt.value(0),
+        strokeWidth=alt.value(0),
+        tooltip=told_of("low", "high", "pairs"),
+    )
+    layers = [*_valley_and_rule(valley, threshold), lines, unseen]
+    if chosen is not None:
+        own = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen")
+        area = own.mark_area(interpolate="step-after").encode(
+            x=x, y=y, y2=alt.YDatum(_NOTHING), color=colours["color"], opacity=alt.value(0.12)
+        )
+        layers.insert(-2, area)
+    return alt.layer(*layers)
+
+
+def _steps(views: Sequence[View], chosen: View | None) -> list[dict[str, Any]]:
+    """Return where each step of each histogram begins; a last one ends it."""
+    together = _together(views)
+    rows = []
+    # What comes last is drawn over the others.
+    for view in sorted(views, key=lambda view: view is chosen):
+        own = {"view": view.name, "chosen": view is chosen}
+        bins = list(_binned(view, together))
+        for low, high, pairs in [*bins, (1.0, 1.0, bins[-1][2])]:
+            step = {"low": low, "high": high, "middle": (low + high) / 2, "pairs": pairs}
+            rows.append(own | step | {"shown": max(pairs, _NOTHING)})
+    return rows
+
+
+def _binned(view: View, together: int) -> Iterator[tuple[float, float, int]]:
+    for at in range(0, BINS, together):
+        yield at / BINS, (at + together) / BINS, sum(view.counts[at : at + together])
+
+
+def _bars(most: int) -> alt.LayerChart:
+    """Return a histogram of rows that are called ``bars``, over a shaded ``valley``."""
+    import altair as alt
+
+    scale = alt.Scale(type="log", domain=[_NOTHING, max(most, 10) * 1.5])
+    y = alt.Y("pairs:Q", title="pairs", scale=scale, axis=alt.Axis(format="~s", values=[100**at for at in range(7)]))
+    band = alt.Chart(alt.NamedData(name="valley")).mark_rect(color=FAINT, opacity=0.16, clip=True)
+    x = alt.X("low:Q", title=None, scale=span(), axis=alt.Axis(values=TENTHS[::2], format=".1f"))
+    bars = alt.Chart(alt.NamedData(name="bars")).mark_rect()
+    colour = alt.Color("colour:N", scale=None)
+    return alt.layer(
+        band.encode(x=x, x2="high:Q"),
+        bars.encode(x=x, x2="high:Q", y=y, y2="none:Q", color=colour, tooltip=told_of("low", "high", "pairs")),
+    )
+
+
+def _valley_and_rule(valley: Valley | None, threshold: float | None) -> list[alt.Chart]:
+    """Return the shaded valley with its name, and a rule at the threshold."""
+    import altair as alt
+
+    found = []
+    if valley is not None:
+        name = "valley" if valley.clear else "valley, not clear"
+        stretch = [{"low": valley.low, "high": valley.high, "middle": (valley.low + valley.high) / 2, "name": name}]
+        chart = alt.Chart(alt.Data(values=stretch)).encode(x=alt.X("low:Q", scale=span()))
+        found.append(chart.mark_rect(color=FAINT, opacity=0.16, clip=True).encode(x2="high:Q"))
+        written = chart.mark_text(baseline="top", dy=22, fontSize=12)
+        found.append(written.encode(x=alt.X("middle:Q", scale=span()), y=alt.value(0), text="name:N"))
+    if threshold is not None:
+        found += rule_at(threshold, "advised", span())
+    return found
+
+
+def logarithmic(name: str, title: str, *, least: float | None = None, ends: Sequence[float] | None = None) -> alt.Y:
+    """Return a logarithmic axis with a line for each power of ten; ``least`` is its lowest end, ``ends`` are both."""
+    import altair as alt
+
+    given: dict[str, Any] = {} if least is None else {"domainMin": least}
+    given |= {} if ends is None else {"domain": list(ends)}
+    axis = alt.Axis(format="~s", values=[10.0**power for power in range(-3, 13)])
+    return alt.Y(f"{name}:Q", title=title, scale=alt.Scale(type="log", **given), axis=axis)
+
+
+def rule_at(threshold: float, name: str, scale: alt.Scale) -> list[alt.Chart]:
+    """Return a dashed rule at a threshold, with its name beside it."""
+    import altair as alt
+
+    data = alt.Data(values=[{"low": threshold, "name": f"{name} {threshold:g}"}])
+    x = alt.X("low:Q", scale=scale)
+    rule = alt.Chart(data).mark_rule(color=FAINT, strokeDash=[5, 4], strokeWidth=1.5).encode(x=x)
+    place = {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
+    name_of = alt.Chart(data).mark_text(baseline="top", dy=4, fontSize=12, **place)
+    return [rule, name_of.encode(x=x, y=alt.value(0), text="name:N")]
+
+
+def coloured(views: Sequence[View], chosen: View | None, *, named: bool = False) -> dict[str, Any]:
+    """Return colour and width of lines; a page's own legend makes those faint that it does not show."""
+    import altair as alt
+
+    scale = alt.Scale(domain=[view.name for view in views], range=views_colours(views))
+    found = {"color": alt.Color("view:N", scale=scale, legend=alt.Legend(title=None) if named else None)}
+    if not named:
+        found["opacity"] = alt.condition(_SHOWN, alt.value(1), alt.value(0.12))
+    if chosen is not None:
+        thick = alt.FieldEqualPredicate(field="view", equal=chosen.name)
+        found["strokeWidth"] = alt.condition(thick, alt.value(3), alt.value(1.4))
+    return found
+
+
+def told_of(*names: str) -> list[alt.Tooltip]:
+    """Return what a point tells of its view when the pointer is on it."""
+    import altair as alt
+
+    forms: Mapping[str, tuple[str, str]] = {
+        "low": (".2f", "above"),
+        "high": (".2f", "up to"),
+        "pairs": (",", "pairs"),
+        "cutoff": ("~g", "cutoff"),
+        "rate": (",.3~r", "pairs per million"),
+    }
+    told = [alt.Tooltip("view:N", title="compared")]
+    return [*told, *(alt.Tooltip(f"{name}:Q", format=forms[name][0], title=forms[name][1]) for name in names)]
+
+
+def _bins_table(views: Sequence[View], together: int) -> Any:
+    """Return the figures of histograms: rows of similarity, bins of nothing left out."""
+    binned = [list(_binned(view, together)) for view in views]
+    rows: list[list[object]] = [["0, nothing shared", *(view.zero for view in views)]]
+    for bins in zip(*binned, strict=True):
+        if any(pairs for _, _, pairs in bins):
+            low, high, _ = bins[0]
+            rows.append([f"{low:.2f} to {high:.2f}", *(pairs for _, _, pairs in bins)])
+    head = ["similarity above, up to", *(view.name for view in views)]
+    return table(head, rows, caption="Pairs of the sample by similarity", tall=True)
+
+
+def _range_told(views: Sequence[View]) -> str:
+    nothing = [f"{share(view.zero, view.pairs)} of {view.name}" for view in (views[0], views[-1])]
+    return f"of {counted(views[0].pairs, 'pair')} {' and '.join(dict.fromkeys(nothing))} share nothing"

@@ -1,0 +1,132 @@
+"""What a run found, as arrays by position: the documents, their pairs, who stays, and the families."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.decision.decision import Decision
+from neardup.documents import Corpus
+from neardup.keep import Families, Floats, Integers, Kept, families, keepers
+from neardup.pairs import Names, Pairs
+from neardup.recipe import Recipe
+from neardup.search.around import Around, Scale, scale_of
+from neardup.search.matches import Matches
+from neardup.search.verify import texts_representative
+
+Bools = npt.NDArray[np.bool_]
+#: In the place of pairs: documents that are equal in all that is compared, and those that do not match.
+EQUAL, APART = -1, -2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Documents:
+    """The documents of a run, by position: those that were read whole.
+
+    Attributes
+    ----------
+    names : Names
+        Their ids or row numbers.
+    order : int64[n]
+        Positions in keep order.
+    text_marks : uint64[n]
+        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
+    text_bytes : int64[n]
+        The length of each text (or content).
+    present : bool[n]
+        False for those set aside later, as with repeated ids.
+    """
+
+    names: Names
+    order: Integers
+    text_marks: npt.NDArray[np.uint64]
+    text_bytes: Integers
+    present: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """What a run found.
+
+    Attributes
+    ----------
+    corpus : Corpus
+        It was scanned, and stays open.
+    recipe : Recipe
+        What was done.
+    decision : Decision or None
+        Where one decided.
+    documents : Documents
+        What was read.
+    matches : Matches
+        The pairs of representatives that match.
+    similarity : float64[k]
+        Of those pairs.
+    kept : Kept
+        The verdict on each document.
+    families : Families
+        Of the documents.
+    around : Around or None
+        The pairs beyond the threshold, where they were looked for.
+    """
+
+    corpus: Corpus
+    recipe: Recipe
+    decision: Decision | None
+    documents: Documents
+    matches: Matches
+    similarity: Floats
+    kept: Kept
+    families: Families
+    around: Around | None
+
+    @property
+    def scale(self) -> Scale:
+        """What decides last, and from where on."""
+        return scale_of(self.recipe, self.decision)
+
+    @property
+    def stays(self) -> Bools:
+        """bool[n], which documents stay."""
+        return ~self.kept.dropped & self.documents.present
+
+    @property
+    def goes(self) -> Bools:
+        """bool[n], which documents go."""
+        return self.kept.dropped & self.documents.present
+
+    @property
+    def texts(self) -> Integers:
+        """int64[n], for each document the first one with the same text, byte for byte; -1 for what matches nothing."""
+        known = self.documents
+        return texts_representative(known.text_marks, known.text_bytes, self.matches.representative < 0)
+
+    def edges(self, left: Integers, right: Integers) -> Integers:
+        """Return where in ``matches`` pairs of documents come from; EQUAL for equals, APART where they do not match."""
+        known = self.matches
+        one, other = known.representative[left], known.representative[right]
+        keys = known.left * len(known.representative) + known.right
+        asked = np.minimum(one, other) * len(known.representative) + np.maximum(one, other)
+        at = np.searchsorted(keys, asked)
+        found = np.zeros(len(asked), np.bool_)
+        inside = at < len(keys)
+        found[inside] = keys[at[inside]] == asked[inside]
+        return np.where((one == other) & (one >= 0), EQUAL, np.where(found & (one >= 0) & (other >= 0), at, APART))
+
+
+def findings_of(
+    corpus: Corpus,
+    recipe: Recipe,
+    documents: Documents,
+    matches: Matches,
+    pairs: Pairs,
+    *,
+    decision: Decision | None,
+    around: Around | None,
+) -> Findings:
+    """Return what follows from the pairs that match."""
+    kept = keepers(matches.representative, pairs.graph, documents.order)
+    found = families(matches.representative, matches.left, matches.right, pairs.similarity)
+    return Findings(corpus, recipe, decision, documents, matches, pairs.similarity, kept, found, around)

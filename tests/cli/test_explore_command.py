@@ -1,0 +1,210 @@
+"""``neardup explore``: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import finished, names_in, neardup, process, refused, write_lines
+
+from neardup.cli.explore import parse_lengths
+from neardup.errors import RecipeError
+
+WORDS = [f"word{at}" for at in range(400)]
+SMALL = ("--lengths", "1-3", "--examples", "1")
+
+
+def story(seed: int) -> list[str]:
+    return random.Random(seed).choices(WORDS, k=60)
+
+
+def documents() -> list[dict[str, Any]]:
+    """Thirty stories, some sent again with a change, and what no story should be."""
+    found: list[dict[str, Any]] = []
+    for seed in range(30):
+        words = story(seed)
+        found.append({"id": f"s{seed}", "title": f"Story {seed}", "text": " ".join(words)})
+        if seed % 3 == 0:
+            found.append(
+                {"id": f"s{seed}-again", "title": "Again", "text": " ".join([*words[:55], *story(seed + 99)[:5]])}
+            )
+        if seed % 7 == 0:
+            found.append({"id": f"s{seed}-copy", "title": "Copy", "text": " ".join(words)})
+    hostile = "\x1b[31m<script>alert(1)</script> قال المتحدث \u202e 港口 \u0000 " + " ".join(WORDS[:30])
+    found += [
+        {"id": "hostile\x1b[0m", "title": "\x07", "text": hostile},
+        {"id": "hostile-2", "title": "", "text": hostile + " x"},
+    ]
+    return [*found, {"id": "empty", "title": "", "text": ""}, {"id": "one", "title": "", "text": "word"}]
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_lines(tmp_path_factory.mktemp("stories") / "stories.jsonl", documents())
+
+
+def test_the_short_form(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    done = neardup("explore", stories, *SMALL)
+    lines = done.stdout.splitlines()
+    assert "all 49 documents compared, each with each: 1,176 pairs" in lines[0]
+    for n in (1, 2, 3):
+        row = next(line for line in lines if line.strip().startswith(f"words:{n} "))
+        assert any(block in row for block in "▁▂▃▄▅▆▇█")
+    found = json.loads(neardup("explore", stories, *SMALL, "--json").stdout)
+    points = {f"{one['threshold']:g}": one for one in found["curve"]["points"]}
+    rows = {line.split()[0]: line.split() for line in lines if line.strip().startswith(("0.", "1 ")) and "%" in line}
+    assert {"0.2", "0.3", "0.5", "0.8", "1", f"{found['advice']['threshold']:g}"} <= set(rows)
+    for threshold, cells in rows.items():
+        names = ("pairs", "families", "largest_family", "dropped")
+        assert cells[1:5] == [str(points[threshold][name]) for name in names]
+    for name in ("lengths", "written in", "exact copies", "idf", "growth"):
+        assert any(line.startswith(name) for line in lines), name
+    assert "5 of 5 texts" in done.stdout
+    assert any(line.startswith("begin with words:") for line in lines)
+    assert lines[-1].startswith(f"  neardup dedup {stories}")
+    # Only the command is longer than the terminal is wide: it can be copied.
+    assert [line for line in lines if len(line) > 80] in ([], lines[-1:])
+    # Nothing of a document does anything to a terminal.
+    assert not set(done.stdout) & {"\x1b", "\x07", "\u202e", "\x00"}
+
+
+def test_a_pipe_without_unicode(stories: Path) -> None:
+    code, out, err = finished(process("explore", stories, *SMALL, env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}))
+    assert code == 0, err
+    assert out.isascii()
+    assert "words:1" in out
+
+
+def test_json_is_the_same_on_stdout_and_in_a_file(stories: Path, tmp_path: Path) -> None:
+    printed = json.loads(neardup("explore", stories, *SMALL, "--json").stdout)
+    done = neardup("explore", stories, *SMALL, "-o", tmp_path / "found.json")
+    assert done.stdout == ""
+    assert f"written: {tmp_path / 'found.json'}" in done.stderr
+    written = json.loads((tmp_path / "found.json").read_text("utf-8"))
+    for found in (printed, written):
+        found.pop("stages")
+    assert printed == written
+    assert [view["name"] for view in printed["views"]] == ["words:1", "words:2", "words:3"]
+    assert printed["advice"]["command"][:2] == ["dedup", str(stories)]
+    assert printed["curve"]["documents"] == 49
+    assert names_in(tmp_path) == {"found.json"}
+
+
+def test_the_advised_command_runs(stories: Path, tmp_path: Path) -> None:
+    found = json.loads(neardup("explore", stories, *SMALL, "--text-column", "text", "--json").stdout)
+    command = found["advice"]["command"]
+    assert command[2:4] == ["--text-column", "text"]
+    kept = tmp_path / "kept.jsonl"
+    neardup(*[kept if before == "-o" else word for before, word in zip(["", *command], command, strict=False)])
+    point = next(one for one in found["curve"]["points"] if one["threshold"] == found["advice"]["threshold"])
+    assert len(kept.read_text("utf-8").splitlines()) == 49 - point["dropped"]
+
+
+def test_a_page(stories: Path, tmp_path: Path) -> None:
+    page = tmp_path / "explore.html"
+    done = neardup("explore", stories, *SMALL, "-o", page)
+    assert done.stdout == ""
+    assert "begin with words:" in done.stderr
+    written = page.read_text("utf-8")
+    assert written.startswith("<!DOCTYPE html>")
+    assert "<script>alert(1)" not in written
+    assert "is there already" in refused("explore", stories, *SMALL, "-o", page) or page.read_text("utf-8") == written
+    neardup("explore", stories, "--lengths", "2", "--no-curve", "-o", page, "--force")
+    assert page.read_text("utf-8") != written
+
+
+def test_what_is_compared(stories: Path) -> None:
+    options = (
+        "--lengths",
+        "2,4",
+        "--qgrams",
+        "5",
+        "--recipe",
+        "cornell",
+        "--multiset",
+        "--no-curve",
+        "--examples",
+        "0",
+    )
+    found = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "5", "--json").stdout)
+    names = [view["name"] for view in found["views"]]
+    assert names == ["words:2:multiset", "words:4:multiset", "qgrams:5:multiset", "cornell"]
+    assert (found["sample"]["documents"], found["sample"]["seed"]) == (20, 5)
+    assert found["curve"] is None
+    assert all(not one["pairs"] for one in found["examples"])
+    other = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "6", "--json").stdout)
+    assert other["views"] != found["views"]
+    # Without a curve the short form leaves out what only the whole corpus tells.
+    told = neardup("explore", stories, *options).stdout
+    assert "threshold" not in told.partition("begin with")[0]
+
+
+def test_web_pages(tmp_path: Path) -> None:
+    rows = [{"id": at, "text": f"<html><body><p>{' '.join(story(at))}</p></body></html>"} for at in range(4)]
+    found = json.loads(
+        neardup("explore", write_lines(tmp_path / "pages.jsonl", rows), "--content", "tags", *SMALL, "--json").stdout
+    )
+    assert found["advice"]["command"][-6:-4] == ["--content", "tags"] or "--content" in found["advice"]["command"]
+    assert found["makeup"]["words"]["quantiles"][0][1] == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["-o", "found.txt"], "found.txt is neither a page nor JSON: name it .html or .json, or leave out -o"),
+        (["-o", "-"], "- is neither a page nor JSON"),
+        (["--sample", "1"], "--sample '1' is not a whole number from 2 on"),
+        (["--sample", "many"], "--sample 'many' is not a whole number from 2 on"),
+        (["--seed", "-1"], "--seed '-1' is not a whole number from 0 on"),
+        (["--lengths", "0-3"], "--lengths '0-3' names no lengths: write it like 1-7, 4 or 1,3,5, from 1 on"),
+        (["--lengths", "5-3"], "--lengths '5-3' names no lengths"),
+        (["--lengths", "a,b"], "--lengths 'a,b' names no lengths"),
+        (["--qgrams", ""], "--qgrams '' names no lengths"),
+        (["--lengths", "none"], "--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME"),
+        (["--lowest", "0"], "--lowest 0 is outside (0, 1]: give a similarity, such as 0.2"),
+        (["--lowest", "1.01"], "--lowest 1.01 is outside (0, 1]"),
+        (["--lowest", "nan"], "--lowest nan is outside (0, 1]"),
+        (["--lowest", "low"], "--lowest 'low' is not a number"),
+        (["--examples", "-2"], "--examples '-2' is not a whole number from 0 on"),
+        (["--recipe", "cornel"], "cornel"),
+        (["--html", "--content", "tags"], "--html is short for --content html"),
+        (["--threads", "0"], "--threads '0' is not a whole number from 1 on"),
+        (["--text-column", "nothing"], "nothing"),
+    ],
+)
+def test_wrong_values_are_refused_in_one_sentence(
+    stories: Path, tmp_path: Path, options: list[str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert says in refused("explore", stories, *options)
+    assert names_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize("rows", [[], [{"id": 1, "text": "only this one"}]])
+def test_too_few_documents(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    corpus = write_lines(tmp_path / "few.jsonl", rows)
+    refused("explore", corpus, "-o", tmp_path / "page.html")
+    assert names_in(tmp_path) == {"few.jsonl"}
+
+
+def test_a_page_must_not_replace_its_input(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "corpus.json", documents())
+    assert "is an input" in refused("explore", path, "-o", path, "--force")
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [("4", (4,)), ("1-3", (1, 2, 3)), ("5,1-2, 5", (1, 2, 5)), ("999", (999,))],
+)
+def test_lengths(text: str, lengths: tuple[int, ...]) -> None:
+    assert parse_lengths(text, "--lengths") == lengths
+
+
+@pytest.mark.parametrize("text", ["", "-", "1-", "0", "1000", "1..3", "²", "1-2-3"])
+def test_no_lengths(text: str) -> None:
+    with pytest.raises(RecipeError, match="names no lengths"):
+        parse_lengths(text, "--lengths")

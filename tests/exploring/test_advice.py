@@ -1,0 +1,264 @@
+"""Which features and threshold are advised, on views and curves made up by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neardup.exploring.advice import Advice, advise, pairs_above
+from neardup.exploring.choosing import choose
+from neardup.exploring.curve import Curve, Point
+from neardup.exploring.histogram import BINS, View
+from neardup.exploring.sample import Sample
+from neardup.exploring.separation import Separation, above, alike_pairs, separation_of
+from neardup.exploring.valley import valley_of
+from neardup.pairs import Names
+from neardup.recipe import Recipe
+
+DOCUMENTS = 2000
+PAIRS = DOCUMENTS * (DOCUMENTS - 1) // 2
+
+
+def view(
+    features: str, pace: float, alike: float, pairs: int = 400, *, name: str = "", measure: str = "jaccard"
+) -> View:
+    """Unrelated pairs fall tenfold every ``pace``; related ones lie around a similarity."""
+    unrelated = [10 ** (-at / BINS / pace) - 10 ** (-(at + 1) / BINS / pace) for at in range(BINS)]
+    related = [math.exp(-(((at + 0.5) / BINS - alike) ** 2) / 0.005) for at in range(BINS)]
+    counts = tuple(
+        round(PAIRS * one) + round(pairs * other / sum(related)) for one, other in zip(unrelated, related, strict=True)
+    )
+    number = features.split(":")[1] if ":" in features else ""
+    return View(
+        name=name or features,
+        recipe=Recipe(name="explored", features=features, measure=measure),
+        n=int(number) if number and not name else None,
+        weighted=False,
+        documents=DOCUMENTS,
+        empty=0,
+        pairs=sum(counts),
+        zero=0,
+        counts=counts,
+        edges=(0,) * (BINS + 1),
+        valley=None,
+        seconds=0.0,
+        typical=200,
+    )
+
+
+def words(*shapes: tuple[float, float], pairs: int = 400) -> list[View]:
+    return [view(f"words:{n}", *shape, pairs) for n, shape in enumerate(shapes, 1)]
+
+
+def sample(documents: int = DOCUMENTS) -> Sample:
+    names = Names(np.arange(documents), None)
+    return Sample(
+        positions=np.arange(min(documents, DOCUMENTS)),
+        texts=[""] * min(documents, DOCUMENTS),
+        names=names,
+        documents=documents,
+        bytes=0,
+        seed=0,
+    )
+
+
+def curve(pairs: Sequence[int | None], lowest: int = 20, *, asked: float = 0.2) -> Curve:
+    """A curve by hundredths from the lowest on."""
+    points = tuple(
+        Point(threshold=at / BINS, dropped=0, pairs=count, families=None, largest_family=None)
+        for at, count in enumerate(pairs, lowest)
+    )
+    known = [point.threshold for point in points if point.pairs is not None]
+    return Curve(
+        recipe=Recipe(features="words:3"),
+        documents=DOCUMENTS,
+        asked=asked,
+        lowest=known[0] if known else None,
+        most_pairs=10**6,
+        points=points,
+    )
+
+
+def advised(
+    views: Sequence[View], whole: Curve | None = None, documents: int = DOCUMENTS, lowest: float = 0.2
+) -> Advice:
+    drawn = sample(documents)
+    return advise(choose(views, drawn.corpus_pairs), drawn, whole, lowest=lowest, inputs=("a b.jsonl",))
+
+
+def test_the_reach_is_where_a_tenfold_fewer_pairs_leave_one() -> None:
+    """Pairs that fall tenfold every 0.02 are 2 million at 0, and one at 0.02 times 6.3."""
+    found = separation_of(view("words:4", 0.02, 0.9, 0), 0, PAIRS)
+    assert found.reach == pytest.approx(0.02 * math.log10(PAIRS), abs=0.01)
+    more = separation_of(view("words:4", 0.02, 0.9, 0), 0, 1000 * PAIRS)
+    assert more.reach == pytest.approx(found.reach + 0.06, abs=0.01)
+    assert (found.level, found.gap, found.between) == (None, None, None)
+
+
+def test_the_level_is_what_nine_in_ten_alike_pairs_have() -> None:
+    one = view("words:4", 0.02, 0.8, 1000)
+    found = separation_of(one, alike_pairs([one]), PAIRS)
+    assert found.level is not None
+    assert found.between is not None
+    assert one.at_least(math.ceil(100 * found.level)) == pytest.approx(900, rel=0.05)
+    assert found.gap == pytest.approx(found.level - found.reach)
+    assert 0 <= found.between < 0.05
+
+
+def test_copies_and_nothing_else_are_at_the_level_of_one() -> None:
+    counts = (1000, *([0] * 98), 50)
+    one = replace(view("words:4", 0.02, 0.8), counts=counts, edges=(*([0] * 100), 50), zero=PAIRS - 1050, pairs=PAIRS)
+    found = separation_of(one, 50, PAIRS)
+    assert found.level == 1.0
+    assert found.reach < 0.05
+
+
+def test_no_pairs_at_all_reach_nothing() -> None:
+    empty = replace(view("words:4", 0.02, 0.8), counts=(0,) * BINS, pairs=0)
+    assert separation_of(empty, 0, 0) == Separation(0.0, 0, None, None)
+    one = replace(empty, zero=1, pairs=1)
+    assert separation_of(one, 0, 1).reach < 0.05
+
+
+def test_a_heap_of_pairs_with_the_same_boilerplate_is_not_taken_for_a_pace() -> None:
+    """A quarter of all pairs shares one passage: 0.25; nothing else is shared."""
+    counts = [0] * BINS
+    counts[0], counts[24], counts[85] = PAIRS // 2, PAIRS // 4, 100
+    one = replace(view("words:4", 0.02, 0.8), counts=tuple(counts), zero=PAIRS // 4)
+    found = separation_of(one, 100, PAIRS)
+    assert 0.24 <= found.reach <= 0.3
+    assert found.level is not None
+    assert found.level > 0.8
+
+
+def test_everything_alike_reaches_everywhere() -> None:
+    one = view("words:1", 0.02, 0.8, 10**8)
+    assert separation_of(one, alike_pairs([one]), PAIRS).reach == 1.0
+
+
+def test_the_widest_gap_is_chosen_and_of_equal_ones_the_longest() -> None:
+    shapes = [(0.1, 0.95), (0.03, 0.9), (0.012, 0.85), (0.0105, 0.84), (0.01, 0.7)]
+    found = advised(words(*shapes))
+    assert found.features == "words:4"
+    assert "words:4 part the pairs of the sample best" in found.reason
+    assert [name for name, _ in found.separations] == [f"words:{n}" for n in range(1, 6)]
+    told = dict(found.alternatives)
+    assert "about as wide" in told["words:3"]
+    assert "where words:4 leave" in told["words:1"]
+    assert "a threshold of 0.85" in told
+
+
+def test_few_alike_pairs_leave_the_choice_to_the_unrelated_ones() -> None:
+    shapes = [(0.1, 0.95), (0.03, 0.9), (0.012, 0.85), (0.01, 0.84)]
+    found = advised(words(*shapes, pairs=6))
+    assert found.features == "words:3"
+    assert "too few to go by: words:3 are the shortest n-grams whose unrelated pairs stay below 0.1" in found.reason
+    larger = advised(words(*shapes, pairs=6), documents=10**7)
+    assert larger.features == "words:4"
+    far = advised(words((0.1, 0.95), (0.05, 0.9), pairs=6))
+    assert far.features == "words:2"
+    assert "with words:2 unrelated pairs reach the least, 0.3" in far.reason
+
+
+def test_qgrams_must_be_worth_it() -> None:
+    grams = words((0.05, 0.9), (0.03, 0.88))
+    assert advised([*grams, view("qgrams:5", 0.028, 0.88)]).features == "words:2"
+    assert advised([*grams, view("qgrams:5", 0.01, 0.88)]).features == "qgrams:5"
+
+
+def test_recipes_are_chosen_from_where_there_is_nothing_else() -> None:
+    recipe = view("spots:1:2", 0.02, 0.8, name="spotsigs")
+    assert advised([*words((0.05, 0.9)), recipe]).features == "words:1"
+    alone = advised([recipe])
+    assert alone.features == "spots:1:2"
+    assert alone.command[:4] == ("dedup", "a b.jsonl", "--features", "spots:1:2")
+    assert "Nothing else was looked at than spotsigs" in alone.reason
+
+
+def test_a_gap_that_is_none_is_said_to_be() -> None:
+    found = advised(words((0.3, 0.6)) + words((0.3, 0.6))[:1])
+    assert "No n-grams part alike from unrelated pairs here" in found.reason
+
+
+def test_the_threshold_lies_in_the_valley() -> None:
+    found = advised(words((0.1, 0.95), (0.015, 0.85)))
+    assert found.valley is not None
+    assert found.valley == valley_of(above(words((0.1, 0.95), (0.015, 0.85))[1]))
+    assert found.valley.clear
+    assert not found.whole
+    assert found.valley.low <= found.threshold <= found.valley.high
+    assert "In the sample a clear valley reaches from" in found.reason
+    assert (round(found.threshold * 100)) % 5 == 0
+    assert found.command == (
+        *("dedup", "a b.jsonl", "--features", "words:2", "--threshold"),
+        *(f"{found.threshold:g}", "-o", "kept.jsonl"),
+    )
+
+
+def test_the_whole_corpus_has_the_last_word() -> None:
+    """The sample sees no related pairs; the corpus has them."""
+    views = words((0.1, 0.95), (0.015, 0.85), pairs=0)
+    exact = [2000 if at < 60 else 1900 - 10 * (at - 60) for at in range(20, 101)]
+    found = advised(views, curve(exact), documents=10**6)
+    assert found.whole
+    assert found.valley is not None
+    assert found.valley.low >= 0.2
+    assert "In the whole corpus a clear valley" in found.reason
+    assert f"{exact[round(100 * found.threshold) - 20]:,} pairs are at" in found.reason
+
+
+def test_a_curve_that_begins_too_high_leaves_it_to_a_sample_with_pairs_enough() -> None:
+    views = words((0.015, 0.85))
+    found, known = pairs_above(views[0], sample(), curve([None] * 50 + [10**6] * 31))
+    assert known == 0
+    assert found.tolist() == above(views[0]).tolist()
+    poor = words((0.015, 0.85), pairs=10)
+    assert pairs_above(poor[0], sample(), curve([None] * 50 + [10**6] * 31))[1] == 70
+    assert pairs_above(views[0], sample(), curve([None] * 81))[1] == 0
+
+
+def test_without_a_valley_the_middle_is_advised() -> None:
+    found = advised(words((0.015, 0.85), pairs=0))
+    assert found.threshold == 0.5
+    assert found.valley is None
+    assert "No valley says where to cut" in found.reason
+    assert "no pair is at 0.5" in found.reason
+    far = advised(words((0.11, 0.85), pairs=0))
+    assert 0.65 <= far.threshold <= 0.75
+
+
+def test_no_lower_threshold_than_the_lowest_is_advised() -> None:
+    assert advised(words((0.005, 0.85)), lowest=0.33).threshold >= 0.33
+    assert advised(words((0.005, 0.85), pairs=0), lowest=0.72).threshold == 0.72
+    assert advised(words((0.005, 0.85)), lowest=1.0).threshold == 1.0
+
+
+def test_a_distance_keeps_its_own_threshold() -> None:
+    recipe = Recipe(features="words:1", signature="simhash", weights="tf", measure="hamming", threshold=3)
+    one = replace(view("words:1", 0.02, 0.8, name="simhash"), recipe=recipe)
+    found = advised([one])
+    assert found.threshold == 3
+    assert "hamming is a distance" in found.reason
+    assert {"--signature", "--weights", "--measure"} <= set(found.command)
+
+
+def test_content_and_options_are_part_of_the_command() -> None:
+    one = view("words:3:multiset", 0.015, 0.85)
+    one = replace(one, recipe=one.recipe.changed(content="tags", normalize="whitespace"))
+    drawn = sample()
+    found = advise(choose([one], PAIRS), drawn, None, lowest=0.2, options=("--text-column", "body"))
+    text = " ".join(found.command)
+    assert text.startswith("dedup INPUT --text-column body --features words:3:multiset")
+    assert "--content tags" in text
+    assert "--normalize whitespace" in text
+
+
+def test_an_advice_is_ready_for_json() -> None:
+    told = advised(words((0.1, 0.95), (0.015, 0.85))).as_dict()
+    assert told["features"] == "words:2"
+    assert told["separations"][0]["name"] == "words:1"
+    assert told["valley"]["clear"] is True

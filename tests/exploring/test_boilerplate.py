@@ -1,0 +1,240 @@
+"""Passages that many documents share: runs and counts against a slow and plain twin, and texts of all kinds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.documents import corpus_of
+from neardup.documents.corpus import Corpus
+from neardup.documents.sift import Batch
+from neardup.exploring.boilerplate import Growing, Grown, least_texts, written
+from neardup.exploring.shared_runs import MOST_PLACES, SharedRuns, shared_runs
+from neardup.text.normalize import tokens
+
+Run = tuple[str, ...]
+
+
+def words_of(text: str) -> list[str]:
+    return [token.text for token in tokens(text)]
+
+
+def naive_runs(text: str, length: int) -> list[Run]:
+    words = words_of(text)
+    return [tuple(words[at : at + length]) for at in range(len(words) - length + 1)]
+
+
+def found_in(
+    texts: Sequence[str], run: int, least: int, counting: Sequence[bool] | None = None, most_places: int = MOST_PLACES
+) -> SharedRuns:
+    """Return the shared runs of distinct texts."""
+    counts = np.array([True] * len(texts) if counting is None else counting, np.bool_)
+    every = np.ones(len(texts), np.bool_)
+    return shared_runs(corpus_of(list(texts)), every, counts, run=run, least=least, most_places=most_places)
+
+
+def by_words(found: SharedRuns, texts: Sequence[str]) -> dict[Run, int]:
+    """Return in how many texts each shared run is."""
+    named: dict[int, Run] = {}
+    for run, text, place in zip(found.runs.tolist(), found.texts.tolist(), found.places.tolist(), strict=True):
+        words = tuple(words_of(texts[text])[place : place + found.run])
+        assert named.setdefault(run, words) == words
+    return {words: int(found.often[run]) for run, words in named.items()}
+
+
+PHRASES = ("a b c d", "b c d e f", "d e f", "a", "f f f f f", "x", "y z a b", "e f a b c", "")
+
+
+@st.composite
+def corpora(draw: st.DrawFn) -> list[str]:
+    parts = st.lists(st.sampled_from(PHRASES), min_size=0, max_size=5)
+    texts = draw(st.lists(parts.map(" ".join), min_size=1, max_size=14))
+    return [f"{text} n{at}" for at, text in enumerate(texts)]
+
+
+@settings(max_examples=80)
+@given(corpora(), st.integers(1, 4), st.integers(1, 4), st.integers(0, 1 << 14))
+def test_shared_runs_are_those_of_the_definition(texts: list[str], run: int, least: int, mask: int) -> None:
+    counting = [bool(mask >> at & 1) for at in range(len(texts))]
+    found = found_in(texts, run, least, counting)
+    counts: dict[Run, int] = {}
+    for text, counts_too in zip(texts, counting, strict=True):
+        for one in set(naive_runs(text, run)):
+            counts[one] = counts.get(one, 0) + counts_too
+    often = {one: count for one, count in counts.items() if count >= least}
+    assert by_words(found, texts) == often
+    places = [
+        (at, place) for at, text in enumerate(texts) for place, one in enumerate(naive_runs(text, run)) if one in often
+    ]
+    assert list(zip(found.texts.tolist(), found.places.tolist(), strict=True)) == places
+    assert found.words == sum(len(words_of(text)) for text in texts)
+    covered = {(at, place + step) for at, place in places for step in range(run)}
+    assert found.covered == len(covered)
+
+
+def holding(texts: Sequence[str], words: Run) -> list[int]:
+    return [at for at, text in enumerate(texts) if words in naive_runs(text, len(words))]
+
+
+def check(passages: Sequence[Grown], found: SharedRuns, texts: Sequence[str], counting: Sequence[bool]) -> set[Run]:
+    """Hold passages against their texts; return the runs that they are made of."""
+    runs = set()
+    for one in passages:
+        said = {
+            tuple(words_of(texts[at])[place : place + one.words])
+            for at, place in zip(one.texts.tolist(), one.places.tolist(), strict=True)
+        }
+        assert len(said) == 1
+        (words,) = said
+        assert one.texts.tolist() == holding(texts, words)
+        assert one.often == sum(counting[at] for at in one.texts.tolist())
+        runs |= {words[at : at + found.run] for at in range(len(words) - found.run + 1)}
+    return runs
+
+
+@settings(max_examples=80)
+@given(corpora(), st.integers(1, 4), st.integers(2, 4))
+def test_passages_stand_in_the_texts_that_they_are_said_to_stand_in(texts: list[str], run: int, least: int) -> None:
+    found = found_in(texts, run, least)
+    passages, complete = Growing(found, np.ones(len(texts), np.bool_)).passages()
+    assert complete
+    runs = check(passages, found, texts, [True] * len(texts))
+    assert runs <= set(by_words(found, texts))
+    ranks = [-one.often * one.words for one in passages]
+    assert ranks == sorted(ranks)
+
+
+def adverts() -> list[str]:
+    """Forty adverts: of two companies, each with its own words about itself and a legal line of the site."""
+    drawn = random.Random(3)
+    about = (
+        "Bright Harbour is a family of care homes in the north west and has looked after people for thirty years.",
+        "At Copperfield we build engines for ships, and everybody who works with us owns a part of the company.",
+    )
+    legal = "By applying for this job you accept the terms of the site and its privacy policy."
+    return [f"{' '.join(f'w{drawn.randrange(400)}' for _ in range(40))}. {about[at % 2]} {legal}" for at in range(40)]
+
+
+def test_a_company_and_a_legal_line_are_two_passages() -> None:
+    texts = adverts()
+    found = found_in(texts, 8, least_texts(len(texts)))
+    passages, _ = Growing(found, np.ones(40, np.bool_)).passages()
+    said = [(written(texts[one.texts[0]], int(one.places[0]), one.words), one.often) for one in passages]
+    assert said[0] == ("By applying for this job you accept the terms of the site and its privacy policy.", 40)
+    assert {times for _, times in said[1:]} == {20}
+    assert [text.split()[0] for text, _ in said[1:]] == ["Bright", "At"]
+    assert len(said) == 3
+
+
+def test_what_most_texts_go_on_with_belongs_to_a_passage_and_what_few_go_on_with_does_not() -> None:
+    head = "one two three four five six seven eight"
+    texts = [f"{head} nine ten {'eleven twelve' if at < 8 else f'x{at} y{at}'} z{at}" for at in range(20)]
+    passages, _ = Growing(found_in(texts, 8, 5), np.ones(20, np.bool_)).passages()
+    assert [(one.words, one.often) for one in passages] == [(10, 20)]
+    texts = [f"{head} nine ten {'eleven twelve' if at < 16 else f'x{at} y{at}'} z{at}" for at in range(20)]
+    passages, _ = Growing(found_in(texts, 8, 5), np.ones(20, np.bool_)).passages()
+    assert [(one.words, one.often) for one in passages] == [(12, 16)]
+
+
+def test_what_is_in_many_more_texts_is_a_passage_of_its_own_wherever_it_stands() -> None:
+    footer = " ".join(f"f{step}" for step in range(60))
+    about = [" ".join(f"about{one}x{step}" for step in range(12)) for one in range(4)]
+    texts = [f"n{at} {about[at % 4]} {footer} {about[at % 4][::-1]} m{at}" for at in range(48)]
+    found = found_in(texts, 8, 5)
+    passages, _ = Growing(found, np.ones(48, np.bool_)).passages()
+    check(passages, found, texts, [True] * 48)
+    assert [(one.words, one.often) for one in passages] == [(60, 48)] + 8 * [(12, 12)]
+    brief = [f"n{at} about{at % 4}x0 about{at % 4}x1 {footer} m{at}" for at in range(48)]
+    passages, _ = Growing(found_in(brief, 8, 5), np.ones(48, np.bool_)).passages()
+    assert [(one.words, one.often) for one in passages] == [(60, 48)]
+
+
+def test_a_text_that_repeats_itself_ends_a_passage() -> None:
+    texts = [f"n{at} " + "spam " * 300 + f"m{at}" for at in range(6)]
+    passages, complete = Growing(found_in(texts, 8, 5), np.ones(6, np.bool_)).passages()
+    assert complete
+    assert [(one.words, one.often) for one in passages] == [(8, 6)]
+
+
+def test_runs_that_texts_too_short_for_them_share_are_none() -> None:
+    assert len(found_in(["one two three", "One two, three!", "one two three."], 8, 2).often) == 0
+    texts = ["1 2 3 4 5 6 7 8", "1 2 3 4 5 6 7 8 9", "0 1 2 3 4 5 6 7 8"]
+    assert by_words(found_in(texts, 8, 3), texts) == {tuple("12345678"): 3}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "للتواصل مع الكاتب أرسل رسالة تبدأ بالرمز ثم مسافة ثم نص الرسالة",
+        "版权所有，未经书面授权不得转载或镜像。",
+        "สงวนลิขสิทธิ์ตามกฎหมาย ห้ามทำซ้ำ",
+        "この記事の無断転載を禁じます。",
+        "🎉🎊🥳🎈🎁🎂🍰🕯️ 🎶",
+        "All\u0000rights\u0001reserved \u202eby us <b>and</b> our\u00a0 friends & partners",
+    ],
+)
+def test_passages_are_found_in_all_scripts_and_written_as_they_stand(line: str) -> None:
+    texts = [f"{at}a{at} {line} {at}b{at}" for at in range(6)]
+    passages, _ = Growing(found_in(texts, 8, 5), np.ones(6, np.bool_)).passages()
+    assert len(passages) == 1
+    said = written(texts[0], int(passages[0].places[0]), passages[0].words)
+    assert words_of(said) == words_of(line)
+    assert said in texts[0]
+
+
+def test_of_many_runs_those_that_promise_most_are_grown_and_it_is_said() -> None:
+    texts = adverts()
+    growing = Growing(found_in(texts, 8, 5), np.ones(40, np.bool_))
+    few, complete = growing.passages(1)
+    every, _ = growing.passages()
+    assert not complete
+    assert [one.words for one in few] == [one.words for one in every[:1]]
+
+
+def test_where_too_many_places_would_be_held_runs_must_be_more_frequent() -> None:
+    common = "one two three four five six seven eight nine"
+    texts = [f"{common} a{at}" for at in range(30)]
+    texts += [f"p{at // 5} " + " ".join(f"q{at // 5}x{step}" for step in range(12)) + f" r{at}" for at in range(50)]
+    every = found_in(texts, 8, 4)
+    assert every.least == 4
+    few = found_in(texts, 8, 4, most_places=100)
+    assert few.least == 8
+    assert by_words(few, texts) == {run: times for run, times in by_words(every, texts).items() if times >= 8}
+
+
+class InPieces:
+    """A corpus that hands out so few texts at a time."""
+
+    def __init__(self, corpus: Corpus, size: int) -> None:
+        self._corpus, self._size = corpus, size
+        self.total_bytes = corpus.total_bytes
+
+    def scan(self) -> Iterator[Batch]:
+        for batch in self._corpus.scan():
+            for begin in range(0, len(batch.texts), self._size):
+                end = begin + self._size
+                yield Batch(batch.texts[begin:end], batch.rows[begin:end], None, None, 0)
+
+
+def test_threads_pieces_and_memory_change_nothing() -> None:
+    texts = adverts()
+    every = np.ones(40, np.bool_)
+    expected = found_in(texts, 8, 5)
+    for size, threads, memory in ((1, 2, None), (7, 3, 1 << 20), (40, 1, 1 << 30)):
+        pieces: object = InPieces(corpus_of(texts), size)
+        found = shared_runs(pieces, every, every, run=8, least=5, threads=threads, memory=memory, text_bytes=1 << 14)  # type: ignore[arg-type]
+        assert found[:2] == expected[:2]
+        for one, other in zip(found[2:6], expected[2:6], strict=True):
+            assert np.asarray(one).tolist() == np.asarray(other).tolist()
+        assert found.words == expected.words
+
+
+def test_an_empty_corpus_has_none() -> None:
+    found = found_in([""], 8, 1)
+    assert found.words == found.covered == 0
+    assert Growing(found, np.ones(1, np.bool_)).passages() == ([], True)

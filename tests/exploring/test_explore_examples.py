@@ -1,0 +1,183 @@
+"""Pairs to read at each cutoff: real ones from the right band, spread, and the same every time."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.documents import corpus_of, open_corpus
+from neardup.documents.corpus import Corpus
+from neardup.exploring.examples import Examples, examples_of
+from neardup.exploring.histogram import CUTOFFS
+from neardup.exploring.longest import longest_shared
+from neardup.exploring.overlaps import SamplePairs
+from neardup.exploring.sample import draw_sample
+from neardup.material import Material
+from neardup.pairs import Names, Pairs
+from neardup.text.normalize import tokens
+
+Row = tuple[int, int, float]
+
+
+def words_of(text: str) -> list[str]:
+    return [token.text for token in tokens(text)]
+
+
+def naive_longest(left: str, right: str) -> tuple[int, list[str]]:
+    """Return the longest run of words of the left text that the right one has, the first of equals."""
+    own, other = words_of(left), words_of(right)
+    for length in range(min(len(own), len(other)), 0, -1):
+        there = {tuple(other[at : at + length]) for at in range(len(other) - length + 1)}
+        for at in range(len(own) - length + 1):
+            if tuple(own[at : at + length]) in there:
+                return at, own[at : at + length]
+    return 0, []
+
+
+@given(st.text(alphabet="ab c", max_size=30), st.text(alphabet="ab c", max_size=30))
+def test_the_longest_shared_run_of_few_different_words(left: str, right: str) -> None:
+    found = longest_shared(left, right)
+    assert (found.place, list(found.words)) == naive_longest(left, right)
+    assert words_of(found.written(left)) == list(found.words)
+
+
+@given(st.lists(st.integers(0, 5), max_size=40), st.lists(st.integers(0, 5), max_size=40))
+def test_the_longest_shared_run_of_many_words(left: list[int], right: list[int]) -> None:
+    texts = " ".join(f"w{one}" for one in left), " ".join(f"w{one}" for one in right)
+    found = longest_shared(*texts)
+    assert (found.place, list(found.words)) == naive_longest(*texts)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shared"),
+    [
+        ("今日天气晴朗，适合出行。", "明日天气晴朗！", "日天气晴朗"),
+        ("قال الوزير: «سنفتح الميناء» غدا", "أكد الوزير سنفتح الميناء", "الوزير: «سنفتح الميناء"),
+        ("🎉🎊 yes", "no 🎉🎊", "🎉🎊"),
+        ("ＦＵＬＬ width", "full WIDTH", "ＦＵＬＬ width"),
+        ("one", "two", ""),
+        ("", "", ""),
+    ],
+)
+def test_what_is_shared_is_written_as_the_left_text_writes_it(left: str, right: str, shared: str) -> None:
+    assert longest_shared(left, right).written(left) == shared
+
+
+def corpus_of_lengths(count: int = 60) -> list[str]:
+    drawn = random.Random(2)
+    return [" ".join(f"w{drawn.randrange(50)}" for _ in range(drawn.choice([5, 20, 80]))) for _ in range(count)]
+
+
+def sample_pairs(rows: Sequence[Row]) -> SamplePairs:
+    rows = sorted(rows)
+    left, right, similarity = zip(*rows, strict=True) if rows else ((), (), ())
+    return SamplePairs(np.array(left, np.int64), np.array(right, np.int64), np.array(similarity, np.float64))
+
+
+def chosen(corpus: Corpus, rows: Sequence[Row], **options: object) -> tuple[Examples, ...]:
+    _, survey = draw_sample(corpus)
+    return examples_of(sample_pairs(rows), survey, Material(corpus, survey.names), **options)  # type: ignore[arg-type]
+
+
+def many(low: float = 0.04, count: int = 400) -> list[Row]:
+    drawn = random.Random(4)
+    ends = {tuple(sorted(drawn.sample(range(60), 2))) for _ in range(count)}
+    return [(left, right, low + (1 - low) * drawn.random() ** 2) for left, right in sorted(ends)]
+
+
+def test_each_cutoff_has_pairs_from_its_band() -> None:
+    rows = many()
+    found = chosen(corpus_of(corpus_of_lengths()), rows)
+    assert [one.cutoff for one in found] == list(CUTOFFS)
+    for one in found:
+        assert one.low < one.cutoff < one.high <= 1
+        inside = {(str(a), str(b)): s for a, b, s in rows if one.low <= s < one.high}
+        assert (one.found, one.origin) == (len(inside), "sample")
+        assert len(one.pairs) == min(3, len(inside))
+        said = {(pair.left.id, pair.right.id): pair.similarity for pair in one.pairs}
+        assert said.items() <= inside.items()
+        assert sorted(said.values(), reverse=True) == list(said.values())
+        assert len({end for both in said for end in both}) == 2 * len(said)
+        for pair in one.pairs:
+            _, words = naive_longest(pair.left.text, pair.right.text)
+            assert (pair.words, words_of(pair.passage)) == (len(words), words)
+            assert (pair.left_source, pair.right_source) == ("", "")
+    json.dumps([one.as_dict() for one in found])
+
+
+def test_a_seed_chooses_and_nothing_else_does() -> None:
+    rows = many()
+    one = chosen(corpus_of(corpus_of_lengths()), rows)
+    assert chosen(corpus_of(corpus_of_lengths()), rows) == one
+    assert chosen(corpus_of(corpus_of_lengths()), rows, seed=1) != one
+    none = chosen(corpus_of(corpus_of_lengths()), rows, count=0)
+    assert [(two.found, two.pairs) for two in none] == [(two.found, ()) for two in one]
+
+
+def test_pairs_are_of_many_families_lengths_and_sources(tmp_path: Path) -> None:
+    drawn = random.Random(1)
+    texts = [" ".join(f"x{at}y{drawn.randrange(9999)}" for _ in range(6 if at % 2 else 200)) for at in range(40)]
+    for name, part in (("a", texts[:20]), ("b", texts[20:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in part))
+    # Nearly all pairs are of one family of long texts of one file.
+    crowd = [(a, b, 0.5) for a in range(0, 20, 2) for b in range(a + 2, 20, 2)]
+    others = [(1, 3, 0.5), (21, 23, 0.5), (5, 25, 0.5)]
+    family = np.zeros(40, np.int64)
+    family[0:20:2] = 1
+    with open_corpus([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]) as corpus:
+        _, survey = draw_sample(corpus)
+        material = Material(corpus, survey.names)
+        (found,) = examples_of(sample_pairs(crowd + others), survey, material, family=family, cutoffs=(0.5,), count=4)
+    said = {(int(pair.left.id), int(pair.right.id)) for pair in found.pairs}
+    assert {(a, b) for a, b, _ in others} <= said
+    assert len(said) == 4
+    sources = {(pair.left.id, pair.right.id): (pair.left_source, pair.right_source) for pair in found.pairs}
+    assert sources["5", "25"] == (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
+
+
+def test_pairs_that_share_the_same_passage_come_last() -> None:
+    legal = "by applying for this job you accept the terms of the site"
+    other = ["an engine for ships is what we build here", "she looks after people in their own homes"]
+    texts = [f"n{at}a n{at}b {legal} m{at}" for at in range(40)]
+    texts += [f"k{at} {other[at // 2]} l{at} {legal[:10]}" for at in range(4)]
+    rows = [(at, at + 20, 0.1) for at in range(20)] + [(40, 41, 0.1), (42, 43, 0.1)]
+    for seed in range(5):
+        (found,) = chosen(corpus_of(texts), rows, cutoffs=(0.1,), count=7, seed=seed)
+        assert [legal == pair.passage for pair in found.pairs].count(True) >= 5
+        assert {pair.passage for pair in found.pairs} == {legal, *other}
+
+
+def test_where_the_sample_has_none_the_corpus_has() -> None:
+    texts = corpus_of_lengths()
+    names = Names(np.arange(60), None)
+    rows = np.array([[0, 1], [2, 3], [4, 5]])
+    whole = Pairs(names, np.arange(60), rows[:, 0], rows[:, 1], np.array([0.52, 0.71, 0.99]))
+    found = {one.cutoff: one for one in chosen(corpus_of(texts), [(6, 7, 0.05), (8, 9, 0.24)], whole=whole)}
+    origins = {
+        cutoff: (one.origin, [(pair.left.id, pair.right.id) for pair in one.pairs]) for cutoff, one in found.items()
+    }
+    assert origins == {
+        0.05: ("sample", [("6", "7")]),
+        0.1: ("sample", []),
+        # Nothing is near 0.2, but something is nearer to it than to its neighbours.
+        0.2: ("sample", [("8", "9")]),
+        0.3: ("sample", []),
+        0.5: ("corpus", [("0", "1")]),
+        0.7: ("corpus", [("2", "3")]),
+        0.9: ("corpus", [("4", "5")]),
+    }
+    assert (found[0.2].low, found[0.2].high) == (0.15, 0.25)
+    assert (found[0.9].low, found[0.9].high) == (0.8, 1.0)
+    assert (found[0.3].low, found[0.3].high, found[0.3].found) == (0.27, 0.33, 0)
+
+
+def test_without_any_pair_there_are_no_examples() -> None:
+    found = chosen(corpus_of(["one", "two"]), [])
+    assert [(one.found, one.pairs, one.origin) for one in found] == [(0, (), "sample")] * len(CUTOFFS)

@@ -1,0 +1,162 @@
+"""The random sample: the documents of the smallest hashes, however the corpus is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.documents import Corpus, corpus_of, open_corpus
+from neardup.errors import RecipeError
+from neardup.exploring import sample as sampling
+from neardup.exploring.sample import Sample, draw_sample, hashes_of
+
+TEXTS = [f"document {n} says {'moon ' * (n % 7)}日本 \u0627\u0644 😀" for n in range(500)]
+
+
+def written(folder: Path, rows: Iterable[dict[str, Any]], *sizes: int) -> list[str]:
+    """Rows as JSON lines: so many in each file, the rest in the last."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    names = []
+    for number, size in enumerate((*sizes, len(lines))):
+        name = folder / f"part-{number}.jsonl"
+        name.write_text("".join(lines[:size]), "utf-8")
+        names.append(str(name))
+        lines = lines[size:]
+    return names
+
+
+def drawn(corpus: Corpus, **options: Any) -> tuple[list[int], list[str]]:
+    with corpus:
+        found, _ = draw_sample(corpus, **options)
+    assert [TEXTS[place] for place in found.positions.tolist()] == found.texts
+    return found.positions.tolist(), found.texts
+
+
+def test_the_smallest_hashes_are_drawn() -> None:
+    keys = hashes_of(np.arange(500), 7)
+    assert len(set(keys.tolist())) == 500
+    positions, _ = drawn(corpus_of(TEXTS), sample=40, seed=7)
+    assert positions == sorted(np.argsort(keys)[:40].tolist())
+
+
+def test_threads_batches_and_files_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = drawn(corpus_of(TEXTS), sample=33, seed=1)
+    assert drawn(corpus_of(TEXTS), sample=33, seed=1, threads=3) == expected
+    rows = [{"id": n, "text": text} for n, text in enumerate(TEXTS)]
+    for sizes in ((), (1, 200), (0, 499, 0)):
+        assert drawn(open_corpus(written(tmp_path, rows, *sizes)), sample=33, seed=1, threads=2) == expected
+    monkeypatch.setattr("neardup.reading._PIECE", 100)
+    assert drawn(corpus_of(TEXTS), sample=33, seed=1, threads=2) == expected
+
+
+def test_a_larger_sample_holds_the_smaller_one_and_seeds_differ() -> None:
+    small, larger = (set(drawn(corpus_of(TEXTS), sample=size)[0]) for size in (20, 90))
+    assert small < larger
+    assert small != set(drawn(corpus_of(TEXTS), sample=20, seed=1)[0])
+
+
+def test_a_sample_larger_than_the_corpus_is_the_corpus() -> None:
+    positions, texts = drawn(corpus_of(TEXTS), sample=5000)
+    assert (positions, texts) == ([*range(500)], TEXTS)
+
+
+def test_documents_of_repeated_ids_are_set_aside_and_others_drawn() -> None:
+    ids = [n if n % 5 else 0 for n in range(500)]
+    with corpus_of({"id": ids, "text": TEXTS}) as corpus:
+        found, survey = draw_sample(corpus, sample=60, seed=2)
+        assert corpus.set_aside.counts == {"repeated id": 99}
+    able = [n for n in range(500) if n % 5 or n == 0]
+    assert np.flatnonzero(survey.present).tolist() == able
+    keys = hashes_of(np.array(able), 2)
+    assert found.positions.tolist() == sorted(np.array(able)[np.argsort(keys)[:60]].tolist())
+    assert [TEXTS[place] for place in found.positions.tolist()] == found.texts
+    assert found.documents == 401
+
+
+def test_broken_records_move_nobody(tmp_path: Path) -> None:
+    """A document is drawn by its row, so that a record that is mended later does not change the sample."""
+    rows: list[dict[str, Any]] = [{"id": n, "text": text} for n, text in enumerate(TEXTS)]
+    broken = [row if number % 50 else {"id": row["id"]} for number, row in enumerate(rows)]
+    with open_corpus(written(tmp_path, rows)) as corpus:
+        whole, _ = draw_sample(corpus, sample=500)
+        by_row = dict(zip(whole.names.rows[whole.positions].tolist(), whole.texts, strict=True))
+    with open_corpus(written(tmp_path, broken)) as corpus:
+        found, survey = draw_sample(corpus, sample=100)
+        rows_drawn = found.names.rows[found.positions].tolist()
+    keys = hashes_of(survey.names.rows, 0)
+    assert rows_drawn == sorted(survey.names.rows[np.argsort(keys)[:100]].tolist())
+    assert [by_row[row] for row in rows_drawn] == found.texts
+
+
+def test_the_survey_knows_lengths_copies_and_sources(tmp_path: Path) -> None:
+    rows = [{"id": n, "text": text} for n, text in enumerate(TEXTS[:30] + TEXTS[:5])]
+    names = written(tmp_path, rows, 10)
+    folder = tmp_path / "notes"
+    (folder / "deep").mkdir(parents=True)
+    for name, text in (("a.txt", "one"), ("b.txt", ""), ("deep/c.txt", "three")):
+        (folder / name).write_text(text)
+    with open_corpus([*names, str(folder)]) as corpus:
+        found, survey = draw_sample(corpus, threads=2)
+    texts = [row["text"] for row in rows] + ["one", "", "three"]
+    assert survey.text_bytes.tolist() == [len(str(text).encode()) for text in texts]
+    assert found.bytes == survey.text_bytes.sum()
+    marks = survey.text_marks.tolist()
+    assert marks[:5] == marks[30:35]
+    assert len(set(marks)) == 33
+    assert [survey.sources[code] for code in survey.source.tolist()] == (
+        [names[0]] * 10 + [names[1]] * 25 + [str(folder)] * 2 + [str(folder / "deep")]
+    )
+
+
+def test_contents_are_what_is_drawn_and_measured() -> None:
+    pages = [f"<p>Moon <b>{n}</b></p>" for n in range(12)]
+    with corpus_of(pages) as corpus:
+        found, survey = draw_sample(corpus, sample=5, content="tags")
+    assert all("<" not in text and "Moon" in text for text in found.texts)
+    assert survey.text_bytes.max() < min(map(len, pages))
+
+
+@given(st.lists(st.text(), min_size=1, max_size=8), st.integers(2, 9))
+def test_any_texts_can_be_drawn(texts: list[str], size: int) -> None:
+    clean = [text.encode("utf-8", "replace").decode() for text in texts]
+    with corpus_of(clean) as corpus:
+        found, survey = draw_sample(corpus, sample=size)
+    assert len(found) == min(size, len(clean))
+    assert len(survey) == len(clean)
+    assert found.texts == [clean[place] for place in found.positions.tolist()]
+
+
+def test_an_empty_corpus_gives_an_empty_sample() -> None:
+    with corpus_of({"text": []}, text_column="text") as corpus:
+        found, survey = draw_sample(corpus)
+    assert (len(found), len(survey), found.pairs, found.corpus_pairs) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample": 1}, "sample 1 is below 2; draw two documents at least"),
+        ({"seed": -1}, r"seed -1 is outside 0\.\.4294967295"),
+        ({"content": "pdf"}, "content 'pdf' is not known"),
+    ],
+)
+def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with corpus_of(TEXTS) as corpus, pytest.raises(RecipeError, match=message):
+        draw_sample(corpus, **options)
+
+
+def test_a_sample_tells_of_itself_without_its_texts() -> None:
+    with corpus_of(TEXTS) as corpus:
+        found: Sample = draw_sample(corpus, sample=sampling.SAMPLE)[0]
+    told = found.as_dict()
+    assert told["documents"] == told["of_documents"] == 500
+    assert told["pairs"] == told["of_pairs"] == 500 * 499 // 2
+    assert "TEXTS" not in json.dumps(told)
+    assert TEXTS[0] not in json.dumps(told)

@@ -1,0 +1,220 @@
+"""What a corpus is made of: counts against plain ones, odd corpora, and the same answer whoever reads it how."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.documents import corpus_of, open_corpus
+from neardup.documents.corpus import Corpus
+from neardup.exploring.composition import makeup_of
+from neardup.exploring.families import LargestFamilies, beginning
+from neardup.exploring.lengths import QUANTILES, binned, quantiles_of, words_of
+from neardup.exploring.makeup import Makeup
+from neardup.exploring.sample import draw_sample
+from neardup.material import Material
+from neardup.pipeline import run
+from neardup.recipe import Recipe
+from neardup.text.normalize import tokens
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def makeup(corpus: Corpus, *, threshold: float | None = 0.5, threads: int = 1, **options: Any) -> Makeup:
+    sample, survey = draw_sample(corpus, threads=threads)
+    findings = None
+    if threshold is not None:
+        findings = run(corpus, Recipe(features="words:4", threshold=threshold), threads=threads).findings
+    material = Material(corpus, survey.names)
+    return makeup_of(survey, sample, corpus, material, findings=findings, threads=threads, **options)
+
+
+ABOUT = "Bright Harbour is a family of care homes in the north west and has looked after people for thirty years."
+PLACES = ("Leeds", "York", "Hull", "Bath", "Ely", "Wells", "Ripon", "Truro")
+
+
+def corpus_texts() -> list[str]:
+    """Eight adverts that differ in the place, twenty of the same company, nine copies of one, and odd ones."""
+    drawn = random.Random(5)
+
+    def words(count: int) -> str:
+        return " ".join(f"w{drawn.randrange(900)}" for _ in range(count))
+
+    frame = words(50)
+    texts = [f"Nurse in {place} {frame} {place}." for place in PLACES]
+    texts += [f"{words(60)} {ABOUT} {words(10)}" for _ in range(20)]
+    texts += [texts[8]] * 9
+    return [*texts, "", "word", "   ", "版权所有未经书面授权不得转载", "🎉"]
+
+
+def test_everything_is_counted() -> None:
+    texts = corpus_texts()
+    found = makeup(corpus_of(texts))
+    sizes = [len(text.encode()) for text in texts]
+    assert (found.documents, found.bytes) == (len(texts), sum(sizes))
+    counts = [len(tokens(text)) for text in texts]
+    assert (found.words.unit, found.words.documents, found.words.total) == ("words", len(texts), sum(counts))
+    assert (found.words.empty, found.words.one) == (2, 2)
+    assert (found.sizes.unit, found.sizes.empty, found.sizes.one, found.sizes.total) == ("bytes", 1, 0, sum(sizes))
+    assert found.words.mean == pytest.approx(np.mean(counts))
+    assert (found.sources, found.sources_found) == ((), 1)
+    assert (found.copies.copies, found.copies.groups, found.copies.bytes) == (9, 1, 9 * sizes[8])
+    (group,) = found.copies.largest
+    assert (group.documents, group.bytes, group.ids) == (10, sizes[8], ("8", "28", "29", "30", "31"))
+    assert group.begins == beginning(texts[8])
+
+
+def test_boilerplate_counts_documents_texts_and_those_that_stay() -> None:
+    found = makeup(corpus_of(corpus_texts())).boilerplate
+    (passage,) = found.passages
+    assert passage.text == ABOUT
+    assert (passage.words, passage.documents, passage.texts, passage.unlike) == (len(ABOUT.split()), 29, 20, 20)
+    assert passage.share == 29 / 42
+    assert passage.ids == ("8", "9", "10", "11", "12")
+    assert (found.found, found.least, found.run, found.documents, found.complete) == (1, 5, 8, 29, True)
+    # Without a result, what is a template counts as shared, too: nobody knows that it is one.
+    alone = makeup(corpus_of(corpus_texts()), threshold=None)
+    assert [(one.texts, one.unlike) for one in alone.boilerplate.passages] == [(8, None), (20, None)]
+    assert (alone.families, alone.templates, alone.families_found) == ((), (), 0)
+
+
+def test_templates_and_families_are_those_of_the_run() -> None:
+    found = makeup(corpus_of(corpus_texts()))
+    assert [(one.number, one.documents, one.complete) for one in found.families] == [(2, 10, True), (1, 8, True)]
+    assert found.families[0].ids == ("8", "28", "29", "30", "31")
+    assert found.families[1].begins.startswith("Nurse in Leeds")
+    assert (found.families_found, found.families_examined, found.templates_found) == (2, 2, 1)
+    (template,) = found.templates
+    assert (template.family, template.documents, template.compared, template.left_out) == (1, 8, 8, 0)
+    assert [slot.distinct for slot in template.slots] == [8, 8]
+    assert template.ids == ("0", "1", "2", "3", "4")
+    json.dumps(found.as_dict())
+
+
+@pytest.mark.parametrize("texts", [[""], ["one"], ["🎉"], ["\u0000"], ["", ""], ["one two three " * 40] * 3])
+def test_tiny_corpora_have_a_makeup(texts: list[str]) -> None:
+    found = makeup(corpus_of(texts))
+    assert found.documents == len(texts)
+    assert found.copies.copies == len(texts) - 1
+    assert (found.boilerplate.passages, found.templates) == ((), ())
+    json.dumps(found.as_dict())
+
+
+def test_hostile_texts_are_kept_as_they_are() -> None:
+    line = "</script><b>\u202e all of this \u0000 must stay & as it is, word by word \u2028 here"
+    texts = [f"a{at}b {line} c{at}d" for at in range(8)]
+    (passage,) = makeup(corpus_of(texts), threshold=None).boilerplate.passages
+    assert passage.text in texts[0]
+    assert "</script><b>\u202e all of this \u0000 must" in texts[0]
+
+
+def test_threads_and_files_change_nothing(tmp_path: Path) -> None:
+    texts = corpus_texts()
+    rows = [json.dumps({"id": f"d{at}", "text": text}) + "\n" for at, text in enumerate(texts)]
+    (tmp_path / "all.jsonl").write_text("".join(rows))
+    for at, part in enumerate([rows[:3], rows[3:20], rows[20:]]):
+        (tmp_path / f"part{at}.jsonl").write_text("".join(part))
+    one = makeup(open_corpus([tmp_path / "all.jsonl"]))
+    for threads, memory in ((2, None), (3, 1 << 20)):
+        with open_corpus([tmp_path / f"part{at}.jsonl" for at in range(3)]) as corpus:
+            other = makeup(corpus, threads=threads, memory=memory)
+        assert other.sources_found == 3
+        assert [source.documents for source in other.sources] == sorted([3, 17, len(texts) - 20], reverse=True)
+        assert sum(source.bytes for source in other.sources) == other.bytes
+        same = one.as_dict() | {"sources": other.as_dict()["sources"], "sources_found": 3}
+        assert other.as_dict() == same
+
+
+def test_repeated_ids_are_set_aside(tmp_path: Path) -> None:
+    rows = [{"id": at % 10, "text": f"{ABOUT} n{at}"} for at in range(14)]
+    (tmp_path / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with open_corpus([tmp_path / "some.jsonl"]) as corpus:
+        found = makeup(corpus, threshold=None)
+    assert found.documents == 10
+    assert found.boilerplate.passages[0].documents == 10
+
+
+def naive_quantile(lengths: Sequence[int], part: int) -> int:
+    return next(one for one in sorted(lengths) if sum(other <= one for other in lengths) * 100 >= part * len(lengths))
+
+
+@given(st.lists(st.integers(0, 10**6) | st.integers(0, 12), max_size=40))
+def test_bins_and_quantiles(lengths: list[int]) -> None:
+    values = np.array(lengths, np.int64)
+    edges, counts = binned(values)
+    assert sum(counts) == sum(one > 0 for one in lengths)
+    if counts:
+        assert len(edges) == len(counts) + 1
+        assert counts[0] > 0 < counts[-1]
+        assert all(one < other for one, other in pairwise(edges))
+        for (low, high), count in zip(pairwise(edges), counts, strict=True):
+            assert count == sum(low <= one < high for one in lengths)
+    found = quantiles_of(values)
+    assert found == tuple((part / 100, naive_quantile(lengths, part)) for part in QUANTILES if lengths)
+
+
+def test_bins_are_ten_to_a_power_of_ten() -> None:
+    edges, _ = binned(np.array([1, 120_000]))
+    assert edges[:16] == (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 63)
+    assert edges[-3:] == (79433, 100000, 125893)
+
+
+@given(st.lists(st.text(max_size=30), max_size=5))
+def test_words_are_those_of_the_normalizer(texts: list[str]) -> None:
+    texts = [text.encode("utf-8", "replace").decode() for text in texts]
+    assert words_of(texts).tolist() == [len(tokens(text)) for text in texts]
+
+
+def test_a_beginning_is_one_line() -> None:
+    assert beginning("one\n two\u00a0three ") == "one two three"
+    assert beginning("x " * 200) == ("x " * 60).rstrip() + " …"
+    assert beginning("") == beginning(" \n") == ""
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not DATA.exists(), reason="the shared corpora are not there")
+def test_adverts_of_the_blog_are_told_as_they_are() -> None:
+    path = DATA / "adzuna" / "adzuna.jsonl.gz"
+    with open_corpus([path]) as corpus:
+        found = makeup(corpus, threads=2)
+    with gzip.open(path) as lines:
+        texts = [json.loads(line)["text"] for line in lines]
+    # What the site adds, companies that speak of themselves, and adverts that differ in the place.
+    said = {passage.text: passage for passage in found.boilerplate.passages}
+    legal = said["Ltd is acting as an Employment Agency in relation to this vacancy."]
+    folded = [" ".join(token.text for token in tokens(text)) for text in texts]
+    phrase = " ".join(token.text for token in tokens(legal.text))
+    assert legal.documents == sum(f" {phrase} " in f" {text} " for text in folded) == 279
+    assert any("www.clearselection.co.uk" in text for text in said)
+    assert any("originally posted as www.caterer" in text for text in said)
+    assert found.templates_found > 20
+    active = next(one for one in found.templates if any("Active Assistance" in text for text, _ in one.pieces))
+    assert active.share > 0.9
+    repeats = Counter(texts)
+    assert found.copies.copies == len(texts) - len(repeats)
+    assert found.copies.groups == sum(times > 1 for times in repeats.values())
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not DATA.exists(), reason="the shared corpora are not there")
+@pytest.mark.parametrize("name", ["peps", "saudinews"])
+def test_revisions_and_edited_news_are_no_templates(name: str) -> None:
+    with open_corpus([DATA / name / f"{name}.jsonl.gz"]) as corpus:
+        findings = run(corpus, Recipe(features="words:4", threshold=0.5), threads=2).findings
+        families = LargestFamilies(findings, findings.texts)
+        material = Material(corpus, findings.documents.names)
+        material.load(families.wanted)
+        found = families.templates(material)
+    assert families.found > 100
+    assert (found, families.examined) == ([], 40)

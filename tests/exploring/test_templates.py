@@ -1,0 +1,193 @@
+"""Templates: what is constant, what fills the slots, and that edited copies are none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.exploring.families import core_of
+from neardup.exploring.templates import Pattern, pattern_of
+from neardup.text.normalize import tokens
+
+PLACES = ("Leeds", "York", "Kings Lynn", "Hull", "Bath", "Ely", "Milton Keynes", "Wells")
+
+
+def words_of(text: str) -> list[str]:
+    return [token.text for token in tokens(text)]
+
+
+def advert(place: str, role: str = "Care Assistants") -> str:
+    return (
+        f"Bright Harbour is looking for {role} in {place}. You look after people in their own homes, help them to wash "
+        f"and dress, and keep them company. We pay your way to {place}, train you and give you time for each visit. "
+        "Call us today or send us your letter; a driving licence is needed."
+    )
+
+
+def holds(pattern: Pattern, texts: Sequence[str]) -> None:
+    """Hold a pattern against its texts."""
+    members = [texts[at] for at in pattern.members]
+    assert pattern.members[0] == 0
+    assert "".join(text for text, _ in pattern.pieces) == texts[0][:20_000]
+    assert [slot for _, slot in pattern.pieces if slot >= 0] == list(range(len(pattern.slots)))
+    constant = [word for text, slot in pattern.pieces if slot < 0 for word in words_of(text)]
+    assert len(constant) == pattern.constant
+    for text in members:
+        left = iter(words_of(text))
+        assert all(word in left for word in constant)
+    for number, slot in enumerate(pattern.slots):
+        (own,) = [text for text, at in pattern.pieces if at == number]
+        listed = [filler for filler, _ in slot.fillers]
+        assert len(set(map(str.casefold, listed))) == len(listed) <= slot.distinct
+        assert own in listed or slot.distinct > len(listed) or own.casefold() in map(str.casefold, listed)
+        assert all(any(filler in text for text in members) for filler in listed)
+        if slot.distinct == len(listed):
+            assert sum(times for _, times in slot.fillers) == len(members)
+    assert pattern.share == pytest.approx(np.mean([pattern.constant / len(words_of(text)) for text in members]))
+
+
+def test_adverts_that_differ_in_the_place_are_a_template() -> None:
+    texts = [advert(place) for place in PLACES]
+    pattern = pattern_of(texts)
+    assert pattern is not None
+    holds(pattern, texts)
+    assert pattern.members == tuple(range(8))
+    assert len(pattern.slots) == 2
+    for slot in pattern.slots:
+        assert slot.distinct == 8
+        assert sorted(slot.fillers) == sorted((place, 1) for place in PLACES)
+    assert pattern.pieces[0] == ("Bright Harbour is looking for Care Assistants in ", -1)
+    assert pattern.pieces[1] == ("Leeds", 0)
+    assert pattern.pieces[2][0].startswith(". You look after")
+    assert pattern.constant == len(words_of(texts[0])) - 2
+
+
+def test_one_text_that_lacks_what_all_others_have_is_left_out() -> None:
+    texts = [advert(place) for place in PLACES]
+    texts[3] = "Bright Harbour is looking for you. " + texts[3][60:180] + " And now something else altogether follows."
+    pattern = pattern_of(texts)
+    assert pattern is not None
+    holds(pattern, texts)
+    assert pattern.members == (0, 1, 2, 4, 5, 6, 7)
+
+
+def test_a_slot_may_be_empty_here_and_there_and_stand_at_the_ends() -> None:
+    texts = [f"{place} job. {advert(place)} {place if at % 4 else ''}" for at, place in enumerate(PLACES)]
+    pattern = pattern_of(texts)
+    assert pattern is not None
+    holds(pattern, texts)
+    assert pattern.pieces[0] == ("Leeds", 0)
+    assert dict(pattern.slots[-1].fillers)[""] == 2
+
+
+def edited(text: str, drawn: random.Random, edits: int) -> str:
+    words = text.split()
+    for _ in range(edits):
+        at = drawn.randrange(len(words))
+        kind = drawn.randrange(3)
+        if kind == 0:
+            words[at] = f"new{drawn.randrange(1000)}"
+        elif kind == 1:
+            words.insert(at, f"more{drawn.randrange(1000)} of it")
+        elif len(words) > 10:
+            del words[at]
+    return " ".join(words)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 1 << 30), st.integers(4, 10), st.integers(1, 3))
+def test_edited_copies_are_no_template(seed: int, count: int, edits: int) -> None:
+    drawn = random.Random(seed)
+    base = " ".join(f"w{drawn.randrange(300)}" for _ in range(120))
+    assert pattern_of([edited(base, drawn, edits) for _ in range(count)]) is None
+
+
+def test_the_states_of_a_text_over_time_are_no_template() -> None:
+    drawn = random.Random(7)
+    states = [" ".join(f"w{drawn.randrange(300)}" for _ in range(150))]
+    for _ in range(7):
+        states.append(edited(states[-1], drawn, 4))
+    assert pattern_of(states) is None
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        [""],
+        ["one"],
+        ["one"] * 5,
+        ["", "", "", ""],
+        [advert(place) for place in PLACES[:3]],
+        [advert(place, role) for place in PLACES[:1] for role in PLACES[:2] * 3],
+        [" ".join(f"{place}{step}" for step in range(20)) for place in PLACES],
+    ],
+)
+def test_few_texts_equal_texts_and_texts_that_share_nothing_are_no_template(texts: list[str]) -> None:
+    assert pattern_of(texts) is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "fillers"),
+    [
+        (
+            "استقبل أمير منطقة {} في مكتبه أمس عددا من المواطنين الذين قدموا للسلام عليه، ورحب بهم في {} واستمع إليهم",
+            ("الرياض", "حائل", "تبوك", "نجران", "جازان"),
+        ),
+        ("{}市今日天气晴，最高气温二十度，请市民注意防晒，{}气象台。", ("北京", "上海", "广州", "成都", "西安")),
+        ("จังหวัด{}วันนี้ท้องฟ้าแจ่มใส อุณหภูมิสูงสุดสามสิบองศา", ("เชียงใหม่", "ภูเก็ต", "ขอนแก่น", "ระยอง", "ตรัง")),
+        ("🎉 Sale in {} today 🎉 everything must go, up to half off, come and see us in {} 🛍️", PLACES),
+        ("<script>alert('{}')</script> & \u202e all the same words are in each of these texts \u0000 {} end", PLACES),
+    ],
+)
+def test_templates_are_found_in_all_scripts(frame: str, fillers: Sequence[str]) -> None:
+    texts = [frame.format(*[filler] * frame.count("{}")) for filler in fillers]
+    pattern = pattern_of(texts)
+    assert pattern is not None
+    holds(pattern, texts)
+    assert len(pattern.slots) == frame.count("{}")
+
+
+def test_accents_and_words_that_most_fill_in_make_no_difference() -> None:
+    spelled = ("إنفاذًا للأمر", "انفاذا للأمر", "إنفاذا للأمر", "أنفاذا للأمر", "إنفاذاً للأمر")
+    frame = "بدأت المديرية العامة للجوازات العمل في جميع المراكز بعد الإجازة {} الكريم بتمديد الفترة حتى نهاية الشهر"
+    assert pattern_of([frame.format(one) for one in spelled]) is None
+    assert pattern_of([frame.format(f"للأمر رقم {one}") for one in range(5)]) is not None
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=30).map(" ".join), min_size=1, max_size=7),
+    st.sampled_from(["", "one two three four five six seven eight nine ten eleven twelve"]),
+)
+def test_whatever_is_found_fits_the_texts(ends: list[str], frame: str) -> None:
+    texts = [f"{frame} {end} {frame}" for end in ends]
+    pattern = pattern_of(texts)
+    if pattern is not None:
+        holds(pattern, texts)
+
+
+def test_of_long_texts_the_beginning_is_compared() -> None:
+    texts = [advert(place) + " x" * 20_000 + f" {place}" for place in PLACES]
+    pattern = pattern_of(texts)
+    assert pattern is not None
+    # Longer names leave room for fewer of the words behind them.
+    assert [slot.distinct for slot in pattern.slots[:2]] == [8, 8]
+    assert sum(len(text) for text, _ in pattern.pieces) == 20_000
+
+
+def test_the_core_of_a_family_is_what_matches_its_centre() -> None:
+    # 0 and 5 have equal features, 5 and 7 equal texts; 2 matches 0, 3 and 4, which match nothing else; 6 matches 4.
+    representative = np.array([0, 1, 2, 3, 4, 0, 6, 0])
+    texts = np.array([0, 1, 2, 3, 4, 5, 6, 5])
+    left, right = np.array([0, 2, 2, 4]), np.array([2, 3, 4, 6])
+    family = np.array([0, 2, 3, 4, 5, 6, 7])
+    assert core_of(family, representative, left, right, texts).tolist() == [2, 0, 3, 4, 5]
+    alone = np.array([0, 5, 7])
+    none = np.zeros(0, np.int64)
+    assert core_of(alone, representative, none, none, texts).tolist() == [0, 5]

@@ -1,0 +1,161 @@
+"""Where the valley lies, on made-up distributions: two kinds, one kind, copies alone, templates, few pairs."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.exploring.valley import Valley, valley_of
+
+
+def above(counts: Sequence[float], zero: float = 0, equal: float = 0) -> list[float]:
+    """Pairs at or above each hundredth: of 100 bins, pairs that share nothing, and equal ones."""
+    found = [float(equal)]
+    for count in reversed(counts):
+        found.append(found[-1] + count)
+    found.reverse()
+    return [found[0] + zero, *found[1:]]
+
+
+def falling(pairs: float, pace: float) -> list[float]:
+    """So many pairs in the first bin, and each hundredth a part of those before."""
+    return [pairs * pace**at for at in range(100)]
+
+
+def plus(*parts: Sequence[float]) -> list[float]:
+    return [sum(values) for values in zip(*parts, strict=True)]
+
+
+def hump(pairs: float, middle: float, width: float) -> list[float]:
+    values = [math.exp(-(((at + 0.5) / 100 - middle) ** 2) / (2 * width * width)) for at in range(100)]
+    return [pairs * value / sum(values) for value in values]
+
+
+def test_two_kinds_have_a_clear_valley_between_them() -> None:
+    found = valley_of(above(plus(falling(1e6, 0.4), hump(500, 0.85, 0.06)), zero=1e6))
+    assert found is not None
+    assert found.clear
+    assert found.sparse
+    assert 0.05 <= found.low <= 0.25
+    assert 0.55 <= found.high <= 0.75
+    assert found.low <= found.at <= found.high
+    assert found.depth < 50
+    assert found.after >= 450
+
+
+def test_unrelated_pairs_alone_have_none() -> None:
+    for pace in (0.2, 0.5, 0.8, 0.9):
+        assert valley_of(above(falling(1e6, pace), zero=1e7)) is None
+
+
+def test_a_slow_decline_has_none() -> None:
+    """Paraphrases: each similarity is rarer than the one before, up to the end."""
+    assert valley_of(above([1e5 * (1 - at / 100) ** 4 for at in range(100)])) is None
+
+
+def test_pairs_that_lie_evenly_give_a_valley_that_is_not_clear() -> None:
+    found = valley_of(above(plus(falling(1e6, 0.5), [20.0] * 100), zero=1e6))
+    assert found is not None
+    assert not found.clear
+    assert not found.sparse
+    assert found.low < 0.3
+    assert found.high == 0.9
+
+
+def test_copies_alone_leave_everything_else_empty() -> None:
+    found = valley_of(above(falling(1e6, 0.2), zero=1e6, equal=50))
+    assert found is not None
+    assert found.clear
+    assert found.low < 0.2
+    assert found.high == 0.9
+    assert found.after == 50
+    assert 0.4 < found.at < 0.6
+
+
+def test_templates_move_the_valley_to_the_right() -> None:
+    """Everything resembles everything at 0.6; the related pairs are nearer to 1."""
+    found = valley_of(above(plus(hump(1e6, 0.55, 0.04), hump(2000, 0.95, 0.02))))
+    assert found is not None
+    assert 0.66 <= found.low < 0.9
+
+
+def test_everything_equal_has_none() -> None:
+    assert valley_of(above([0.0] * 100, equal=1e6)) is None
+
+
+def test_few_pairs_above_are_said_to_be_few() -> None:
+    unrelated = falling(1e6, 0.3)
+    assert valley_of(above(unrelated, zero=1e6, equal=9)) is None
+    few = valley_of(above(unrelated, zero=1e6, equal=15))
+    assert few is not None
+    assert few.sparse
+    assert not few.clear
+    enough = valley_of(above(unrelated, zero=1e6, equal=40))
+    assert enough is not None
+    assert enough.clear
+
+
+def test_no_pairs_have_none() -> None:
+    assert valley_of([0.0] * 101) is None
+    assert valley_of([1.0] + [0.0] * 100) is None
+
+
+def test_chance_moves_it_little() -> None:
+    """The same distribution drawn again and again, with some hundred related pairs."""
+    dice = np.random.default_rng(5)
+    shape = plus(falling(3e5, 0.45), hump(200, 0.85, 0.08))
+    lows = []
+    for _ in range(20):
+        found = valley_of(above(dice.poisson(shape).tolist(), zero=1e6))
+        assert found is not None
+        assert found.clear
+        lows.append(found.low)
+    assert max(lows) - min(lows) <= 0.05
+
+
+def test_no_valley_is_looked_for_where_pairs_are_not_known() -> None:
+    """The numbers below 0.2 are those of all pairs."""
+    exact = above(plus(falling(1e6, 0.4), hump(500, 0.85, 0.06)), zero=1e6)
+    known = [exact[0]] * 20 + exact[20:]
+    found, whole = valley_of(known, 20), valley_of(exact)
+    assert found is not None
+    assert whole is not None
+    assert found.low == max(whole.low, 0.2)
+    assert (found.high, found.clear) == (whole.high, True)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=100, max_size=100), st.integers(0, 10**9), st.integers(0, 100))
+def test_any_counts_give_a_valley_inside_or_none(counts: list[int], zero: int, equal: int) -> None:
+    pairs = above(counts, zero, equal)
+    found = valley_of(pairs)
+    if found is not None:
+        assert 0 < found.low <= found.at <= found.high <= 0.9
+        assert found.high - found.low >= 0.07 - 1e-9
+        assert found.before == pairs[0] - pairs[round(100 * found.low)]
+        assert found.after == pairs[round(100 * found.high)]
+        assert not found.clear or found.sparse
+        assert found == valley_of(np.array(pairs))
+
+
+def test_more_of_the_same_changes_nothing_but_how_sure_it_is() -> None:
+    counts = plus(falling(1e5, 0.4), hump(40, 0.8, 0.05))
+    one, ten = valley_of(above(counts, 1e5)), valley_of(above([10 * value for value in counts], 1e6))
+    assert isinstance(one, Valley)
+    assert isinstance(ten, Valley)
+    assert (one.low, one.sparse) == (ten.low, ten.sparse)
+    assert one.depth == pytest.approx(ten.depth)
+
+
+def test_a_lonely_gap_in_the_slope_is_no_valley() -> None:
+    """One empty bin among many pairs, as chance makes them, is too short."""
+    dice = random.Random(3)
+    counts = falling(1e6, 0.8)
+    for at in dice.sample(range(20, 60), 4):
+        counts[at] = 0
+    assert valley_of(above(counts, 1e6)) is None
