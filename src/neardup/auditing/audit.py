@@ -90,6 +90,11 @@ class Drawing:
         """The right documents of the drawn pairs, by position."""
         return self.population.right[self.pairs]
 
+    @property
+    def strata_of_pairs(self) -> Integers:
+        """The stratum of each drawn pair."""
+        return self._place[self.pairs]
+
     @cached_property
     def places(self) -> dict[str, int]:
         """Where the document of each id is."""
@@ -112,7 +117,7 @@ class Drawing:
     def audit(self, known: Judged) -> Audit:
         """Return what the labels say of the whole."""
         population, strata = self.population, self.strata
-        members = [np.flatnonzero(self._place[self.pairs] == at) for at in range(len(strata))]
+        members = [np.flatnonzero(self.strata_of_pairs == at) for at in range(len(strata))]
         given = [known.counts(mine) for mine in members]
         cells = [
             Cell(stratum.pairs, count[SAME] + count[DIFFERENT], count[SAME])

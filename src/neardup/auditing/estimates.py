@@ -103,6 +103,23 @@ def more(strata: Sequence[Stratum], cells: Sequence[Cell], drawn: int) -> list[M
     return found
 
 
+def if_known(strata: Sequence[Stratum], cells: Sequence[Cell]) -> list[tuple[Figure, Figure]]:
+    """Return for each stratum the precision and recall that were known if all of it were judged, with the same share.
+
+    The stratum whose interval is then the narrowest is where labels are worth most. Nothing where a stratum has no
+    labels at all: those come first.
+    """
+    if any(cell.pairs and not cell.judged for cell in cells):
+        return []
+    found = []
+    for at, cell in enumerate(cells):
+        whole = Cell(cell.pairs, cell.pairs, round(cell.pairs * cell.same / cell.judged)) if cell.pairs else cell
+        likely = [*cells[:at], whole, *cells[at + 1 :]]
+        point = next(point for point in points(strata, likely, 0.0, (False, False)) if point.own)
+        found.append((point.precision, point.recall))
+    return found
+
+
 def widest(strata: Sequence[Stratum], cells: Sequence[Cell]) -> int | None:
     """Return the judged stratum that leaves most unknown of the number of duplicates; None where nothing is unknown."""
     ends = [limits(cell) if cell.judged else (0.0, 0.0) for cell in cells]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -9,7 +11,10 @@ import pyarrow as pa
 
 from neardup import __version__
 from neardup.auditing.estimates import More, Point
+from neardup.auditing.examples import Examples
 from neardup.auditing.population import Scale
+from neardup.documents.output import OutputFile, check_place
+from neardup.errors import OutputError
 from neardup.evaluation.scoring import Figure
 
 
@@ -79,6 +84,8 @@ class Audit:
         The stratum that leaves most unknown of the number of duplicates.
     sample : pyarrow.Table or None
         The drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2.
+    examples : Examples or None
+        Judged pairs to read: the wrong ones, the missed ones, and those that nobody was sure of.
     """
 
     point: str
@@ -103,6 +110,7 @@ class Audit:
     more: tuple[More, ...]
     widest: int | None
     sample: pa.Table = field(default=None, compare=False)
+    examples: Examples | None = field(default=None, compare=False)
 
     @property
     def own(self) -> Point:
@@ -124,8 +132,12 @@ class Audit:
         return self.scale if band.returned else self.other_scale
 
     def notes(self) -> list[str]:
+        """Return what to keep in mind when reading the figures, and what would make them surer, a sentence each."""
+        return [*self.cautions(), *self.outlook()]
+
+    def cautions(self) -> list[str]:
         """Return what to keep in mind when reading the figures, a sentence each."""
-        return [*self._of_labels(), *self._of_reach(), *self._of_more()]
+        return [*self._of_labels(), *self._of_reach()]
 
     def _of_labels(self) -> list[str]:
         found = []
@@ -171,7 +183,8 @@ class Audit:
         )
         return [net, *([copies] if self.copies else [])]
 
-    def _of_more(self) -> list[str]:
+    def outlook(self) -> list[str]:
+        """Return what is least known, and what more labels would probably say, a sentence each."""
         found = []
         if self.widest is not None and all(band.judged for band in self.strata):
             band = self.strata[self.widest]
@@ -209,6 +222,39 @@ class Audit:
             "notes": self.notes(),
             "version": __version__,
         }
+
+    def to_html(self, *, command: str = "") -> str:
+        """Return a page with charts and pairs to read that needs nothing but a browser.
+
+        Parameters
+        ----------
+        command : str
+            As it was typed, for the page to say.
+
+        Raises
+        ------
+        OutputError
+            If the packages that draw are not installed.
+        """
+        from neardup.auditing.page import audit_page
+
+        return audit_page(self, command=command)
+
+    def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
+        """Write the page (.html) or everything else (.json); ``command`` is for the page to say.
+
+        Raises
+        ------
+        OutputError
+            If the name says no such format, or the place cannot be written.
+        """
+        name = os.fspath(output)
+        if not name.endswith((".html", ".json")):
+            raise OutputError(f"{name} says no format of an audit; name it .html or .json")
+        check_place(name, force=force)
+        content = self.to_html(command=command) if name.endswith(".html") else json.dumps(self.to_dict(), indent=2)
+        with OutputFile(name) as file:
+            file.write(content.encode() + b"\n")
 
     def _point(self, point: Point) -> dict[str, Any]:
         figures = {"precision": point.precision._asdict(), "recall": point.recall._asdict()}

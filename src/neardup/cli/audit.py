@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +25,7 @@ from neardup.cli.options import (
     RunOptions,
     with_options,
 )
+from neardup.cli.report_options import check_report
 from neardup.cli.screen import (
     count_text,
     progress_bar,
@@ -32,8 +34,9 @@ from neardup.cli.screen import (
     say_notes,
     say_set_aside,
     show_json,
+    typed_command,
 )
-from neardup.errors import OutputError
+from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
     from neardup.auditing.audit import Drawing
@@ -102,6 +105,21 @@ def audit(
     positive: Positive = "1",
     ignore_unknown: IgnoreUnknown = False,
     time_column: TimeColumn = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="One page, to be read without a network: the figures, where they come from, and the pairs that were "
+            "wrong.",
+        ),
+    ] = None,
+    report_pairs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Show so many pairs of each kind, 20 by default: those that stand for most others.",
+        ),
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -114,9 +132,13 @@ def audit(
     recipe = chosen_recipe(recipe_options, decision)
     size, seed = whole_number(sample, "--sample"), whole_number(sample_seed, "--sample-seed", 0)
     level, port, limits = parse_number(positive, "--positive"), page.number, running.limits
-    _check_sample(sample_to, [*inputs, *(name for name in (labels, store) if name is not None)], force=force)
+    read_besides = [*inputs, *(name for name in (labels, store, decided.decision) if name is not None)]
+    _check_sample(sample_to, read_besides, force=force)
+    check_report(report, read_besides, [sample_to, read.quarantine], force=force)
+    most = _pairs(report_pairs, report)
 
     from neardup.auditing.audit import draw_sample
+    from neardup.auditing.examples import examples_of
     from neardup.auditing.judging import votes_of, votes_of_store
     from neardup.labelling.answers import checked_name
 
@@ -126,7 +148,7 @@ def audit(
         corpus = stack.enter_context(read.open(inputs))
         say_notes(corpus, recipe)
         say_if_compiling(recipe)
-        with progress_bar() as report:
+        with progress_bar() as progress:
             drawing = draw_sample(
                 corpus,
                 decision=decision,
@@ -134,7 +156,7 @@ def audit(
                 net=net,
                 sample=size,
                 seed=seed,
-                progress=report,
+                progress=progress,
                 **limits,
             )
         say_set_aside(corpus)
@@ -149,12 +171,29 @@ def audit(
         known = drawing.judged(votes)
         if sample_to is not None:
             _write(drawing, known, sample_to, force=force)
-    found = drawing.audit(known)
+        found = drawing.audit(known)
+        if report is not None:
+            replace(found, examples=examples_of(drawing, known, most)).write(
+                report, force=force, command=typed_command()
+            )
     if as_json:
         show_json(found.to_dict())
     else:
         show_audit(found)
     _say_next(found, sample_to)
+    if report is not None:
+        say(f"written: {report}")
+
+
+def _pairs(given: str | None, report: str | None) -> int:
+    """Return how many pairs of each kind the page shows."""
+    from neardup.auditing.examples import MOST
+
+    if given is None:
+        return MOST
+    if report is None:
+        raise RecipeError(f"--report-pairs {given} is for a report; name one with --report FILE.html")
+    return whole_number(given, "--report-pairs", 0)
 
 
 def _check_sample(output: str | None, inputs: list[str], *, force: bool) -> None:

@@ -114,6 +114,10 @@ def compare(
             "given several times.",
         ),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.html", help="The page with curves, to be read without a network; as -o FILE.html."),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Print every threshold, not only each recipe's best.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -131,7 +135,9 @@ def compare(
     _check_columns(decisions, {"--title-column": title_column, "--time-column": time_column})
     level = parse_number(positive, "--positive")
     limits = running.limits
-    outputs = output or []
+    if report is not None and not report.endswith(".html"):
+        raise OutputError(f"{report} does not end in .html, but a report is a page: name it so")
+    outputs = [*(output or []), *([report] if report is not None else [])]
     _check_outputs(outputs, [*inputs, *([labels] if labels is not None else []), *(decisions or [])], force=force)
     chosen = _recipes(recipes, chosen_content(html, content))
 
@@ -140,7 +146,7 @@ def compare(
     with read.open(inputs, order_column=clusters) as corpus:
         say_notes(corpus, *chosen)
         say_if_compiling(None, "matching", "banding", "hamming", "weighting")
-        with progress_bar() as report:
+        with progress_bar() as progress:
             found = compare_recipes(
                 corpus,
                 labels,
@@ -154,7 +160,7 @@ def compare(
                 ignore_unknown=ignore_unknown,
                 title_column=title_column,
                 time_column=time_column,
-                progress=report,
+                progress=progress,
                 **limits,
             )
         say_set_aside(corpus)

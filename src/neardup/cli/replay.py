@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,17 +14,10 @@ from neardup.cli.choices import RecipeOptions
 from neardup.cli.decisions import DecisionOptions, chosen_recipe
 from neardup.cli.numbers import parse_number, whole_number
 from neardup.cli.options import Force, Inputs, ReadOptions, check_outputs, with_options
-from neardup.cli.screen import (
-    Report,
-    count_text,
-    interruptible,
-    progress_bar,
-    say_if_compiling,
-    say_notes,
-    say_set_aside,
-    size_text,
-    visible,
-)
+from neardup.cli.replay_report import ReplayReportOptions
+from neardup.cli.replay_table import Shown, show_totals
+from neardup.cli.report_options import check_report
+from neardup.cli.screen import Report, interruptible, progress_bar, say_if_compiling, say_notes, say_set_aside
 from neardup.cli.windows import WindowOptions
 from neardup.errors import OutputError, RecipeError
 
@@ -33,11 +25,9 @@ if TYPE_CHECKING:
     from neardup.decision.decision import Decision
     from neardup.documents import Corpus
     from neardup.replay.order import Item, Timeline
-    from neardup.replay.run import Hour, Totals
 
 #: Documents judged at once where each verdict goes to a disk: one write for all of them.
 _AT_ONCE_WITH_STORE = 256
-_HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
 
 
 @with_options
@@ -47,6 +37,7 @@ def replay(
     decided: DecisionOptions,
     windows: WindowOptions,
     read: ReadOptions,
+    reported: ReplayReportOptions,
     time_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="Column of the times; found by itself when obvious.")
     ] = None,
@@ -76,9 +67,6 @@ def replay(
     originals: Annotated[
         str | None, typer.Option(metavar="FILE", help="The originals, whole records in the order of the input.")
     ] = None,
-    page: Annotated[
-        str | None, typer.Option(metavar="FILE.html", help="One page with curves, to be read without a network.")
-    ] = None,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines: the hours, then the totals.")] = False,
 ) -> None:
@@ -86,11 +74,10 @@ def replay(
 
     Documents without a readable time are set aside and counted.
     """
+    from neardup.clock import Clock
     from neardup.replay.order import arrivals, set_aside, survey
-    from neardup.replay.page import page_content, write_page
     from neardup.replay.run import Pace, Replay
     from neardup.replay.settings import Settings
-    from neardup.replay.sizes import Sample, measured
     from neardup.replay.verdicts import LEARNED, SCHEMA, Notes
 
     decision = decided.loaded(time_column, also_for=True)
@@ -105,7 +92,9 @@ def replay(
         Pace(pace)
     seconds = _seconds(downstream)
     batch = (_AT_ONCE_WITH_STORE if windows.store else 1) if at_once is None else whole_number(at_once, "--at-once")
-    _check_places({"-o": output, "--originals": originals, "--quarantine": read.quarantine}, page, inputs, force=force)
+    page = reported.page(recipe)
+    tables = {"-o": output, "--originals": originals, "--quarantine": read.quarantine}
+    _check_places(tables, reported.report, windows.store, inputs, force=force)
 
     from neardup.documents import FIND_TIME, open_writer
 
@@ -116,43 +105,54 @@ def replay(
         corpus = open_things.enter_context(read.open(inputs, order_column=time_column or FIND_TIME))
         say_notes(corpus, recipe)
         say_if_compiling(None, "flowing", "posting", "comparing", *(("deciding", "pairing") if decision else ()))
-        shown = _Shown(sys.stdout, as_json=as_json)
+        shown = Shown(sys.stdout, as_json=as_json)
         report = open_things.enter_context(progress_bar()) or _silent
         statistics = settings.statistics(corpus, report)
         index = open_things.enter_context(settings.index(statistics))
-        timeline = survey(corpus, as_listed=as_listed, report=report)
+        clock = Clock()
+        with clock.stage("read times"):
+            timeline = survey(corpus, as_listed=as_listed, report=report)
         if decision is not None and decision.vector.needs_titles:
             timeline = _titled(timeline, corpus, decision, inputs, read, report)
         if read.strict:
             set_aside(corpus, timeline)
         settings.warm_up(statistics)
-        sample = Sample()
         # Filled while the replay runs, and put in its place when all else is: a full disk then leaves neither.
         schema = LEARNED if decision else SCHEMA
         verdicts = None if output is None else open_things.enter_context(open_writer(output, schema, force))
         notes = Notes(verdicts, schema)
 
+        watching = None if page is None else page.watching(settings, statistics, clock, report)
+
         def see(items: Sequence[Item], judged: Sequence[Any]) -> None:
             notes.see(items, judged)
-            if page is not None:
-                sample.see(items, judged)
+            if watching is not None:
+                watching.see(items, judged)
 
         run = Replay(index, batch=batch, speed=pace, by_clock=as_listed, see=see)
-        for hour in run.hours(_counted(arrivals(corpus, timeline), len(timeline.order), report)):
-            shown.hour(hour)
+        with clock.stage("replay"):
+            for hour in run.hours(_counted(arrivals(corpus, timeline), len(timeline.order), report)):
+                shown.hour(hour)
         notes.flush()
+        if watching is not None:
+            watching.look_around(corpus, timeline)
         set_aside(corpus, timeline)
         shown.totals(run.totals, seconds)
         if originals is not None:
             corpus.copy(notes.originals(corpus.raw_rows), originals, force=force)
             written.append(originals)
-        if page is not None:
-            curves = measured(sample.items, lambda: settings.endless(statistics), report)
-            about = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
-            write_page(page, page_content(about, shown.hours, run.totals.as_dict(seconds), curves))
-            written.append(page)
+        if watching is not None:
+            told = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
+            watching.write(corpus, timeline, told, shown.hours, run.totals, seconds)
+            written.append(watching.output)
     say_set_aside(corpus)
-    _show(run.totals, timeline, corpus, seconds, {"verdicts": output, "originals": originals, "page": page})
+    show_totals(
+        run.totals,
+        timeline,
+        corpus,
+        seconds,
+        {"verdicts": output, "originals": originals, "report": reported.report},
+    )
 
 
 def _seconds(text: str) -> float:
@@ -173,20 +173,15 @@ def _titled(
         return timeline._replace(titles=titles_of(titles, timeline.rows, report))
 
 
-def _check_places(tables: dict[str, str | None], page: str | None, inputs: list[str], *, force: bool) -> None:
+def _check_places(
+    tables: dict[str, str | None], page: str | None, store: str | None, inputs: list[str], *, force: bool
+) -> None:
     """Refuse outputs before the work starts."""
-    from neardup.documents.output import check_place
-    from neardup.pages.frame import check_drawing
-
     for option, name in tables.items():
         if name == "-":
             raise OutputError(f"{option} - is stdout, where the hours go: name a file")
     check_outputs(tables, None, inputs, force=force)
-    if page is not None:
-        if not page.endswith(".html"):
-            raise OutputError(f"{page} does not end in .html, but a page is HTML: name it so")
-        check_place(page, inputs, force)
-        check_drawing(page)
+    check_report(page, inputs, (*tables.values(), store), force=force)
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -198,103 +193,3 @@ def _counted(items: Iterator[Item], total: int, report: Report) -> Iterator[Item
         if done % 256 == 0:
             report("replay", done, total)
         yield item
-
-
-class _Shown:
-    """Prints hours as they end, and remembers them for the page.
-
-    Parameters
-    ----------
-    stdout : file
-        The real one: a progress bar on a terminal takes what is printed to itself, wherever stdout leads.
-    as_json : bool
-        Whether lines are JSON.
-    """
-
-    def __init__(self, stdout: Any, *, as_json: bool) -> None:
-        self.hours: list[Hour] = []
-        self._stdout, self._as_json = stdout, as_json
-
-    def hour(self, hour: Hour) -> None:
-        """Print an hour, and before it how long nothing came."""
-        if not self.hours and not self._as_json:
-            self._line(_HEAD)
-        quiet = hour.hour - self.hours[-1].hour - 1 if self.hours else 0
-        if quiet > 0:
-            self._quiet(self.hours[-1].hour + 1, quiet)
-        self.hours.append(hour)
-        if self._as_json:
-            self._line(json.dumps(hour.as_dict()))
-            return
-        begins = hour.begins.replace("T", " ").rstrip("Z")
-        counts = f"{hour.items:>7,} {hour.originals:>9,} {hour.duplicates:>10,} {hour.held:>9,}"
-        self._line(f"{begins:<16} {counts} {hour.bytes / 1e6:>7,.1f} {hour.median:>7,.0f} {hour.p99:>7,.0f}")
-
-    def totals(self, totals: Totals, downstream: float) -> None:
-        """Print the totals, where lines are JSON."""
-        if self._as_json:
-            self._line(json.dumps({"totals": totals.as_dict(downstream)}))
-
-    def _quiet(self, first: int, hours: int) -> None:
-        from neardup.replay.run import hour_text
-
-        if self._as_json:
-            self._line(json.dumps({"hour": hour_text(first), "quiet_hours": hours}))
-        else:
-            self._line(f"{'':<16} {'-':>7}  {count_text(hours, 'hour')} without items")
-
-    def _line(self, line: str) -> None:
-        out = sys.stdout if self._stdout.isatty() else self._stdout
-        out.write(line + "\n")
-        out.flush()
-
-
-_FLAGS = {
-    "late": "older than the window",
-    "ahead": "after a gap longer than the window",
-    "undecidable": "without features: originals, for nothing can match",
-    "future": "later than now",
-}
-
-
-def _show(totals: Totals, timeline: Timeline, corpus: Corpus, downstream: float, places: dict[str, str | None]) -> None:
-    """Print the totals for people to stderr."""
-    column = corpus.order_column
-    rows = {
-        "exact copies": f"{totals.exact:,}, texts that are equal byte for byte" if totals.exact else "",
-        "set aside": f"{count_text(len(timeline.undated), 'document')} without a readable time in column {column!r}"
-        if len(timeline.undated)
-        else "",
-        "flags": ", ".join(
-            f"{count:,} {flag} ({_FLAGS.get(flag, flag)})" for flag, count in sorted(totals.flags.items())
-        ),
-        "window": f"at most {count_text(totals.most_held, 'document')}, {size_text(totals.most_bytes)}",
-        "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
-        "on the wall, on average",
-        "balance": _balance(totals, downstream),
-    }
-    rows |= {name: place for name, place in places.items() if place}
-    share = f" ({totals.share:.1%})" if totals.items else ""
-    head = (
-        f"{count_text(totals.items, 'item')}: {totals.items - totals.duplicates:,} originals, "
-        f"{count_text(totals.duplicates, 'duplicate')}{share}"
-    )
-    typer.echo(typer.style(head, bold=True), err=True)
-    for name, value in rows.items():
-        if value:
-            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {visible(value, lines=False)}", err=True)
-
-
-def _microseconds(nanoseconds: int, totals: Totals) -> str:
-    return f"{nanoseconds / 1e3 / max(totals.items, 1):,.0f} µs"
-
-
-def _balance(totals: Totals, downstream: float) -> str:
-    """Return the paper's: what duplicates would have cost behind the check, against what the check costs."""
-    if not totals.items:
-        return ""
-    saved = totals.share * downstream
-    return (
-        f"P t_p = {totals.share:.1%} of {downstream:g} s = {saved:.3g} s saved an item, "
-        f"{totals.balance(downstream):,.0f} times t_check = {totals.check:.3g} s"
-    )

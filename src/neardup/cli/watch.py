@@ -16,15 +16,19 @@ from neardup.cli.numbers import parse_number, parse_size
 from neardup.cli.options import with_options
 from neardup.cli.screen import count_text, say, size_text, visible
 from neardup.cli.watch_options import DurableWindow, Folders, ItemDecision, ItemRecipe, Taking
+from neardup.cli.watch_report import WatchReportOptions
 from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
     from neardup.features.statistics import Statistics
     from neardup.flow.index import Index
+    from neardup.flow.store import Store
     from neardup.recipe import Recipe
     from neardup.watch.counters import Counters
     from neardup.watch.log import Log
+    from neardup.watch.reporter import Reporter
     from neardup.watch.settings import Settings
+    from neardup.watch.task import Wanted
     from neardup.watch.watcher import Watcher
 
 
@@ -36,6 +40,7 @@ def watch(
     windows: DurableWindow,
     recipe_options: ItemRecipe,
     decided: ItemDecision,
+    reported: WatchReportOptions,
     sample: Annotated[
         str | None,
         typer.Option(
@@ -79,6 +84,9 @@ def watch(
         downstream=parse_number(downstream, "--downstream"),
     )
     settings.check_store(windows.store)
+    wanted = reported.wanted(decided)
+    if wanted is not None:
+        wanted.check(settings, windows.store, force=reported.force)
 
     if recipe.needs_statistics and sample is None:
         raise RecipeError(
@@ -102,7 +110,7 @@ def watch(
         ) as index,
     ):
         _warm_up(index)
-        _watch(settings, index, windows)
+        _watch(settings, index, windows, wanted)
 
 
 def _statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
@@ -135,7 +143,7 @@ def _warm_up(index: Index) -> None:
         idle.add_many(Document(str(number), f"some words to warm up with {number}", 0.0) for number in range(3))
 
 
-def _watch(settings: Settings, index: Index, windows: DurableWindow) -> None:
+def _watch(settings: Settings, index: Index, windows: DurableWindow, wanted: Wanted | None) -> None:
     from neardup.watch.log import Log
     from neardup.watch.watcher import Watcher
 
@@ -145,9 +153,9 @@ def _watch(settings: Settings, index: Index, windows: DurableWindow) -> None:
     if not sys.stderr.isatty():
         log = Log()
         watcher = Watcher(settings, index, store, log)
+        watcher.reporter = _reporter(watcher, store, log, windows, wanted)
         _say_started(log, index, settings, windows)
-        with _until_signal(watcher, log):
-            counters = watcher.run()
+        counters = _run(watcher, log)
         log.say("stopped", **counters.as_dict(), held=len(index))
         return
 
@@ -156,11 +164,41 @@ def _watch(settings: Settings, index: Index, windows: DurableWindow) -> None:
     heard: list[Any] = []
     log = Log(lambda event, fields: heard[0](event, fields))
     watcher = Watcher(settings, index, store, log)
+    watcher.reporter = _reporter(watcher, store, log, windows, wanted)
     with Panel(watcher, lambda text: visible(text, lines=False), size_text) as panel:
         heard.append(panel.hear)
-        with _until_signal(watcher, log):
-            counters = watcher.run()
+        counters = _run(watcher, log)
     say(_summary(counters))
+    if wanted is not None and watcher.reporter is not None and watcher.reporter.written is not None:
+        say(f"written: {wanted.output}")
+
+
+def _reporter(
+    watcher: Watcher, store: Store, log: Log, windows: DurableWindow, wanted: Wanted | None
+) -> Reporter | None:
+    """Return who has reports made; None where none are wanted."""
+    if wanted is None:
+        return None
+    from neardup.watch.report import command
+    from neardup.watch.reporter import Reporter
+    from neardup.watch.task import Tasks
+
+    flow = {"window": windows.window, "against": windows.against}
+    tasks = Tasks(wanted, watcher.settings, watcher.index, store, watcher.counters, flow)
+    return Reporter(command(), tasks, every=wanted.every, log=log)
+
+
+def _run(watcher: Watcher, log: Log) -> Counters:
+    """Watch until the end, and have the last report made when all is in its place."""
+    with _until_signal(watcher, log):
+        try:
+            counters = watcher.run()
+            if watcher.reporter is not None:
+                watcher.reporter.finish()
+        finally:
+            if watcher.reporter is not None:
+                watcher.reporter.close()
+    return counters
 
 
 def _say_started(log: Log, index: Index, settings: Settings, windows: DurableWindow) -> None:

@@ -25,6 +25,11 @@ HELD = (
 _EACH = f"{_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial {_MORE} WHERE"
 UNPLACED = f"{_EACH} d.placed = 0 AND d.serial >= ? ORDER BY d.serial LIMIT ?"
 OF_ID = f"{_EACH} d.id = ?"
+#: The same without texts.
+_NO_TEXT = "NULL, NULL, NULL, NULL FROM documents d LEFT JOIN learned l ON l.serial = d.serial"
+_BARE = f"SELECT {_OF_D}, d.sum, l.g, l.measures, {_NO_TEXT} WHERE"
+BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
+BARE_OF_ID = f"{_BARE} d.id = ?"
 _INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 14}?)"  # noqa: S608
 #: What the window holds of documents from one number to below another.
 LET_GO = tuple(f"DELETE FROM {table} WHERE serial >= ? AND serial < ?" for table in ("held", "titles"))  # noqa: S608

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from neardup.pages.charts import COLOURS, FAINT, finished, log_axis
+
 if TYPE_CHECKING:
     import altair as alt
 
-#: Legible on white and on near-black.
-OURS, THEIRS, FAINT = "#3f76d9", "#d9622b", "#8c7a6b"
+OURS, THEIRS = COLOURS[:2]
 _MICROSECONDS = "µs an item"
-_HEIGHT = 300
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -60,7 +60,9 @@ def _against_paper(
 ) -> dict[str, Any]:
     import altair as alt
 
-    x = alt.X(f"{field}:Q", scale=alt.Scale(type="log", nice=False, padding=12), title=title)
+    x = alt.X(
+        f"{field}:Q", scale=alt.Scale(type="log", nice=False, padding=12), title=title, axis=log_axis(format=",~g")
+    )
     y = _log("mean", _MICROSECONDS)
     tooltip = [alt.Tooltip(f"{name}:Q", format=form) for name, form in told]
     ours = alt.Chart(alt.Data(values=_above_zero(rows, "mean", "p99")))
@@ -99,39 +101,18 @@ def by_held(hours: Rows) -> dict[str, Any]:
     return _finished(points.encode(x=x, y=_log("cpu_us_median", _MICROSECONDS), tooltip=_told(alt)))
 
 
-def arrived(hours: Rows) -> dict[str, Any]:
-    """Return the chart of originals and duplicates by hour."""
-    import altair as alt
-
-    kinds = ["originals", "duplicates"]
-    rows = []
-    for hour in hours:
-        middle, top = hour["originals"], hour["items"]
-        for kind, low, high in zip(kinds, (0, middle), (middle, top), strict=True):
-            rows.append(dict(hour) | {"kind": kind, "low": low, "high": high})
-    scale = alt.Scale(domain=kinds, range=[OURS, THEIRS])
-    legend = alt.Legend(title=None, orient="top")
-    colour = alt.Color("kind:N", scale=scale, legend=legend)
-    # A line around it shows a bar where many months make it narrower than a dot.
-    edge = alt.Stroke("kind:N", scale=scale, legend=legend)
-    # Each bar is as wide as its hour.
-    x, y = _hours(), alt.Y("low:Q", title="items an hour")
-    chart = alt.Chart(alt.Data(values=rows)).mark_rect(strokeWidth=0.7)
-    return _finished(
-        chart.encode(x=x, x2="hour_ends:T", y=y, y2="high:Q", color=colour, stroke=edge, tooltip=_told(alt))
-    )
-
-
 def memory(hours: Rows, full: str | None) -> dict[str, Any]:
     """Return the chart of the window's memory by hour, with a line where the window is full for the first time."""
     import altair as alt
 
-    rows = [dict(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
+    rows = [_plain(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
     chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=alt.Y("mb:Q", title="MB"))
-    layers = [
+    # Both in one layer of their own, so that the page holds their rows once.
+    both = alt.layer(
         chart.mark_line(color=OURS, strokeWidth=1.2, interpolate="step-after"),
         chart.mark_point(color=OURS, filled=True, size=18, opacity=1).encode(tooltip=_told(alt)),
-    ]
+    )
+    layers = [both]
     if full is not None:
         moment = alt.Chart(alt.Data(values=[{"hour": full}])).mark_rule(color=FAINT, strokeDash=[5, 4])
         layers.append(moment.encode(x=_hours()))
@@ -147,7 +128,7 @@ def _hours() -> alt.X:
 def _log(name: str, title: str) -> alt.Y:
     import altair as alt
 
-    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log"), title=title, axis=alt.Axis(format=",~g", tickCount=6))
+    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log"), title=title, axis=log_axis(format=",~g", tickCount=6))
 
 
 def _told(alt: Any) -> list[Any]:
@@ -160,15 +141,15 @@ def _told(alt: Any) -> list[Any]:
 
 def _above_zero(rows: Rows, *names: str) -> list[dict[str, Any]]:
     """Return rows whose values a logarithm can take."""
-    return [dict(row) | {name: max(row[name], 0.1) for name in names} for row in rows]
+    return [_plain(row) | {name: max(round(row[name], 1), 0.1) for name in names} for row in rows]
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a chart needs of a row."""
+    return {name: value for name, value in row.items() if name not in ("items", "bytes")}
 
 
 def _finished(*layers: Any) -> dict[str, Any]:
     import altair as alt
 
-    # The page sets this parameter on all its charts.
-    whole = alt.layer(*layers).add_params(alt.param(name="highlight", value=""))
-    whole = whole.properties(width="container", height=_HEIGHT, autosize={"type": "fit", "contains": "padding"})
-    specification: dict[str, Any] = whole.to_dict()
-    # The page's own style decides on colours and sizes, and nothing is to be fetched.
-    return {key: value for key, value in specification.items() if key not in ("config", "$schema")}
+    return finished(alt.layer(*layers))

@@ -1,17 +1,35 @@
-"""The page of a replay: what the flow came to, and the curves of the source's figures 7 to 9."""
+"""The page of a replay: what was stopped and why, and the curves of the source's figures 7 to 9."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from neardup import __version__
 from neardup.documents.output import OutputFile
-from neardup.pages.frame import check_drawing, escaped, page
+from neardup.pages.frame import check_drawing
+from neardup.pages.parts import Chart, Html, facts, figures, section, table
 from neardup.replay import curves
 from neardup.replay.run import Hour
 from neardup.replay.sizes import Measured
+from neardup.reporting.model import Report, Section
+from neardup.reporting.page import report_page
+
+Rows = Sequence[Mapping[str, Any]]
+
+#: So many hours are drawn and listed.
+_DRAWN = 600
+#: What is told of an hour.
+_COLUMNS = {
+    "items": "items",
+    "originals": "originals",
+    "duplicates": "duplicates",
+    "held": "held",
+    "bytes": "window MB",
+    "cpu_us_median": "median µs",
+    "cpu_us_p99": "p99 µs",
+}
 
 
 def page_content(
@@ -24,11 +42,10 @@ def page_content(
         "totals": dict(totals),
         "sizes": [run._asdict() for run in found.sizes],
         "lengths": [length._asdict() for length in found.lengths],
-        "version": __version__,
     }
 
 
-def replay_page(content: Mapping[str, Any]) -> str:
+def replay_page(content: Mapping[str, Any], report: Report) -> str:
     """Return the page of a replay.
 
     Parameters
@@ -36,6 +53,8 @@ def replay_page(content: Mapping[str, Any]) -> str:
     content : mapping
         What `page_content` gives. Its ``settings`` are those of ``Settings.as_dict``, the ``inputs``, and the ``batch``
         that is judged at once.
+    report : Report
+        What arrived, what was stopped, and why.
 
     Raises
     ------
@@ -43,71 +62,104 @@ def replay_page(content: Mapping[str, Any]) -> str:
         If the packages that draw are not installed.
     """
     check_drawing("a page")
-    hours = [dict(hour) | {"hour_ends": _later(hour["hour"], 1)} for hour in content["hours"]]
+    hours = content["hours"]
     full = content["settings"]["hours_full"]
     begins_full = None if full is None or not hours else _later(hours[0]["hour"], full)
     if begins_full is not None and begins_full > hours[-1]["hour"]:
         begins_full = None
-    charts: dict[str, Any] = {}
-    captions: dict[str, tuple[str, str]] = {}
-    for key, (rows, draw, title, note) in _charts(content, hours, begins_full).items():
-        if rows:
-            charts[key] = draw()
-            captions[key] = title, note
-    figures = "".join(
-        f'<figure><figcaption>{title}<small>{note}</small></figcaption><div class="chart" id="{key}"></div></figure>'
-        for key, (title, note) in captions.items()
-    )
-    body = [
-        "<h1>A corpus replayed</h1>",
-        f'<p class="dim">{_basis(content)}</p>',
-        f"<p>{_verdict(content['totals'])}</p>",
-        f'<section><h2>Curves</h2><div class="charts">{figures}</div></section>',
-        "<h2>Time an item by the size of the corpus</h2>",
-        _sizes_table(content["sizes"]),
-        "<h2>Every hour</h2>",
-        _hours_table(hours),
-        "<h2>How to read this</h2>",
-        _notes(content),
-        f'<p class="dim">neardup {escaped(content["version"])}</p>',
+    # A year of hours would make a page that no browser opens in a moment.
+    step = -(-len(hours) // _DRAWN)
+    hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _some(step)
+    flowing = _flowing(hours, begins_full, some) if hours else []
+    costs = [*_measured(content["sizes"], content["lengths"]), *flowing]
+    check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
+    sections = [
+        Section(check),
+        Section(section("curves", "Time and memory of the check", figures(costs), _explained(content)), costs)
+        if costs
+        else Section(Html("")),
+        Section(section("hours", "Hour by hour", _hours_table(hours), intro=some.strip("; ").capitalize())),
     ]
-    return page("A corpus replayed - neardup", "\n".join(body), charts)
+    return report_page(
+        replace(
+            report,
+            facts={"replayed": _basis(content)} | dict(report.facts),
+            sections=[one for one in sections if one.content],
+        )
+    )
 
 
-def write_page(name: str, content: Mapping[str, Any]) -> None:
+def write_page(name: str, content: Mapping[str, Any], report: Report) -> None:
     """Write the page of a replay: it is there as a whole or not at all."""
+    data = replay_page(content, report).encode()
     with OutputFile(name) as file:
-        file.write(replay_page(content).encode() + b"\n")
+        file.write(data + b"\n")
 
 
-def _charts(content: Mapping[str, Any], hours: Sequence[Mapping[str, Any]], full: str | None) -> dict[str, Any]:
-    """Return for each chart its rows, how it is drawn, its title and a note."""
+def _measured(sizes: Rows, lengths: Rows) -> Iterator[Chart]:
+    """Yield the charts of the runs by size and length, where there were any."""
     marked = "points: mean; triangles: p99; diamond: what the paper's text gives"
-    own = "separate runs, each from an empty index that keeps everything"
-    sizes, lengths = content["sizes"], content["lengths"]
-    return {
-        "size": (sizes, lambda: curves.by_size(sizes), "Time by size of the corpus (figure 7)", f"{own}; {marked}"),
-        "length": (
-            lengths,
-            lambda: curves.by_length(lengths),
+    if sizes:
+        yield Chart(
+            "size",
+            "Time by size of the corpus (figure 7)",
+            f"separate runs, each from an empty index that keeps everything; {marked}",
+            f"Lines of the time an item, in microseconds, by the number of documents, for {len(sizes)} runs; both axes "
+            f"are logarithmic. At {sizes[-1]['documents']:,} documents the mean is {sizes[-1]['mean']:,.0f} µs.",
+            curves.by_size(sizes),
+            _sizes_table(sizes),
+        )
+    if lengths:
+        rows = [
+            [row["low"], row["high"], row["documents"], *(f"{row[name]:,.0f}" for name in ("mean", "p99"))]
+            for row in lengths
+        ]
+        yield Chart(
+            "length",
             "Time by length of the text (figure 9)",
             f"the documents of the largest of those runs; {marked}",
-        ),
-        "hour": (hours, lambda: curves.by_hour(hours), "Time by hour (figure 8)", "point: median; line: up to p99"),
-        "held": (
-            hours,
-            lambda: curves.by_held(hours),
-            "Time by size of the window (figure 8)",
-            "a point for each hour: its median",
-        ),
-        "items": (hours, lambda: curves.arrived(hours), "Originals and duplicates by hour", "of all that arrived"),
-        "memory": (
-            hours,
-            lambda: curves.memory(hours, full),
-            "Memory of the window by hour",
-            ("dashed: the window is full; " if full else "") + "from then on it follows what arrives, not the corpus",
-        ),
-    }
+            f"Points of the time an item, in microseconds, by the length of its text in bytes, for {len(lengths)} "
+            "ranges of lengths; both axes are logarithmic.",
+            curves.by_length(lengths),
+            table(["from bytes", "to below", "documents", "mean µs", "p99 µs"], rows, left=0, tall=True),
+        )
+
+
+def _some(step: int) -> str:
+    """Return what is said of hours that are left out."""
+    ordinal = {2: "second", 3: "third"}.get(step, f"{step}th")
+    return f"; every {ordinal} hour that had items, --json has all" if step > 1 else ""
+
+
+def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
+    """Yield the charts of time and memory by hour."""
+    count = f"for {len(hours)} hours"
+    behind = ("cpu_us_median", "cpu_us_p99"), ("held", "cpu_us_median"), ("held", "bytes")
+    times, held, memory = (_hours_table(hours, names) for names in behind)
+    yield Chart(
+        "hour",
+        "Time by hour (figure 8)",
+        f"point: median; line: up to p99{some}",
+        f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
+        curves.by_hour(hours),
+        times,
+    )
+    yield Chart(
+        "held",
+        "Time by size of the window (figure 8)",
+        f"a point for each hour: its median{some}",
+        f"Points of the median time an item, in microseconds, by the number of documents in the window, {count}.",
+        curves.by_held(hours),
+        held,
+    )
+    yield Chart(
+        "memory",
+        "Memory of the window by hour",
+        f"{'dashed: the window is full; ' if full else ''}from then on it follows what arrives, not the corpus{some}",
+        f"A line of the window's memory in MB, {count}; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
+        curves.memory(hours, full),
+        memory,
+    )
 
 
 def _later(hour: str, hours: float) -> str:
@@ -124,9 +176,8 @@ def _basis(content: Mapping[str, Any]) -> str:
     store = ", each verdict on disk before the next" if settings["store"] and settings["batch"] == 1 else ""
     store = store or (", verdicts on disk" if settings["store"] else "")
     return (
-        f"{escaped(', '.join(settings['inputs']))}; recipe {escaped(settings['recipe'])} "
-        f"({escaped(settings['fingerprint'])}); window {escaped(settings['window'])} by "
-        f"{escaped(settings['window_by'])}, compared with {against}{store}."
+        f"{', '.join(settings['inputs'])}; recipe {settings['recipe']} ({settings['fingerprint']}); window "
+        f"{settings['window']} by {settings['window_by']}, compared with {against}{store}."
     )
 
 
@@ -150,41 +201,28 @@ def _seconds(value: float) -> str:
     return f"{value * 1e6:,.0f} µs" if value < 1e-3 else f"{value * 1e3:,.1f} ms" if value < 1 else f"{value:,.2f} s"
 
 
-def _sizes_table(sizes: Sequence[Mapping[str, Any]]) -> str:
-    head = ["documents", "mean µs", "median µs", "p99 µs"]
+def _sizes_table(sizes: Rows) -> Html:
     rows = [[f"{run[name]:,.0f}" for name in ("documents", "mean", "median", "p99")] for run in sizes]
-    return _table(head, rows)
+    return table(["documents", "mean µs", "median µs", "p99 µs"], rows, left=0)
 
 
-def _hours_table(hours: Sequence[Mapping[str, Any]]) -> str:
-    head = ["hour (UTC)", "items", "originals", "duplicates", "held", "window MB", "median µs", "p99 µs"]
-    rows = [
-        [
-            hour["hour"],
-            *(f"{hour[name]:,}" for name in ("items", "originals", "duplicates", "held")),
-            f"{hour['bytes'] / 1e6:,.1f}",
-            *(f"{hour[name]:,.0f}" for name in ("cpu_us_median", "cpu_us_p99")),
-        ]
-        for hour in hours
-    ]
-    return _table(head, rows, "scroll tall")
+def _hours_table(hours: Rows, names: Sequence[str] = tuple(_COLUMNS)) -> Html:
+    head = ["hour (UTC)", *(_COLUMNS[name] for name in names)]
+    return table(head, [[hour["hour"], *(_cell(hour, name) for name in names)] for hour in hours], tall=True)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "scroll") -> str:
-    names = "".join(f'<th scope="col">{name}</th>' for name in head)
-    lines = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    table = f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
-    return f'<div class="{kind}" tabindex="0">{table}</div>'
+def _cell(hour: Mapping[str, Any], name: str) -> str:
+    return f"{hour[name] / 1e6:,.1f}" if name == "bytes" else f"{hour[name]:,.0f}"
 
 
-def _notes(content: Mapping[str, Any]) -> str:
+def _explained(content: Mapping[str, Any]) -> Html:
     batch = content["settings"]["batch"]
     each = (
         "each item was judged and timed by itself"
         if batch == 1
         else f"at most {batch:,} items of one hour were judged at once, and each counts as their mean"
     )
-    notes = {
+    meanings = {
         "time an item": f"Processor time of the thread that judges, in microseconds: features, search and entry into "
         f"the window; not reading. By hour {each}; in the runs by size and length always by itself. The time of the "
         "check in the balance is that on the wall, so writing to a disk counts there.",
@@ -196,4 +234,4 @@ def _notes(content: Mapping[str, Any]) -> str:
         "window MB": "Memory of the window, the texts left out.",
         "hours": "Hours without items have no row.",
     }
-    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{text}</dd>' for name, text in notes.items())}</dl>"
+    return facts(meanings)

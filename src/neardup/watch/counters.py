@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 #: Seconds over which the rate is taken, and matches that are remembered.
 _RECENT_S, _RECENT = 10.0, 8
+#: Reasons that differ in numbers alone are one; so many are told apart.
+_NUMBER = re.compile(r"\d[\d,.]*")
+_REASONS, _OTHERS = 200, "other reasons"
 
 
 class Counters:
@@ -30,14 +34,17 @@ class Counters:
         Files taken, items judged, and by verdict; exact ones are duplicates too.
     quarantined, repeated_ids, replaced : int
         Files and items set aside, items with an id that another had, files that changed after they were read.
-    check_s : float
-        Seconds spent on verdicts.
+    check_s, check_cpu_s : float
+        Seconds spent on verdicts, and seconds of processors.
+    reasons : Counter
+        Why files and items were set aside, numbers in the reasons left out; 200 of them are told apart.
     """
 
     def __init__(self, downstream: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.files = self.items = self.originals = self.duplicates = self.exact = 0
         self.quarantined = self.repeated_ids = 0
-        self.check_s = 0.0
+        self.check_s = self.check_cpu_s = 0.0
+        self.reasons: Counter[str] = Counter()
         self.begun = clock()
         self.last: deque[Verdict] = deque(maxlen=_RECENT)
         self._downstream = downstream
@@ -53,6 +60,13 @@ class Counters:
             self.last.append(verdict)
         else:
             self.originals += 1
+
+    def set_aside(self, reasons: Iterable[str]) -> None:
+        """Count what was set aside."""
+        for reason in reasons:
+            self.quarantined += 1
+            kind = _NUMBER.sub("N", reason)
+            self.reasons[kind if kind in self.reasons or len(self.reasons) < _REASONS else _OTHERS] += 1
 
     def tick(self) -> None:
         """Note how far it is, for the rate."""

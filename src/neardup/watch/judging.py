@@ -84,9 +84,10 @@ class Judge:
         ids = self._ids(new)
         documents = [_document(name, task) for task, name in zip(new, ids, strict=True)]
         serial = self._store.next_serial
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         verdicts = iter(self._index.add_many(documents) if documents else ())
         self._counters.check_s += time.perf_counter() - begin
+        self._counters.check_cpu_s += time.process_time() - used
         for task, name in zip(new, ids, strict=True):
             wanted = task.hand.name_of(task.item, task.number)
             if name != wanted:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neardup.watch.watcher import Watcher
 
 #: Events that the panel shows by itself.
-_IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
+_IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged", "report"})
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -85,6 +85,10 @@ class Panel:
         held = f"{statistics.held:,} documents, {hours}, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
         rows.add_row("time", balance_text(counters))
+        if self._watcher.reporter is not None:
+            written = self._watcher.reporter.written
+            ago = "none yet" if written is None else f"written {span_text(time.monotonic() - written)} ago"
+            rows.add_row("report", ago)
         for place, verdict in enumerate(reversed(counters.last)):
             score = "" if verdict.similarity is None else f"{verdict.similarity:.4f} "
             line = Text(f"{verdict.kind:<5} {score}{self._visible(verdict.id)} = {self._visible(verdict.of or '')}")

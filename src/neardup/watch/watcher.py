@@ -22,6 +22,7 @@ from neardup.watch.waking import Waking
 if TYPE_CHECKING:
     from neardup.flow.index import Index
     from neardup.flow.store import Store
+    from neardup.watch.reporter import Reporter
 
 #: Seconds: the longest pause before something is tried again, and between two lines on progress.
 _LONGEST_PAUSE, _PROGRESS = 10.0, 10.0
@@ -42,6 +43,11 @@ class Watcher:
         Of the index.
     log : Log
         Told of everything.
+
+    Attributes
+    ----------
+    reporter : Reporter or None
+        Has reports made while the watcher runs, where one is put here; the last one is the caller's to ask for.
     """
 
     def __init__(self, settings: Settings, index: Index, store: Store, log: Log) -> None:
@@ -49,6 +55,7 @@ class Watcher:
         self.counters = Counters(settings.downstream)
         self.index = index
         self.inbox = Inbox(settings.inbox, settings.settle)
+        self.reporter: Reporter | None = None
         self._log = log
         self._waking = Waking(settings.inbox)
         self._placer = Placer(settings, store, log)
@@ -106,6 +113,8 @@ class Watcher:
 
     def _step(self) -> None:
         """Do what is next: one look, one batch, or one pause."""
+        if self.reporter is not None:
+            self.reporter.tick()
         self._look()
         if not self._unfinished:
             self._tasks.extend(self._gatherer.gather(lambda: self._waking.stopping))
@@ -142,7 +151,7 @@ class Watcher:
     def _finish(self, hands: list[Hand]) -> None:
         for hand in hands:
             self.counters.files += 1
-            self.counters.quarantined += len(hand.taken.broken)
+            self.counters.set_aside(broken.reason for broken in hand.taken.broken)
             self._gatherer.placed(hand)
             self._log.well(f"move {hand.path}", f"{hand.name} can be moved again")
             if hand.taken.broken:
@@ -215,8 +224,8 @@ class Watcher:
     def _wait(self) -> None:
         """Wait until a file has come to rest, an event comes, or it is time to look."""
         until_look = self._next_look - time.monotonic()
-        rest = self.inbox.pause
-        if self._waking.pause(until_look if rest is None else min(rest, until_look)):
+        rests = [self.inbox.pause, None if self.reporter is None else self.reporter.pause]
+        if self._waking.pause(min([until_look, *(rest for rest in rests if rest is not None)])):
             # However many events come, looking leaves time for work.
             self._next_look = min(self._next_look, self._looked + max(0.05, self._look_s / _LOOKING))
         self.counters.tick()

@@ -1,0 +1,262 @@
+"""The charts of an audit, as Vega-Lite: duplicates by score, figures by threshold, and where more labels would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from neardup.auditing.estimates import if_known
+from neardup.auditing.finding import Audit, Band
+from neardup.auditing.limits import Cell
+from neardup.auditing.population import Scale
+from neardup.auditing.strata import Stratum
+from neardup.evaluation.scoring import Figure
+from neardup.pages.charts import COLOURS, FAINT, finished
+from neardup.pages.parts import Chart, table
+
+SIDES = ("returned", "not returned")
+_FIGURES = ("precision", "recall above the net")
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def charts_of(found: Audit) -> list[Chart]:
+    """Return the charts of an audit; those of figures that are not known are left out."""
+    return [*_by_score(found), *_by_threshold(found)]
+
+
+def outlook_of(found: Audit) -> list[Chart]:
+    """Return for precision and recall how narrow their intervals were if a stratum were known, where that is known."""
+    strata = [Stratum(band.returned, band.low, band.high, band.pairs, 0.0) for band in found.strata]
+    known = if_known(strata, [Cell(band.pairs, band.judged, band.same) for band in found.strata])
+    made = []
+    for at, name in enumerate(_FIGURES):
+        now = (found.precision, found.recall)[at]
+        if not known or not _width(now):
+            continue
+        rows = [
+            {"name": label_of(found, band), "width": _width(each[at]), "interval": close_text(each[at])}
+            for band, each in zip(found.strata, known, strict=True)
+            # What is returned has no say in recall alone, and the rest none in precision.
+            if at or band.returned
+        ]
+        made.append(_narrowing(name, now, rows))
+    return made
+
+
+def label_of(found: Audit, band: Band) -> str:
+    """Return what a stratum is called: returned, 0.8 to 0.85."""
+    return f"{SIDES[not band.returned]}, {band.between(found.scale_of(band))}"
+
+
+def close_text(figure: Figure) -> str:
+    """Return an interval for people, with so many digits that its ends can be told apart."""
+    if figure.low is None or figure.high is None:
+        return "?"
+    digits = 3 if figure.high > figure.low and f"{figure.low:.2f}" == f"{figure.high:.2f}" else 2
+    return f"{figure.low:.{digits}f} to {figure.high:.{digits}f}"
+
+
+def _width(figure: Figure) -> float:
+    return 0.0 if figure.low is None or figure.high is None else figure.high - figure.low
+
+
+def _by_score(found: Audit) -> list[Chart]:
+    scales = dict.fromkeys(found.scale_of(band) for band in found.strata)
+    return [_shares(found, scale, at) for at, scale in enumerate(scales)]
+
+
+def _shares(found: Audit, scale: Scale, at: int) -> Chart:
+    bands = [band for band in found.strata if found.scale_of(band) == scale and band.judged]
+    rows = [_row_of(band, scale) for band in bands]
+    sides = list(dict.fromkeys(row["side"] for row in rows))
+    own = scale.shown(found.own.score) if scale == found.scale and found.scale == found.other_scale else None
+    behind = table(
+        [scale.name, "pairs", "judged", "duplicates", "share", "95 % interval"],
+        [
+            [
+                f"{row['side']}, {row['between']}",
+                row["pairs"],
+                row["judged"],
+                row["same"],
+                row["share"],
+                row["interval"],
+            ]
+            for row in rows
+        ],
+    )
+    said = "; ".join(f"{row['side']} at {row['between']}: {row['share']:.2f}" for row in rows)
+    way = "points: the share found; upright lines: 95 % intervals; level lines: the stratum"
+    return Chart(
+        key=f"share{at or ''}",
+        title=f"Share of duplicates by {scale.name}",
+        note=f"{way}{'; dashed: the working point' if own is not None else ''}",
+        told=f"Share of duplicates in each stratum of {scale.name}. {said}" if said else "Nothing is judged yet.",
+        specification=_shares_chart(rows, sides, scale, own),
+        behind=behind,
+    )
+
+
+def _row_of(band: Band, scale: Scale) -> dict[str, Any]:
+    ends = [scale.shown(end) for end in (band.low, band.high)]
+    # A distance has no end where nothing is alike.
+    low, high = (end if isfinite(end) else next(filter(isfinite, ends), 0.0) for end in ends)
+    return {
+        "side": SIDES[not band.returned],
+        "low": low,
+        "high": high,
+        "middle": (low + high) / 2,
+        "share": band.share.value,
+        "least": band.share.low,
+        "most": band.share.high,
+        "interval": close_text(band.share),
+        "between": band.between(scale),
+        "pairs": band.pairs,
+        "judged": band.judged,
+        "same": band.same,
+    }
+
+
+def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | None) -> dict[str, Any]:
+    import altair as alt
+
+    axis = alt.Scale(zero=False, nice=False, padding=14, reverse=bool(scale.distance))
+    legend = alt.Legend(title=None, orient="top", symbolOpacity=1) if len(sides) > 1 else None
+    colours = alt.Scale(domain=list(SIDES), range=list(COLOURS[:2]))
+    shapes = alt.Scale(domain=list(SIDES), range=["circle", "diamond"])
+    chart = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(
+        color=alt.Color("side:N", scale=colours, legend=legend)
+    )
+    y = alt.Scale(domain=[0, 1])
+    told = [
+        alt.Tooltip("between:N", title=scale.name),
+        *(alt.Tooltip(f"{name}:Q", format=",") for name in ("pairs", "judged")),
+        alt.Tooltip("same:Q", format=",", title="duplicates"),
+        alt.Tooltip("share:Q", format=".3f"),
+        alt.Tooltip("interval:N"),
+    ]
+    x = alt.X("middle:Q", title=scale.name, scale=axis)
+    share = alt.Y("share:Q", title="share of duplicates", scale=y)
+    layers = [
+        chart.mark_rule(strokeWidth=5, opacity=0.28).encode(x=alt.X("low:Q", scale=axis), x2="high:Q", y=share),
+        chart.mark_rule(strokeWidth=1.6).encode(x=x, y=alt.Y("least:Q", scale=y), y2="most:Q"),
+        chart.mark_point(filled=True, size=80, opacity=1).encode(
+            x=x,
+            y=share,
+            shape=alt.Shape("side:N", scale=shapes, legend=legend),
+            tooltip=told,
+        ),
+    ]
+    if own is not None:
+        layers.append(_line("x", own))
+    return finished(alt.layer(*layers))
+
+
+def _line(axis: str, value: float) -> Any:
+    """Return a dashed line across a chart."""
+    import altair as alt
+
+    rule = alt.Chart(alt.Data(values=[{"at": value}])).mark_rule(strokeDash=[5, 4], color=FAINT, strokeWidth=1.4)
+    return rule.encode(**{axis: "at:Q"})
+
+
+def _by_threshold(found: Audit) -> list[Chart]:
+    rows = []
+    for point in found.points:
+        threshold = found.scale.shown(point.score)
+        for name, figure in zip(_FIGURES, (point.precision, point.recall), strict=True):
+            if figure.value is not None and isfinite(threshold):
+                row = {"name": name, "at": threshold, "share": figure.value, "least": figure.low, "most": figure.high}
+                rows.append(row | {"own": point.own, "interval": close_text(figure), "returned": point.returned})
+    if len({row["at"] for row in rows}) < 2:
+        return []
+    sign = "<=" if found.scale.distance else ">="
+    behind = table(
+        [f"returned {sign}", "pairs", "precision", "95 % interval", "recall", "95 % interval"],
+        [
+            [
+                f"{found.scale.shown(point.score):.4g}{' (audited)' if point.own else ''}",
+                point.returned,
+                point.precision.value,
+                close_text(point.precision),
+                point.recall.value,
+                close_text(point.recall),
+            ]
+            for point in found.points
+        ],
+        best=[at for at, point in enumerate(found.points) if point.own],
+    )
+    told = "; ".join(f"at {row['at']:.4g} {row['name']} {row['share']:.2f}" for row in rows)
+    return [
+        Chart(
+            key="threshold",
+            title="Precision and recall at other thresholds",
+            note="ringed: the working point; shaded: 95 % intervals. A threshold that is chosen here ought to be "
+            "audited again with other pairs",
+            told=f"Precision and recall by threshold of {found.scale.name}: {told}",
+            specification=_figures_chart(rows, found.scale),
+            behind=behind,
+        )
+    ]
+
+
+def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
+    import altair as alt
+
+    chart = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(
+        x=alt.X(
+            "at:Q",
+            title=f"threshold of {scale.name}",
+            scale=alt.Scale(zero=False, nice=False, padding=14, reverse=bool(scale.distance)),
+        ),
+        color=alt.Color(
+            "name:N",
+            scale=alt.Scale(domain=list(_FIGURES), range=[COLOURS[2], COLOURS[3]]),
+            legend=alt.Legend(title=None, orient="top", symbolOpacity=1, symbolType="circle"),
+        ),
+    )
+    y = alt.Scale(domain=[0, 1])
+    share = alt.Y("share:Q", title="share", scale=y)
+    told = [alt.Tooltip("name:N", title="figure"), alt.Tooltip("at:Q", format="~g", title="threshold")]
+    told += [alt.Tooltip("share:Q", format=".3f"), alt.Tooltip("interval:N")]
+    told += [alt.Tooltip("returned:Q", format=",", title="pairs returned")]
+    return finished(
+        alt.layer(
+            chart.mark_area(opacity=0.16).encode(y=alt.Y("least:Q", scale=y, title="share"), y2="most:Q"),
+            chart.mark_line(strokeWidth=1.8).encode(y=share),
+            chart.mark_point(filled=True, size=46, opacity=1).encode(y=share, tooltip=told),
+            chart.transform_filter("datum.own").mark_point(size=170, strokeWidth=2).encode(y=share),
+        )
+    )
+
+
+def _narrowing(name: str, now: Figure, rows: Rows) -> Chart:
+    width = _width(now)
+    best = min(rows, key=lambda row: float(row["width"]))
+    return Chart(
+        key=f"narrow-{name.split()[0]}",
+        title=f"{name.capitalize()}: how wide its interval would be",
+        note=f"if all pairs of a stratum were judged, and the same share found; dashed: now ({close_text(now)})",
+        told=f"The interval of {name} is {width:.2f} wide. It would be narrowest, {best['width']:.2f}, if all pairs "
+        f"{best['name']} were judged.",
+        specification=_narrowing_chart(rows, width),
+        behind=table(
+            ["stratum that is known", f"interval of {name}", "width"],
+            [[row["name"], row["interval"], row["width"]] for row in rows],
+            left=2,
+        ),
+    )
+
+
+def _narrowing_chart(rows: Rows, width: float) -> dict[str, Any]:
+    import altair as alt
+
+    bars = alt.Chart(alt.Data(values=[dict(row) for row in rows])).mark_bar(color=COLOURS[0], height=14)
+    told = [alt.Tooltip("name:N", title="stratum"), alt.Tooltip("interval:N"), alt.Tooltip("width:Q", format=".3f")]
+    bars = bars.encode(
+        x=alt.X("width:Q", title="width of the 95 % interval", scale=alt.Scale(domainMin=0)),
+        y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=240)),
+        tooltip=told,
+    )
+    return finished(alt.layer(bars, _line("x", width)), height=26 * len(rows) + 50)

@@ -1,0 +1,107 @@
+"""``neardup dedup --report``: a page beside the outputs, which stay what they are without it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from calling import DOCUMENTS, RULES, names_in, neardup, refused, write_lines
+
+pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> Path:
+    folder = tmp_path / "in it"
+    folder.mkdir()
+    return write_lines(folder / "news.jsonl", DOCUMENTS)
+
+
+def outputs(folder: Path) -> tuple[str, ...]:
+    return (
+        "-o",
+        str(folder / "kept.jsonl"),
+        "--duplicates",
+        str(folder / "gone.csv"),
+        "--summary",
+        str(folder / "s.json"),
+    )
+
+
+def test_a_report_changes_no_other_output(news: Path, tmp_path: Path) -> None:
+    plain, told = tmp_path / "plain", tmp_path / "told"
+    plain.mkdir()
+    told.mkdir()
+    neardup("dedup", news, *RULES, *outputs(plain))
+    done = neardup("dedup", news, *RULES, *outputs(told), "--report", told / "report.html")
+    assert names_in(told) == names_in(plain) | {"report.html"}
+    for name in ("kept.jsonl", "gone.csv"):
+        assert (plain / name).read_bytes() == (told / name).read_bytes()
+    summaries = [json.loads((folder / "s.json").read_text()) for folder in (plain, told)]
+    stages = [[stage["name"] for stage in summary.pop("stages")] for summary in summaries]
+    assert summaries[0] == summaries[1]
+    assert stages == [
+        ["read and features", "join", "keep", "write"],
+        ["read and features", "join", "around", "keep", "write"],
+    ]
+    assert f"report        {told / 'report.html'}" in done.stderr
+    assert done.stdout == ""
+    page = (told / "report.html").read_text("utf-8")
+    assert "fox-edited" in page
+    # What was typed, as a shell takes it: a name with a space is quoted.
+    assert f"neardup dedup &#x27;{news}&#x27; --features words:3 --threshold 0.8 -o " in page
+
+
+def test_who_looks_first_may_have_a_report(news: Path, tmp_path: Path) -> None:
+    done = neardup("dedup", news, *RULES, "--dry-run", "--report", tmp_path / "look.html", "--json")
+    assert json.loads(done.stdout)["dropped"] == 2
+    assert names_in(tmp_path) == {"in it", "look.html"}
+
+
+def test_reports_that_cannot_be_written_are_refused_before_the_work(news: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there.html"
+    there.write_text("mine")
+    ends = "report.txt does not end in .html, but a page is HTML: name it so"
+    assert refused("dedup", news, "--dry-run", "--report", "report.txt") == ends
+    assert "exists" in refused("dedup", news, "--dry-run", "--report", there)
+    assert there.read_text() == "mine"
+    assert "make it first" in refused("dedup", news, "--dry-run", "--report", tmp_path / "no" / "r.html")
+    for option, value in (("--report-families", "3"), ("--report-rows", "3"), ("--report-around", "0.1")):
+        said = refused("dedup", news, "--dry-run", option, value)
+        assert said == f"{option} {value} is for a report; name one with --report FILE.html"
+    page = ("--dry-run", "--report", tmp_path / "new.html")
+    assert "--report-rows '-1' is not a whole number" in refused("dedup", news, *page, "--report-rows", "-1")
+    assert "--report-around 'far' is not a number" in refused("dedup", news, *page, "--report-around", "far")
+    assert "around 0.9 leaves nothing" in refused("dedup", news, *page, "--report-around", "0.9")
+    assert "is for a learned decision" in refused("dedup", news, "--dry-run", "--title-column", "id")
+    assert names_in(tmp_path) == {"in it", "there.html"}
+
+
+def test_without_the_packages_that_draw_a_report_is_refused(
+    news: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    from importlib.util import find_spec as real
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "vl_convert" else real(name))
+    said = refused("dedup", news, "--dry-run", "--report", tmp_path / "r.html")
+    assert 'pip install "neardup[report]"' in said
+
+
+def test_how_far_it_looks_and_how_much_it_shows_can_be_said(news: Path, tmp_path: Path) -> None:
+    page = tmp_path / "r.html"
+
+    def told(*more: str) -> str:
+        neardup("dedup", news, *RULES, "--dry-run", "--report", page, "--force", *more)
+        return page.read_text("utf-8")
+
+    assert "thresholds from 0.6 to 1" in told()
+    assert "thresholds from 0.3 to 1" in told("--report-around", "0.5")
+    none = told("--report-around", "none")
+    assert "thresholds from 0.8 to 1" in none
+    assert "not looked for" in none
+    assert "1 of 2 are listed." in told("--report-rows", "1")
+    assert "0 of 1 families are shown" in told("--report-families", "0")
+    assert '<strong><bdi dir="auto">2024-01-03' in told("--title-column", "date")

@@ -1,0 +1,272 @@
+"""Reports of flows: families, pairs and lists from verdicts, beside what a plain look at the verdicts says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.errors import RecipeError
+from neardup.flow.document import Document
+from neardup.flow.together import matching
+from neardup.recipe import Recipe, load
+from neardup.reporting.extent import Extent
+from neardup.reporting.flow import ELSEWHERE, ORIGINAL, Flow, Sources, counts_in_words
+from neardup.reporting.flowcharts import by_lag, by_source, by_time
+from neardup.reporting.flowed import About, flow_report
+from neardup.reporting.flowsweep import Around
+from neardup.reporting.model import COPY, EQUAL, KEPT, NEAR, Report
+from neardup.reporting.wording import FLOW
+from neardup.search.around import scale_of
+from neardup.sidebyside.shown import Shown
+
+RECIPE = Recipe(features="words:1", threshold=0.5)
+HOUR = 3_600_000_000
+
+#: For each item how far back what it repeats is (0: nothing), and how similar in twentieths.
+verdicts = st.lists(st.tuples(st.integers(0, 6), st.integers(10, 20)), max_size=40)
+
+
+def flow_of(drawn: list[tuple[int, int]], *, before: int = 0) -> Flow:
+    of = [at - back if 0 < back <= at else ORIGINAL for at, (back, _) in enumerate(drawn)]
+    near = np.array([share / 20 if of[at] >= 0 else 0.0 for at, (_, share) in enumerate(drawn)])
+    return Flow(
+        ids=pa.array([f"id-{at}" for at in range(len(drawn))], pa.large_string()),
+        times=np.arange(len(drawn)) * HOUR,
+        of=np.array(of, np.int64),
+        similarity=near,
+        exact=near == 1.0,
+        before=before,
+    )
+
+
+def text(place: int) -> str:
+    return f"text of item {place} " + " ".join(f"word{place}-{at}" for at in range(8))
+
+
+def sources(gone: set[int] | None = None, apart: bool = False) -> Sources:
+    left = gone or set()
+
+    def texts(places: list[int]) -> dict[int, Shown]:
+        return {at: Shown(f"id-{at}", f"Title {at}", text(at)) for at in places if at not in left}
+
+    def all_but(texts: Mapping[int, Shown]) -> set[tuple[int, int]]:
+        return set() if apart else {(one, other) for one in texts for other in texts if one < other}
+
+    return Sources(
+        texts=texts,
+        words=lambda places: {at: text(at) for at in places.tolist() if at not in left},
+        evidence=lambda place: f"evidence of {place}",
+        matching=all_but,
+    )
+
+
+ABOUT = About(
+    title="A flow",
+    command="neardup replay <x>",
+    inputs=["in.jsonl"],
+    recipe=RECIPE,
+    decision=None,
+    window="24h",
+    everything=False,
+    gone="It has left.",
+)
+
+
+def report_of(flow: Flow, extent: Extent | None = None, around: Around | None = None, **more: Any) -> Report:
+    return flow_report(flow, ABOUT, sources(**more), extent or Extent(), around)
+
+
+def root_of(flow: Flow, place: int) -> int:
+    """Where an item goes back to, step by step."""
+    while flow.of[place] >= 0:
+        place = int(flow.of[place])
+    return place
+
+
+@settings(max_examples=80, deadline=None)
+@given(verdicts, st.integers(0, 5))
+def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> None:
+    flow = flow_of(drawn, before=min(before, len(drawn)))
+    report = report_of(flow, Extent(families=1000, rows=1000))
+    reported = range(flow.before, len(drawn))
+    gone = [at for at in reported if flow.of[at] != ORIGINAL]
+    assert (report.documents, report.kept) == (len(reported), len(reported) - len(gone))
+    assert sum(report.similarity) == len(gone)
+    assert [report.similarity[min(share * 5, 99)] for share in range(10, 21)] == [
+        sum(drawn[at][1] == share for at in gone) for share in range(10, 21)
+    ]
+    groups = Counter(root_of(flow, at) for at in range(len(drawn)))
+    alive = {root_of(flow, at) for at in gone}
+    assert report.families_total == len(report.families) == len(alive)
+    assert report.largest_family == max((groups[root] for root in alive), default=0)
+    for family in report.families:
+        root = int(family.members[0].document.id.removeprefix("id-"))
+        assert root in alive
+        assert family.documents == groups[root]
+        assert len(family.members) == min(groups[root], 9)
+        assert [member.why for member in family.members].count(KEPT) == family.kept == 1
+        others = [at for at in range(len(drawn)) if root_of(flow, at) == root and at != root]
+        assert family.smallest == min(flow.similarity[others])
+        assert family.apart == 0
+        for member in family.members[1:]:
+            at = int(member.document.id.removeprefix("id-"))
+            assert member.keeper == f"id-{flow.of[at]}"
+            assert member.similarity == flow.similarity[at]
+            assert member.why == (COPY if flow.exact[at] else NEAR)
+            assert f"evidence of {at}" in member.evidence
+            share = float(flow.similarity[at])
+            assert member.goes == "".join("01"[share >= round(0.5 + step / 100, 2)] for step in range(51))
+    assert [row.id for row in report.rows] == [f"id-{at}" for at in reversed(gone)]
+    assert report.rows_total == len(gone)
+    names = {family.number: {member.document.id for member in family.members} for family in report.families}
+    assert all(row.id in names[row.family] or len(names[row.family]) == 9 for row in report.rows)
+    near = sorted(flow.similarity[at] for at in gone if flow.of[at] >= 0 and not flow.exact[at])
+    assert [case.similarity for case in report.cases_above][:1] == near[:1]
+    assert len(report.cases_above) == min(len(near), 10)
+    assert not report.cases_below
+    assert report.wording is FLOW
+
+
+def test_extent_and_what_is_said_of_it() -> None:
+    flow = flow_of([(0, 10), (1, 20)] * 30 + [(0, 10)] + [(at, 12) for at in range(1, 13)])
+    report = report_of(flow, Extent(families=4, rows=5, cases=3))
+    assert report.families_total == 31
+    assert [family.documents for family in report.families] == [13, 2, 2, 2, 2, 2]
+    assert report.families[0].hidden == 4
+    assert len(report.rows) == 5
+    assert report.rows[0].id == f"id-{len(flow) - 1}"
+    assert len(report.cases_above) == 3
+    said = " ".join(report.notes)
+    assert "6 of 31 families are shown: the 4 largest and a random 2 of the others (--report-families)." in said
+    assert "The list of duplicates holds the latest 5 of 42 (--report-rows)." in said
+    assert "at most 8 duplicates are listed" in said
+    again = report_of(flow, Extent(families=4, rows=5, cases=3))
+    assert [family.number for family in again.families] == [family.number for family in report.families]
+    other = report_of(flow, Extent(families=4, rows=5, cases=3, seed=9))
+    assert [family.number for family in other.families] != [family.number for family in report.families]
+    with pytest.raises(RecipeError, match="rows -1 of a report is below 0"):
+        Extent(rows=-1)
+
+
+def test_members_that_do_not_match_each_other() -> None:
+    flow = flow_of([(0, 10), (1, 12), (2, 13), (1, 14)])
+    (family,) = report_of(flow, apart=True).families
+    assert family.apart == 1
+    assert [list(member.apart) for member in family.members] == [[], ["id-2"], ["id-1"], []]
+
+
+def test_texts_that_have_left() -> None:
+    flow = flow_of([(0, 10), (1, 12), (2, 13)])
+    (family,) = report_of(flow, gone={0, 2}).families
+    assert family.lead == "Title 1"
+    assert ["It has left." in member.look for member in family.members] == [True, True, True]
+    assert "text of item 1" in family.members[1].look
+    (case, _) = report_of(flow, gone={0, 2}).cases_above
+    assert "It has left." in case.look
+
+
+def test_what_repeats_an_item_from_elsewhere() -> None:
+    flow = replace(flow_of([(0, 10), (1, 12)]), of=np.array([ELSEWHERE, 0]), elsewhere={0: "old"})
+    flow = replace(flow, similarity=np.array([0.7, 0.6]))
+    report = report_of(flow)
+    assert (report.documents, report.kept) == (2, 0)
+    (family,) = report.families
+    assert (family.kept, family.members[0].keeper, family.members[0].similarity) == (0, "old", 0.7)
+    assert [row.keeper for row in report.rows] == ["id-0", "old"]
+
+
+def test_pairs_below_the_threshold_where_they_are_known() -> None:
+    flow = flow_of([(0, 10), (1, 12), (0, 10), (0, 10), (0, 10)])
+    pairs = {(0, 1): 0.6, (0, 2): 0.45, (1, 3): 0.49, (2, 4): 0.48, (0, 4): 0.44}
+    around = Around(
+        left=np.array([left for left, _ in pairs]),
+        right=np.array([right for _, right in pairs]),
+        similarity=np.array(list(pairs.values())),
+        loosest=scale_of(RECIPE).threshold * 4 / 5,
+    )
+    report = report_of(flow, Extent(cases=2), around)
+    # 3 was never compared with 1, which was stopped.
+    assert [(case.left.id, case.right.id) for case in report.cases_below] == [("id-2", "id-4"), ("id-0", "id-2")]
+    assert [case.similarity for case in report.cases_elsewhere] == [0.44]
+    assert report.cases_note == ""
+    assert report.sweep is not None
+    assert report.sweep.exact
+    assert report.sweep.thresholds[0] == 0.4
+    at = report.sweep.thresholds.index(0.44)
+    assert (report.cases_elsewhere[0].matching[at], report.cases_elsewhere[0].matching[at + 1]) == ("1", "0")
+    assert sum(report.pair_similarity) == 5
+
+
+def test_matching_of_a_few() -> None:
+    texts = {3: "a b c d", 7: "a b c e", 9: "x y z", 12: "a b c d", 20: ""}
+    documents = {place: Document(str(place), text) for place, text in texts.items()}
+    assert matching(documents, Recipe(features="words:1", threshold=0.6)) == {(3, 7), (3, 12), (7, 12)}
+    assert matching({}, RECIPE) == set()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        (RECIPE, "3 features shared, of 4 and 5"),
+        (load("simhash"), "61 of 64 bits differ"),
+        (RECIPE.changed(weights="idf", measure="cosine"), ""),
+        (RECIPE.changed(then="edit >= 0.9"), ""),
+        (Recipe(features="checksum", normalize="words", threshold=1.0), ""),
+    ],
+)
+def test_counts_in_words(recipe: Recipe, said: str) -> None:
+    assert counts_in_words((3, 4, 5), recipe) == said
+    assert counts_in_words(None, recipe) == ""
+
+
+def test_equal_features_are_no_copies() -> None:
+    flow = flow_of([(0, 10), (1, 20), (2, 20)])
+    flow = replace(flow, exact=np.array([False, True, False]))
+    report = report_of(flow)
+    assert [(name, count) for name, count, _ in report.reasons] == [(COPY, 1), (EQUAL, 1), (NEAR, 0)]
+    assert [member.why for member in report.families[0].members] == [KEPT, COPY, EQUAL]
+
+
+def rows(chart: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = chart.specification["data"]["values"]
+    return found
+
+
+def test_charts_of_a_flow() -> None:
+    flow = flow_of([(0, 10), (1, 12), (0, 10), (3, 12), (2, 20)])
+    flow = replace(flow, sources=pa.array(["wire", "agency", "", "wire", "wire"], pa.large_string()))
+    (arrived,) = by_time(flow)
+    assert arrived.title == "What arrived, by minute"
+    parts = [(row["originals"], row["duplicates"]) for row in rows(arrived)[::2]]
+    assert parts == [(1, 0), (0, 1), (1, 0), (0, 1), (0, 1)]
+    (lag,) = by_lag(flow)
+    assert [(row["name"], row["count"]) for row in rows(lag) if row["count"]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
+    assert rows(lag)[-1]["text"] == "100%"
+    (sources_chart,) = by_source(flow)
+    assert "Most duplicates, 2 of 3 items, came in wire." in sources_chart.told
+    assert "(the inbox itself)" in sources_chart.behind
+    assert by_source(flow_of([(0, 10)])) == []
+    assert by_time(flow_of([])) == []
+    assert by_lag(flow_of([(0, 10)])) == []
+
+
+@pytest.mark.parametrize(("apart", "step"), [(60, "minute"), (3600, "hour"), (86_400, "day"), (30 * 86_400, "30 days")])
+def test_time_is_cut_into_few_bars(apart: int, step: str) -> None:
+    flow = replace(flow_of([(0, 10)] * 250), times=np.arange(250) * apart * 1_000_000)
+    (chart,) = by_time(flow)
+    assert chart.title == f"What arrived, by {step}"
+    assert len(rows(chart)) <= 600
+
+
+def test_times_that_no_calendar_has() -> None:
+    flow = replace(flow_of([(0, 10), (1, 12)]), times=np.array([-(2**61), 2**61]))
+    assert len(by_time(flow)) == len(by_lag(flow)) == 1
+    assert report_of(flow).families[0].members[0].document.time == ""

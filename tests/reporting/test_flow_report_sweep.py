@@ -1,0 +1,180 @@
+"""The sweep of a flow's report: at each threshold what a replay at that threshold does, or an honest count."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from handmade import decision_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neardup.flow.document import Document
+from neardup.flow.index import Index
+from neardup.recipe import Recipe
+from neardup.replay.around import around_of
+from neardup.replay.order import Item
+from neardup.replay.run import END_OF_TIME
+from neardup.replay.settings import Settings
+from neardup.reporting.flow import ELSEWHERE, ORIGINAL, Flow
+from neardup.reporting.flowsweep import Around, swept
+from neardup.search.around import scale_of
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HOUR = 3_600_000_000
+RECIPE = Recipe(features="words:1", threshold=0.6)
+
+#: Hours between arrivals, and texts of few words, so that many are alike.
+flows = st.lists(
+    st.tuples(st.integers(0, 9), st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6, unique=True)),
+    min_size=1,
+    max_size=24,
+)
+
+
+def items_of(drawn: list[tuple[int, list[str]]]) -> list[Item]:
+    """The documents of a flow, in order of time."""
+    items, time = [], 10**15
+    for place, (hours, words) in enumerate(drawn):
+        time += hours * HOUR
+        text = " ".join(words)
+        items.append(Item(place, f"id-{place}", text, time, len(text)))
+    return items
+
+
+def verdicts_of(items: list[Item], wanted: Settings) -> list[Any]:
+    """What a replay says of each."""
+    recipe = None if wanted.decision else wanted.recipe
+    choices: dict[str, Any] = {"window": wanted.window, "window_by": wanted.window_by, "against": wanted.against}
+    with Index(recipe, decision=wanted.decision, now=lambda: END_OF_TIME, **choices) as index:
+        return [index.add(Document(item.id, item.text, EPOCH + timedelta(microseconds=item.time))) for item in items]
+
+
+def flow_of(items: list[Item], verdicts: list[Any]) -> Flow:
+    place = {item.id: at for at, item in enumerate(items)}
+    return Flow(
+        ids=None,
+        times=np.array([item.time for item in items], np.int64),
+        of=np.array([ORIGINAL if v.of is None else place[v.of] for v in verdicts], np.int64),
+        similarity=np.array([v.similarity or 0.0 for v in verdicts]),
+        exact=np.array([v.kind == "exact" for v in verdicts], np.bool_),
+    )
+
+
+def silent(stage: str, done: int, total: int | None) -> None:
+    """Tell nobody."""
+
+
+def around(items: list[Item], wanted: Settings, far: float) -> Around:
+    return around_of(items, wanted, far, len(items), report=silent)
+
+
+@settings(max_examples=25, deadline=None)
+@given(flows, st.sampled_from(["6h", "12h", "endless", "4 documents"]), st.sampled_from(["originals", "everything"]))
+def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], window: str, against: str) -> None:
+    items = items_of(drawn)
+    wanted = Settings(RECIPE, window, against=against)
+    verdicts = verdicts_of(items, wanted)
+    flow = flow_of(items, verdicts)
+    everything = against == "everything"
+    found = swept(
+        flow, scale_of(RECIPE), around(items, wanted, 0.3), everything=everything, whole=everything
+    )
+    assert found.sweep is not None
+    assert found.sweep.exact
+    assert found.gone is not None
+    assert found.sweep.thresholds[0] == 0.3
+    assert found.sweep.thresholds[found.sweep.own] == 0.6
+    for at, threshold in list(enumerate(found.sweep.thresholds))[::17]:
+        other = Settings(RECIPE.changed(threshold=threshold), window, against=against)
+        gone = [verdict.is_duplicate for verdict in verdicts_of(items, other)]
+        assert found.gone[at].tolist() == gone
+        assert found.sweep.dropped[at] == sum(gone)
+        assert found.sweep.kept[at] == len(items) - sum(gone)
+        assert [found.goes(flow, place)[at] for place in range(len(items))] == ["01"[one] for one in gone]
+
+
+@settings(max_examples=20, deadline=None)
+@given(flows, st.sampled_from(["originals", "everything"]))
+def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[int, list[str]]], against: str) -> None:
+    items = items_of(drawn)
+    wanted = Settings(RECIPE, "12h", against=against)
+    verdicts = verdicts_of(items, wanted)
+    flow, everything = flow_of(items, verdicts), against == "everything"
+    nothing = Around.nothing(scale_of(RECIPE).threshold, "not looked for")
+    sweep = swept(flow, scale_of(RECIPE), nothing, everything=everything, whole=everything).sweep
+    assert sweep is not None
+    assert (sweep.own, sweep.thresholds[0], sweep.exact) == (0, 0.6, everything)
+    assert "stricter thresholds only" in sweep.note
+    for threshold, dropped in zip(sweep.thresholds, sweep.dropped, strict=True):
+        assert dropped == sum(v.is_duplicate and v.similarity >= threshold for v in verdicts)
+    if everything:
+        stricter = Settings(RECIPE.changed(threshold=0.8), "12h", against=against)
+        assert sweep.dropped[sweep.thresholds.index(0.8)] == sum(
+            verdict.is_duplicate for verdict in verdicts_of(items, stricter)
+        )
+
+
+def test_what_cannot_be_done_again_is_counted() -> None:
+    """An item that was compared with what a store held before."""
+    flow = Flow(
+        ids=None,
+        times=np.arange(2),
+        of=np.array([ELSEWHERE, ORIGINAL]),
+        similarity=np.array([0.9, 0.0]),
+        exact=np.zeros(2, np.bool_),
+    )
+    none = np.zeros(0, np.int64)
+    known = Around(left=none, right=none, similarity=np.zeros(0), loosest=scale_of(RECIPE).threshold / 2)
+    found = swept(flow, scale_of(RECIPE), known, everything=False, whole=False)
+    assert found.gone is None
+    assert found.sweep is not None
+    assert not found.sweep.exact
+    assert found.sweep.dropped[0] == 1
+    assert found.goes(flow, 0).count("1") == 31
+    assert found.goes(flow, 1) == "0" * 41
+
+
+@pytest.mark.parametrize("window_by", ["time", "hour"])
+def test_pairs_are_those_of_one_window(window_by: str) -> None:
+    items = items_of([(0, list("abcd")), (1, list("abcd")), (1, list("abcde")), (3, list("abcd"))])
+    wanted = Settings(RECIPE, "2h", window_by)
+    found = around(items, wanted, 0.3)
+    pairs = list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True))
+    assert sorted(pairs) == [(0, 1, 1.0), (0, 2, 0.8), (1, 2, 0.8)]
+    assert found.known
+    assert float(found.loosest) == 0.3
+
+
+def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.replay.around._OF_EACH", 1)
+    monkeypatch.setattr("neardup.replay.around._BESIDES", 0)
+    items = items_of([(0, list("abcd"))] * 6)
+    found = around(items, Settings(RECIPE, "2h"), 0.3)
+    assert not found.known
+    assert found.note == "More than 6 pairs reach the looser threshold, so they were not kept; look less far."
+
+
+def test_nothing_is_looked_for_where_nothing_could_be_found() -> None:
+    items = items_of([(0, list("abcd"))] * 3)
+    assert "--report-around" in around(items, Settings(RECIPE, "2h"), 0).note
+    bands = RECIPE.changed(search="lsh")
+    assert "LSH makes its bands" in around(items, Settings(bands, "2h"), 0.2).note
+    single = Recipe(features="checksum", normalize="words", threshold=1.0)
+    assert "another threshold would change nothing" in around(items, Settings(single, "2h"), 0.2).note
+
+
+def test_a_decision_is_moved_by_its_probability() -> None:
+    decision = decision_of(net="jaccard(words:1) >= 0.2")
+    items = items_of([(0, list("abcd")), (1, list("abcde")), (0, list("abxy")), (0, list("mnop")), (0, list("abcd"))])
+    wanted = Settings(decision.recipe, "12h", decision=decision)
+    verdicts = verdicts_of(items, wanted)
+    flow = flow_of(items, verdicts)
+    found = swept(flow, scale_of(decision.recipe, decision), around(items, wanted, 0.2), everything=False, whole=False)
+    assert found.sweep is not None
+    assert found.sweep.what == "probability"
+    assert found.sweep.exact
+    assert found.sweep.dropped[found.sweep.own] == sum(verdict.is_duplicate for verdict in verdicts)
+    assert found.sweep.dropped[0] >= found.sweep.dropped[-1]

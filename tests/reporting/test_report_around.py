@@ -1,0 +1,188 @@
+"""Looking around the threshold changes nothing of a run, and what it finds is what a looser run finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trained import SETS, texts, trained
+from ways import TEXTS, WAYS, moved, without_times
+
+import neardup as nd
+from neardup.documents import corpus_of
+from neardup.errors import RecipeError
+from neardup.pipeline import run
+from neardup.recipe import Recipe
+from neardup.result import Result
+from neardup.search.around import loosened, usual_around
+
+
+def found(documents: Any, recipe: Recipe, **options: Any) -> Result:
+    return run(corpus_of(documents), recipe, threads=1, **options)
+
+
+def assert_same(one: Result, other: Result) -> None:
+    assert one.kept == other.kept
+    assert list(one.dropped) == list(other.dropped)
+    assert one.families == other.families
+    assert one.pairs.to_arrow().equals(other.pairs.to_arrow())
+    assert one.duplicates().equals(other.duplicates())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(TEXTS)
+@settings(max_examples=12)
+def test_a_run_is_the_same_whether_it_looks_around_or_not(way: str, documents: list[str]) -> None:
+    recipe, around = WAYS[way]
+    plain, looked = found(documents, recipe), found(documents, recipe, around=around)
+    assert_same(plain, looked)
+    assert without_times(plain.summary) == without_times(looked.summary)
+    beyond = looked._found.around
+    assert beyond is not None
+    assert beyond.matches is not None
+    wider = moved(recipe, float(beyond.loosest))
+    loose = found(documents, wider)._joined
+    assert np.array_equal(beyond.matches.left, loose.left)
+    assert np.array_equal(beyond.matches.right, loose.right)
+    scale = looked._found.scale
+    assert np.array_equal(scale.similarities(beyond.matches), scale.similarities(loose))
+    if not recipe.then:
+        assert_same(looked.at(wider.threshold), found(documents, wider))
+
+
+@pytest.mark.parametrize("precision", [None, 0.8])
+@given(st.integers(0, 50))
+@settings(max_examples=6)
+def test_a_decision_decides_the_same_whether_the_run_looks_around_or_not(precision: float | None, seed: int) -> None:
+    decision = trained(SETS)
+    if precision is not None:
+        decision = decision.at_precision(precision)
+    table = texts(30, seed).table
+    plain = found(table, decision.recipe, decision=decision)
+    looked = found(table, decision.recipe, decision=decision, around=0.2)
+    assert_same(plain, looked)
+    assert without_times(plain.summary) == without_times(looked.summary)
+    assert plain.pairs.to_arrow().equals(looked.pairs.to_arrow())
+    assert np.array_equal(plain.vectors, looked.vectors)  # type: ignore[arg-type]
+    every = decision.everything()
+    beyond = looked._found.around
+    assert beyond is not None
+    assert beyond.matches is not None
+    all_of_net = found(table, every.recipe, decision=every)._joined
+    assert np.array_equal(beyond.matches.left, all_of_net.left)
+    assert np.array_equal(beyond.matches.second, all_of_net.second)  # type: ignore[arg-type]
+
+
+class Letters:
+    """Embeddings by how often each of some letters occurs."""
+
+    def encode(self, texts: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.array([[1 + text.count(letter) for letter in "aeodrs"] for text in texts], np.float64)
+
+
+def test_embeddings_are_made_once_and_compared_twice() -> None:
+    asked: list[int] = []
+
+    class Counting(Letters):
+        def encode(self, texts: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+            asked.append(len(texts))
+            return super().encode(texts)
+
+    documents = ["a red door", "a red oar", "sad dodos", "rare roses"]
+    recipe = Recipe(measure="semantic", threshold=0.9)
+    looked = found(documents, recipe, encoder=Counting(), around=0.3)
+    assert sum(asked) == len(documents)
+    assert_same(looked, found(documents, recipe, encoder=Letters()))
+    assert_same(looked.at(0.6), found(documents, recipe.changed(threshold=0.6), encoder=Letters()))
+
+
+def test_what_cannot_be_loosened_is_not_and_says_so() -> None:
+    documents = ["fox dog owl ran", "fox dog owl sat"]
+    ways: list[tuple[dict[str, Any], str]] = [
+        ({"search": "lsh", "threshold": 0.8}, "LSH makes its bands for one threshold"),
+        ({"features": "checksum:sha1", "threshold": 1.0}, "one value in common or none"),
+        ({"features": "words:1", "signature": "imatch:2", "threshold": 1.0}, "one value in common or none"),
+    ]
+    for choices, said in ways:
+        recipe = Recipe(**choices)
+        looked = found(documents, recipe, around=0.2)
+        assert_same(looked, found(documents, recipe))
+        beyond = looked._found.around
+        assert beyond is not None
+        assert beyond.matches is None
+        assert said in beyond.note
+        assert beyond.loosest == recipe.exact_threshold
+
+
+def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neardup import pipeline
+
+    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 3)
+    documents = [f"fox dog owl ran number {i} of them" for i in range(9)] + ["fox dog owl ran number 3 of us"]
+    for recipe in (
+        Recipe(features="words:1", threshold=0.9),
+        Recipe(features="words:1", weights="tf", measure="cosine", threshold=0.95),
+        Recipe(features="words:1", signature="simhash", measure="hamming", threshold=0),
+    ):
+        around = 30 if recipe.signature else 0.5
+        plain = found(documents, recipe, pairs_per_document=0.3)
+        looked = found(documents, recipe, pairs_per_document=0.3, around=around)
+        assert_same(plain, looked)
+        beyond = looked._found.around
+        assert beyond is not None
+        assert beyond.matches is None
+        assert "--pairs-per-document" in beyond.note
+        with pytest.raises(RecipeError, match="such pairs are unknown"):
+            looked.at(30 if recipe.signature else 0.4)
+
+
+def test_where_the_run_itself_has_too_many_pairs_nothing_more_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neardup import pipeline
+
+    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 3)
+    documents = [f"fox dog owl ran number {i} of them" for i in range(9)]
+    looked = found(documents, Recipe(features="words:1", threshold=0.5), pairs_per_document=0.3, around=0.2)
+    assert not looked.summary["all_pairs"]
+    assert looked._found.around is not None
+    assert looked._found.around.matches is None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "around", "said"),
+    [
+        (Recipe(), 0.85, "around 0.85 leaves nothing of threshold 0.85; give less, such as 0.2"),
+        (Recipe(), 0, "around 0 is not above 0"),
+        (Recipe(), -0.1, "around -0.1 is not above 0"),
+        (Recipe(), float("nan"), "around nan is not a number"),
+        (Recipe(signature="simhash", measure="hamming", threshold=3), 0.5, "does not lead to a Hamming distance"),
+        (Recipe(signature="simhash", measure="hamming", threshold=3), 61, "does not lead to a Hamming distance"),
+        (Recipe(threshold=0.3, then="edit >= 0.2"), 0.2, "leaves nothing of threshold 0.2"),
+    ],
+)
+def test_how_far_to_look_is_checked_before_anything_is_read(recipe: Recipe, around: float, said: str) -> None:
+    with pytest.raises(RecipeError, match=said.replace(".", r"\.")):
+        loosened(recipe, around)
+
+
+def test_how_far_one_usually_looks_can_always_be_looked() -> None:
+    for recipe, _ in WAYS.values():
+        assert isinstance(loosened(recipe, usual_around(recipe)), Recipe)
+    assert usual_around(Recipe(threshold=0.85)) == 0.2
+    assert usual_around(Recipe(threshold=0.1)) == 0.05
+    assert usual_around(Recipe(signature="simhash", measure="hamming", threshold=3)) == 2
+
+
+def test_files_and_data_look_around_alike(tmp_path: Any) -> None:
+    table = pa.table({"id": ["a", "b", "c"], "text": ["fox dog owl ran", "fox dog owl sat", "a rose"]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    choices: Any = {"features": "words:1", "threshold": 0.9, "around": 0.4}
+    with nd.dedup_files(tmp_path / "in.parquet", **choices) as files, nd.dedup(table, **choices) as data:
+        assert files.kept == data.kept == ["a", "b", "c"]
+        assert files.at(0.5).kept == data.at(0.5).kept == ["a", "c"]
+    with nd.dedup(table, features="words:1", threshold=0.9) as plain, pytest.raises(RecipeError, match="unknown"):
+        plain.at(0.5)

@@ -1,0 +1,97 @@
+"""The few lines that say what a document has otherwise than its keeper."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.reporting.changes import beginning, changed
+from neardup.sidebyside.shown import Shown
+
+
+def texts_of(look: str, tag: str) -> list[str]:
+    return [html.unescape(re.sub("<[^>]*>", "", found)) for found in re.findall(f"<{tag}>(.*?)</{tag}>", look, re.S)]
+
+
+def plain(look: str) -> str:
+    return html.unescape(re.sub("<[^>]*>", "", look))
+
+
+def differ(left: str, right: str) -> str:
+    return changed(Shown("l", "", left), Shown("r", "", right)).look
+
+
+def test_what_went_and_what_came_stand_among_the_words_around_them() -> None:
+    words = [f"w{i}" for i in range(60)]
+    other = [*words[:20], "new", *words[21:50], "added", *words[50:]]
+    look = differ(" ".join(words), " ".join(other))
+    assert texts_of(look, "del") == ["w20"]
+    assert texts_of(look, "ins") == ["new", "added"]
+    assert plain(look).split() == [
+        *("…", "w14", "w15", "w16", "w17", "w18", "w19", "w20", "new", "w21", "w22", "w23", "w24", "w25", "w26"),
+        *("…", "w44", "w45", "w46", "w47", "w48", "w49", "added", "w50", "w51", "w52", "w53", "w54", "w55", "…"),
+    ]
+    assert changed(Shown("l", "", " ".join(words)), Shown("r", "", " ".join(other))).passage == 29
+
+
+def test_words_between_two_near_changes_are_shown_once() -> None:
+    look = differ("a b c d e f g", "a X c d e Y g")
+    assert plain(look).split() == ["a", "b", "X", "c", "d", "e", "f", "Y", "g"]
+
+
+def test_long_and_many_changes_are_cut_and_counted() -> None:
+    long = " ".join(f"n{i}" for i in range(100))
+    look = differ("a b c", f"a b c {long}")
+    assert "60 more words" in plain(look)
+    many = [f"w{i}" for i in range(400)]
+    other = [f"x{i}" if i % 20 == 10 else word for i, word in enumerate(many)]
+    look = differ(" ".join(many), " ".join(other))
+    assert len(texts_of(look, "ins")) == 6
+    assert "14 more changes are not shown" in plain(look)
+    assert "the same text, as far as it was compared" in plain(differ("a " * 20_000, "a " * 20_000 + "b"))
+    assert len(differ("a" * 50_000, "b" * 50_000)) < 3_000
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        ("a rose", "a rose", "the same text"),
+        ("A rose.", "a  rose!", "the same words, written or parted otherwise"),
+        ("", "", "the same text"),
+        ("...", "!!", "the same words, written or parted otherwise"),
+    ],
+)
+def test_texts_of_the_same_words_say_so(left: str, right: str, said: str) -> None:
+    assert said in plain(differ(left, right))
+
+
+def test_other_directions_and_scripts() -> None:
+    look = differ("صباح يوم الثلاثاء بحضور", "صباح يوم الأربعاء بحضور")
+    assert 'dir="rtl"' in look
+    assert texts_of(look, "ins") == ["الأربعاء"]
+    assert texts_of(differ("火曜日、開いた。", "水曜日、開いた。"), "ins") != []
+
+
+ANY = st.text(alphabet=st.characters(codec=None), max_size=60) | st.sampled_from(
+    ["<b>&amp;", "</p><script>", "\ud800 x", "\0\x07", "a\nb\r\nc", "🦊🦊", "ก่อนหน้านี้"]
+)
+
+
+@given(ANY, ANY)
+def test_any_two_texts_are_escaped_and_can_be_written(left: str, right: str) -> None:
+    for look in (differ(left, right), beginning(Shown("x", "", left))):
+        look.encode()
+        assert set(re.findall(r"</?([a-z]+)", look)) <= {"p", "del", "ins", "span", "bdi"}
+        assert not re.search("[\x00-\x08\x0b-\x1f]", look)
+
+
+def test_how_a_text_begins() -> None:
+    assert plain(beginning(Shown("x", "", "a\n rose"))) == "a rose"
+    assert plain(beginning(Shown("x", "", " "))) == "an empty text"
+    long = plain(beginning(Shown("x", "", "rose " * 500)))
+    assert long.endswith("…")
+    assert len(long) < 330

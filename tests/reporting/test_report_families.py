@@ -1,0 +1,225 @@
+"""Which families, members and pairs a report shows, and what it says of them, against the definitions."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trained import SETS, texts, trained
+from ways import TEXTS, WAYS
+
+import neardup as nd
+from neardup.documents import corpus_of
+from neardup.errors import RecipeError
+from neardup.pipeline import run
+from neardup.recipe import Recipe
+from neardup.reporting.batch import report_of
+from neardup.reporting.model import COPY, EQUAL, KEPT, NEAR, Report
+from neardup.result import Result
+
+
+def made(documents: Any, recipe: Recipe, options: dict[str, Any] | None = None, **wanted: Any) -> tuple[Result, Report]:
+    result = run(corpus_of(documents), recipe, threads=1, **(options or {}))
+    return result, report_of(result._found, result.summary, **wanted)
+
+
+def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[int, str]:
+    """Why each dropped document went, by going through the documents in keep order."""
+    pairs = {(pair.left, pair.right): pair.similarity for pair in result.pairs}
+    order = {
+        "first": lambda place: place,
+        "longest": lambda place: (-len(documents[place].encode()), place),
+        "shortest": lambda place: (len(documents[place].encode()), place),
+    }[recipe.keep]
+    ranked = sorted(range(len(documents)), key=order)
+    said = {}
+    for drop in result.dropped:
+        before = ranked[: ranked.index(drop.id)]
+        representative = result._joined.representative
+        if any(documents[one] == documents[drop.id] for one in before):
+            said[drop.id] = COPY
+        elif any(representative[one] == representative[drop.id] for one in before):
+            said[drop.id] = EQUAL
+        else:
+            said[drop.id] = NEAR
+    assert all(pairs[tuple(sorted((drop.id, drop.keeper)))] == drop.similarity for drop in result.dropped)
+    return said
+
+
+@pytest.mark.parametrize("way", ["jaccard", "multiset", "cosine", "edit", "then", "hamming"])
+@given(TEXTS)
+@settings(max_examples=8)
+def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: list[str]) -> None:
+    recipe, around = WAYS[way]
+    result, report = made(documents, recipe, {"around": around})
+    why = plain_reasons(documents, recipe, result)
+    assert {name: number for name, number, _ in report.reasons} == {
+        name: list(why.values()).count(name) for name in (COPY, EQUAL, NEAR)
+    }
+    assert sum(report.similarity) == len(result.dropped) == report.dropped == report.rows_total
+    assert [(row.id, row.keeper, row.similarity, row.family, row.why) for row in report.rows] == [
+        (str(drop.id), str(drop.keeper), drop.similarity, drop.family, why[drop.id]) for drop in result.dropped
+    ]
+    by_size = sorted(result.families, key=lambda family: (-len(family.members), family.number))
+    assert [family.number for family in report.families] == [family.number for family in by_size]
+    matching = {frozenset((pair.left, pair.right)) for pair in result.pairs}
+    drops = {drop.id: drop for drop in result.dropped}
+    for shown, family in zip(report.families, by_size, strict=True):
+        assert (shown.documents, shown.pairs, shown.complete) == (len(family.members), family.pairs, family.complete)
+        assert (shown.smallest, shown.mean) == (family.smallest, family.mean)
+        listed = [int(member.document.id) for member in shown.members]
+        assert set(listed) <= set(family.members)
+        assert shown.hidden == len(family.members) - len(listed)
+        gone = [member for member in shown.members if member.why != KEPT]
+        assert all(member.why == why.get(int(member.document.id), KEPT) for member in shown.members)
+        assert [member.similarity for member in gone] == sorted(drops[int(one.document.id)].similarity for one in gone)
+        assert all(member.keeper == str(drops[int(member.document.id)].keeper) for member in gone)
+        apart = {
+            frozenset((one.document.id, other.document.id))
+            for one, other in combinations(gone, 2)
+            if one.keeper == other.keeper and frozenset((int(one.document.id), int(other.document.id))) not in matching
+        }
+        assert {frozenset((one.document.id, other)) for one in gone for other in one.apart} == apart
+        assert shown.apart == len(apart)
+        own = report.sweep.own if report.sweep else 0
+        assert all(member.goes[own] == str(int(member.why != KEPT)) for member in shown.members)
+
+
+@pytest.mark.parametrize("way", ["jaccard", "containment", "weighted", "euclidean", "then"])
+@given(TEXTS, st.integers(0, 3))
+@settings(max_examples=8)
+def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str], count: int) -> None:
+    recipe, around = WAYS[way]
+    result, report = made(documents, recipe, {"around": around}, cases=count)
+    matching = {(str(pair.left), str(pair.right)): pair.similarity for pair in result.pairs}
+    every = result._found.around
+    assert every is not None
+    assert every.matches is not None
+    scale = result._found.scale
+    known = zip(every.matches.left, every.matches.right, scale.similarities(every.matches), strict=True)
+    below = {(str(one), str(other)): value for one, other, value in known if (str(one), str(other)) not in matching}
+    sides = ((report.cases_above, True, matching), (report.cases_below, False, below))
+    for cases, matches, pairs in sides:
+        assert all(case.matches == matches for case in cases)
+        assert all(pairs[case.left.id, case.right.id] == case.similarity for case in cases)
+        assert len({(case.left.id, case.right.id) for case in cases}) == len(cases)
+    assert len(report.cases_below) == min(count, len(below))
+    if report.cases_below:
+        assert report.cases_below[0].similarity == max(below.values())
+    unequal = [value for value in matching.values() if value < 1]
+    if report.cases_above and unequal:
+        assert report.cases_above[0].similarity == min(unequal)
+    own = report.sweep.own if report.sweep else 0
+    for case in (*report.cases_above, *report.cases_below, *report.cases_elsewhere):
+        assert case.matching[own] == str(int(case.matches))
+    similarities = [case.similarity for case in report.cases_elsewhere]
+    assert similarities == sorted(similarities)
+
+
+def test_members_that_match_their_keeper_but_not_each_other_are_shown_as_such() -> None:
+    documents = ["a b c d e f", "a b c d e x", "q b c d e f", "a b c d e x y"]
+    _, report = made(documents, Recipe(features="words:1", threshold=0.7))
+    (family,) = report.families
+    said = {member.document.id: list(member.apart) for member in family.members}
+    assert said == {"0": [], "1": ["2"], "2": ["1"], "3": []}
+    assert family.apart == 1
+    assert family.complete is False
+
+
+def test_the_largest_families_and_a_spread_of_the_others_are_shown_and_counted() -> None:
+    documents = [f"family {number} tells of {number}" for number in range(40) for _ in range(2 + (number < 6))]
+    result, report = made(documents, Recipe(features="words:1", threshold=0.9), families=6, rows=10)
+    assert report.families_total == len(result.families) == 40
+    shown = [family.documents for family in report.families]
+    assert shown == [3] * 6 + [2] * 3
+    assert len(report.rows) == 10
+    assert report.rows_total == 46
+    assert [int(row.id) for row in report.rows] == sorted(int(row.id) for row in report.rows)
+    assert any("9 of 40 families" in note for note in report.notes)
+    assert any("10 of 46" in note for note in report.notes)
+    other = made(documents, Recipe(features="words:1", threshold=0.9), families=6, rows=10, seed=2)[1]
+    assert {family.number for family in other.families[:6]} == {family.number for family in report.families[:6]}
+    assert {family.number for family in other.families} != {family.number for family in report.families}
+
+
+def test_of_a_large_family_the_least_similar_are_listed() -> None:
+    base = [f"w{i}" for i in range(40)]
+    documents = [" ".join([*base[: 40 - i // 2], *(f"x{i}-{j}" for j in range(i // 2))]) for i in range(20)]
+    result, report = made(documents, Recipe(features="words:1", threshold=0.5))
+    (family,) = report.families
+    gone = [member.similarity for member in family.members if member.why != KEPT]
+    assert gone == sorted(drop.similarity for drop in result.dropped)[:8]
+    assert family.hidden == 20 - len(family.members)
+    assert any("least similar" in note for note in report.notes)
+
+
+def test_a_copy_of_a_dropped_document_is_a_copy_whatever_its_keeper() -> None:
+    documents = ["a b c d e f", "a b c d e x", "a b c d e x"]
+    _, report = made(documents, Recipe(features="words:1", threshold=0.7))
+    assert [row.why for row in report.rows] == [NEAR, COPY]
+    assert [row.similarity for row in report.rows] == pytest.approx([5 / 7, 5 / 7])
+
+
+def test_a_decision_says_what_pushed_and_knows_every_probability() -> None:
+    decision = trained(SETS)
+    report = made(texts(40, 2).table, decision.recipe, {"decision": decision, "around": 0.2})[1]
+    assert report.sweep is not None
+    assert report.sweep.what == "probability"
+    assert report.sweep.thresholds[0] == 0.01
+    members = [member for family in report.families for member in family.members if member.why == NEAR]
+    assert all("pushed by" in member.evidence for member in members)
+    assert "candidates of its net" in report.facts["decision"]
+    assert report.cases_below
+    assert all(not case.matches for case in report.cases_below)
+    plain = made(texts(40, 2).table, decision.recipe, {"decision": decision})[1]
+    assert plain.cases_below == []
+    assert "not looked for" in plain.cases_note
+    assert [case.similarity for case in plain.cases_above] == [case.similarity for case in report.cases_above]
+
+
+def test_recipes_without_a_threshold_that_matters_have_no_sweep() -> None:
+    documents = ["a b c", "a b c", "A b c", "x"]
+    _, report = made(documents, Recipe(features="checksum:sha1", threshold=1.0), {"around": 0.2})
+    assert report.sweep is None
+    assert "one value" in report.cases_note
+    assert report.dropped == 2
+    lsh = made(documents, Recipe(features="words:1", search="lsh", threshold=0.8), {"around": 0.2})[1]
+    assert lsh.sweep is not None
+    assert lsh.sweep.own == 0
+    assert not lsh.sweep.exact
+    assert "LSH" in lsh.cases_note
+
+
+def test_where_pairs_are_unknown_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neardup import pipeline
+
+    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 3)
+    documents = [f"fox dog owl ran number {i} of them" for i in range(9)]
+    recipe = Recipe(features="words:1", threshold=0.5)
+    result, report = made(documents, recipe, {"pairs_per_document": 0.3, "around": 0.2})
+    assert not result.summary["all_pairs"]
+    assert report.sweep is None
+    assert report.pair_similarity == ()
+    assert report.families[0].apart is None
+    assert report.families[0].pairs is None
+    assert any("--pairs-per-document" in note for note in report.notes)
+
+
+def test_an_empty_corpus_and_one_without_duplicates_have_reports() -> None:
+    for documents in ([], [""], ["", ""], ["a rose"], ["a rose", "a tulip in a garden"]):
+        result, report = made(documents, Recipe(), {"around": 0.2})
+        assert report.documents == report.kept == len(documents)
+        assert not report.families
+        assert not report.rows
+        assert sum(report.similarity) == 0
+        assert result.plot_similarity().to_dict()["layer"]
+
+
+def test_numbers_below_zero_are_refused() -> None:
+    result = nd.dedup(["a"])
+    for name in ("families", "cases", "rows", "seed"):
+        with pytest.raises(RecipeError, match=f"{name} -1 of a report is below 0"):
+            report_of(result._found, result.summary, **{name: -1})  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+"""What a report says of other thresholds is what runs at those thresholds do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trained import SETS, texts, trained
+from ways import TEXTS, WAYS, moved
+
+from neardup.documents import corpus_of
+from neardup.pipeline import run
+from neardup.recipe import Recipe
+from neardup.reporting.model import BINS, binned
+from neardup.reporting.sweep import steps_of, swept
+from neardup.result import Result
+from neardup.search.around import Scale, scale_of
+
+
+def found(documents: Any, recipe: Recipe, **options: Any) -> Result:
+    return run(corpus_of(documents), recipe, threads=1, **options)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(TEXTS, st.data())
+@settings(max_examples=8)
+def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], data: Any) -> None:
+    recipe, around = WAYS[way]
+    result = found(documents, recipe, around=data.draw(st.sampled_from([around, None])))
+    count = len(result.pairs.names)
+    watched = np.arange(count)
+    told = swept(result._found, watched, np.zeros(0, np.int64))
+    sweep = told.sweep
+    assert sweep.thresholds[sweep.own] == float(scale_of(recipe).threshold)
+    assert (sweep.kept[sweep.own], sweep.dropped[sweep.own]) == (result.summary["kept"], result.summary["dropped"])
+    assert sweep.pairs[sweep.own] == len(result.pairs)
+    places = range(len(sweep.thresholds))
+    for at in {0, len(places) - 1, *data.draw(st.lists(st.sampled_from(places), max_size=4))}:
+        again = found(documents, moved(recipe, sweep.thresholds[at]))
+        assert (sweep.kept[at], sweep.dropped[at]) == (len(again.kept), len(again.dropped))
+        assert sweep.pairs[at] == len(again.pairs)
+        names = result.pairs.names
+        gone = {drop.id for drop in again.dropped}
+        assert [names.one(place) in gone for place in watched.tolist()] == told.goes[at].tolist()
+
+
+@given(st.integers(0, 40))
+@settings(max_examples=5)
+def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
+    decision, table = trained(SETS), texts(30, seed).table
+    result = found(table, decision.recipe, decision=decision, around=0.2)
+    every = result._found.around
+    assert every is not None
+    assert every.matches is not None
+    edges = np.arange(len(every.matches.left))
+    told = swept(result._found, np.arange(30), edges)
+    sweep = told.sweep
+    assert sweep.dropped[sweep.own] == len(result.dropped)
+    assert int(told.matches[sweep.own].sum()) == len(result._joined.left)
+    for at in (0, 20, sweep.own, 60, len(sweep.thresholds) - 2):
+        # The cut of g at which the probability is the threshold.
+        low, high = -60.0, 60.0
+        for _ in range(80):
+            middle = (low + high) / 2
+            below = decision.probability(np.array([middle]))[0] < sweep.thresholds[at]
+            low, high = (middle, high) if below else (low, middle)
+        cut = decision.cut if at == sweep.own else high
+        again = replace(decision, cut=cut)
+        other = found(table, again.recipe, decision=again)
+        assert (sweep.dropped[at], sweep.pairs[at]) == (len(other.dropped), len(other.pairs))
+
+
+def test_pairs_that_are_watched_match_at_the_thresholds_that_they_reach() -> None:
+    documents = ["a b c d", "a b c e", "a b x y", "a b c d e"]
+    result = found(documents, Recipe(features="words:1", threshold=0.6), around=0.4)
+    every = result._found.around
+    assert every is not None
+    assert every.matches is not None
+    told = swept(result._found, np.zeros(0, np.int64), np.arange(len(every.matches.left)))
+    similarity = result._found.scale.similarities(every.matches)
+    for at, threshold in enumerate(told.sweep.thresholds):
+        assert told.matches[at].tolist() == [
+            Fraction(value).limit_denominator(100) >= Fraction(str(threshold)) for value in similarity
+        ]
+
+
+def test_thresholds_go_from_loose_to_strict_with_the_own_among_them() -> None:
+    plain = [float(step) for step in steps_of(Scale("jaccard", Fraction("0.855"), False), Fraction("0.655"))]
+    assert plain[:3] == [0.655, 0.66, 0.67]
+    assert plain[-1] == 1
+    assert plain == sorted(set(plain))
+    assert 0.855 in plain
+    assert [float(step) for step in steps_of(Scale("hamming", Fraction(3), False), Fraction(5))] == [5, 4, 3, 2, 1, 0]
+    far = [float(step) for step in steps_of(Scale("euclidean", Fraction("1.2"), False), Fraction("1.5"))]
+    assert far[0] == 1.5
+    assert far[-1] == pytest.approx(0.06)
+    assert 1.2 in far
+    assert steps_of(Scale("learned", Fraction("0.37"), True), Fraction(0))[0] == Fraction("0.01")
+
+
+@given(st.lists(st.integers(0, 1000)))
+def test_similarities_are_counted_by_whole_numbers(thousandths: list[int]) -> None:
+    counts = [0] * BINS
+    for value in thousandths:
+        counts[min(value // 10, BINS - 1)] += 1
+    assert binned(np.array(thousandths, np.float64) / 1000) == counts
