@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import random
-import re
-from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import opened
+from markup import Markup, asks_for_nothing
 
 from neardup.errors import OutputError
 from neardup.recipe import load
@@ -19,41 +18,9 @@ from neardup.replay.page import page_content, replay_page
 from neardup.replay.run import Hour, Totals
 from neardup.replay.settings import Settings
 from neardup.replay.sizes import Length, Measured, Sample, SizeRun, measured, sizes_of
+from neardup.reporting.model import Report
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
-
-
-class Page(HTMLParser):
-    """What a browser would find: elements with attributes, the scripts, the text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[tuple[str | None, str]] = []
-        self.text = ""
-        self._inside: str | None = None
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        self._inside = tag
-        if tag == "script":
-            self.scripts.append((dict(attrs).get("type"), ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside = None
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == "script":
-            kind, held = self.scripts[-1]
-            self.scripts[-1] = kind, held + data
-        elif self._inside != "style":
-            self.text += data
-
-    @property
-    def charts(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(next(text for kind, text in self.scripts if kind == "application/json"))
-        return found
 
 
 def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, Any]:
@@ -66,18 +33,13 @@ def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, 
     return made if hours else made | {"totals": Totals().as_dict(10), "sizes": [], "lengths": []}
 
 
+#: What arrived is another matter, in tests/reporting.
+REPORT = Report(title="Replayed", documents=0, kept=0)
+
+
 def test_a_page_asks_the_network_for_nothing() -> None:
-    page = Page(replay_page(content()))
-    for tag, attributes in page.elements:
-        assert tag not in ("img", "iframe", "object", "embed", "base", "form")
-        assert not attributes.keys() & {"src", "srcset", "action", "onclick", "onerror", "onload"}
-        assert (attributes.get("href") or "data:,") == "data:,"
-    policy = next(a["content"] or "" for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
-    assert policy.startswith("default-src 'none'; script-src 'sha256-")
-    code = [text for kind, text in page.scripts if kind is None]
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in code]
-    assert hashes == re.findall(r"'sha256-([^']+)'", policy)
-    assert len(page.scripts) == 3
+    page = Markup(replay_page(content(), REPORT))
+    asks_for_nothing(page)
     assert page.text.count(HOSTILE) == 2
 
 
@@ -88,17 +50,15 @@ def values_of(chart: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 def test_every_curve_and_the_papers_figures() -> None:
-    page = Page(replay_page(content()))
+    page = Markup(replay_page(content(), REPORT))
     charts = page.charts
-    assert set(charts) == {"size", "length", "hour", "held", "items", "memory"}
+    assert set(charts) == {"size", "length", "hour", "held", "memory"}
     assert {a.get("id") for _, a in page.elements if a.get("class") == "chart"} == set(charts)
     size, length = json.dumps(charts["size"]), json.dumps(charts["length"])
     assert '{"documents": 8000, "mean": 1200000, "says": "paper: 1.2 s"}' in size
     assert '{"size": 5000, "mean": 200000, "says": "paper: below 0.2 s"}' in length
     hours = [row for values in values_of(charts["memory"]) for row in values if "mb" in row]
     assert [row["mb"] for row in hours[:3]] == [0.0, 0.004, 0.008]
-    bars = values_of(charts["items"])[0]
-    assert [(bar["kind"], bar["low"], bar["high"]) for bar in bars[:2]] == [("originals", 0, 8), ("duplicates", 8, 10)]
     assert "P · t_p is 30,000 times t_check" in page.text
 
 
@@ -113,23 +73,45 @@ def test_every_curve_and_the_papers_figures() -> None:
     ],
 )
 def test_where_the_window_is_full(window: str, full: str | None) -> None:
-    page = Page(replay_page(content(window=window)))
+    page = Markup(replay_page(content(window=window), REPORT))
     rules = [values for values in values_of(page.charts["memory"]) if "mb" not in values[0]]
     assert rules == ([[{"hour": full}]] if full else [])
     assert ("dashed: the window is full" in page.text) == (full is not None)
 
 
 def test_a_page_of_nothing() -> None:
-    page = Page(replay_page(content(0)))
+    page = Markup(replay_page(content(0), REPORT))
     assert page.charts == {}
     assert "No document arrived." in page.text
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_page_in_a_browser(width: int, tmp_path: Path) -> None:
+    path = tmp_path / "replay.html"
+    path.write_text(replay_page(content(40), REPORT), "utf-8")
+    with opened(path, width=width) as page:
+        for chart in page.locator(".chart").all():
+            chart.scroll_into_view_if_needed()
+            chart.locator("svg.marks").wait_for()
+        assert page.locator(".chart svg.marks").count() == page.locator("figure details table").count() == 5
+        assert page.title() == "Replayed - neardup"
+        assert HOSTILE in page.locator("#made").text_content()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_hours_are_thinned_where_they_are_many() -> None:
+    page = Markup(replay_page(content(1300), REPORT))
+    hours = [row["hour"] for values in values_of(page.charts["hour"]) for row in values]
+    assert len(hours) == 434
+    assert hours[-1] == Hour(400_000 + 5 * 1299, 0, 0, 0, 0, 0, 0.0, 0.0).begins
+    assert page.text.count("very third hour that had items, --json has all") == 4
 
 
 def test_a_page_needs_packages_that_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     made = content()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OutputError, match=r'pip install "neardup\[report\]"'):
-        replay_page(made)
+        replay_page(made, REPORT)
 
 
 def test_sizes_double_up_to_what_there_is() -> None:

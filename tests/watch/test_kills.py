@@ -38,11 +38,12 @@ class Starter:
         self._process.stdin.write(f"{line}\n")
         return int(self._process.stdout.readline())
 
-    def start(self, room: Newsroom, place: str) -> int:
+    def start(self, room: Newsroom, place: str, *, reports: bool = False) -> int:
         folders = [part for name in FOLDERS[1:] for part in (f"--{name}", str(getattr(room, name)))]
         now = ["--settle", "0", "--patience", "0", "--poll", "0.1", "--place", place, "--recipe", "ddd", "--once"]
         arguments = ["watch", str(room.inbox), "--store", str(room.store), "--originals", str(room.out), *folders, *now]
-        return self.ask(json.dumps(arguments))
+        page = ["--report", str(room.root / "report.html"), "--report-every", "1s", "--report-items", "50"]
+        return self.ask(json.dumps([*arguments, *(page if reports else [])]))
 
     def ended(self) -> int:
         return self.ask("")
@@ -113,7 +114,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict
     return found
 
 
-@pytest.mark.parametrize("way", ["move", "link", "move to another disk"])
+@pytest.mark.parametrize("way", ["move", "link", "move to another disk", "move with reports"])
 def test_killed_at_any_moment(way: str, tmp_path: Path, starter: Starter, expected: dict[str, Any]) -> None:
     place = way.split()[0]
     whole, seconds = expected[place]
@@ -137,7 +138,7 @@ def _killed(way: str, base: Path, starter: Starter, whole: dict[str, Any], kills
     moments, killed = [], 0
     try:
         while killed < kills:
-            pid = starter.start(room, place)
+            pid = starter.start(room, place, reports="reports" in way)
             moments.append(chosen.uniform(0.0, longest))
             time.sleep(moments[-1])
             os.kill(pid, signal.SIGKILL)
@@ -145,8 +146,10 @@ def _killed(way: str, base: Path, starter: Starter, whole: dict[str, Any], kills
                 killed += 1
             elif not names_in(room.inbox) or place == "link":
                 break
-        starter.start(room, place)
+        starter.start(room, place, reports="reports" in way)
         assert starter.ended() == 0, Path(f"{room.inbox}.log").read_text()[-3000:]
+        if "reports" in way:
+            assert (room.root / "report.html").read_text("utf-8").endswith("</html>\n")
         found = outcome(room)
         for name, wanted in whole.items():
             assert found[name] == wanted, f"{name} after kills at {moments}"

@@ -1,0 +1,137 @@
+"""``--report`` of replay, compare and audit: what is written, and what is refused before any work."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from calling import FOX, ROSE, neardup, read_lines, refused, write_lines
+
+ROWS = [
+    {"id": "fox", "text": FOX, "time": "2024-01-01T00:00:00Z"},
+    {"id": "fox-again", "text": f"{FOX} today", "time": "2024-01-01T01:00:00Z"},
+    {"id": "rose", "text": ROSE, "time": "2024-01-01T02:00:00Z"},
+    {"id": "rose-again", "text": f"{ROSE} once more", "time": "2024-01-01T03:00:00Z"},
+    {"id": "fox-half", "text": " ".join(FOX.split()[:12] + ROSE.split()[12:]), "time": "2024-01-01T04:00:00Z"},
+]
+LABELS = [
+    {"id1": "fox", "id2": "fox-again", "label": "0"},
+    {"id1": "rose", "id2": "rose-again", "label": "1"},
+    {"id1": "fox", "id2": "fox-half", "label": "1"},
+    {"id1": "fox-again", "id2": "fox-half", "label": "?"},
+]
+RULES = ("--features", "words:2", "--threshold", "0.7")
+
+
+@pytest.fixture
+def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "labels.jsonl", LABELS)
+    write_lines(tmp_path / "sure.jsonl", LABELS[:3])
+    return write_lines(tmp_path / "flow.jsonl", ROWS)
+
+
+def text_of(page: str) -> str:
+    """The text of a page, without its scripts and style."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", "", Path(page).read_text("utf-8"), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
+
+
+@pytest.mark.parametrize("option", ["--report", "--page"])
+def test_a_replay_writes_one_page_with_both(option: str, flow: Path) -> None:
+    result = neardup("replay", "flow.jsonl", *RULES, option, "page.html", "-o", "v.jsonl")
+    assert "report        page.html" in result.stderr
+    text = text_of("page.html")
+    for words in ("What a flow would have stopped", "fox-again", "Time by size of the corpus", "exactly as runs"):
+        assert words in text
+    assert f"replay flow.jsonl --features words:2 --threshold 0.7 {option} page.html" in text
+    assert [row["kind"] for row in read_lines(Path("v.jsonl"))] == ["original", "near", "original", "near", "original"]
+
+
+def test_a_replay_that_looks_nowhere_else(flow: Path) -> None:
+    neardup("replay", "flow.jsonl", *RULES, "--report", "page.html", "--report-around", "none", "--report-rows", "1")
+    text = text_of("page.html")
+    assert "Pairs below the threshold were not looked for" in text
+    assert "It moves to stricter thresholds only" in text
+    assert "The list of duplicates holds the latest 1 of 2" in text
+
+
+def test_a_replay_into_a_store_that_holds_more(flow: Path) -> None:
+    neardup("replay", "flow.jsonl", *RULES, "--store", "news.db")
+    later = [row | {"id": f"{row['id']}-later", "time": row["time"].replace("T0", "T1")} for row in ROWS]
+    write_lines(Path("later.jsonl"), later)
+    neardup("replay", "later.jsonl", *RULES, "--store", "news.db", "--report", "page.html")
+    text = text_of("page.html")
+    assert "This item came before the corpus" in text
+    assert "It moves to stricter thresholds only" in text
+
+
+def test_a_learned_decision_in_a_replay(flow: Path) -> None:
+    pytest.importorskip("skops", reason="skops is not installed")
+    from handmade import saved
+
+    saved(Path("d.neardup"))
+    neardup("replay", "flow.jsonl", "--decision", "d.neardup", "--report", "page.html")
+    text = text_of("page.html")
+    assert "probability ≥" in text or "probability" in text
+    assert "jaccard(words:2) +" in text
+
+
+def test_a_comparison_is_the_same_page_by_either_option(flow: Path) -> None:
+    options = ("compare", "flow.jsonl", "--labels", "sure.jsonl", "--recipes", "default,ddd", "--thresholds", ".5,.7")
+    result = neardup(*options, "--report", "one.html", "-o", "two.html", "-o", "three.json")
+    assert [line for line in result.stderr.splitlines() if "written" in line] == [
+        "neardup: written: two.html",
+        "neardup: written: three.json",
+        "neardup: written: one.html",
+    ]
+    assert Path("one.html").read_bytes() == Path("two.html").read_bytes()
+    assert "Recipes compared" in text_of("one.html")
+
+
+def test_an_audit_shows_what_was_wrong(flow: Path) -> None:
+    options = ("audit", "flow.jsonl", *RULES, "--net", "0.2", "--labels", "labels.jsonl", "--report", "page.html")
+    result = neardup(*options)
+    assert "neardup: written: page.html" in result.stderr
+    text = text_of("page.html")
+    for words in ("Returned, but judged different (1)", "Judged the same, but not returned (1)", "Nobody is sure (1)"):
+        assert words in text
+    assert "--net 0.2 --labels labels.jsonl --report page.html" in text
+    neardup(*options, "--force", "--report-pairs", "0")
+    assert "0 of 1 are shown" in text_of("page.html")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("replay", *RULES, "--report", "page.txt"), "page.txt does not end in .html"),
+        (("replay", *RULES, "--report", "v.html", "-o", "v.html"), "v.html"),
+        (("replay", *RULES, "--report", "none/p.html"), "the folder none does not exist"),
+        (("replay", *RULES, "--report", "mine.html"), "mine.html exists"),
+        (("replay", *RULES, "--report", "s.html", "--store", "s.html"), "s.html is given for --report and for another"),
+        (("replay", *RULES, "--report-families", "5"), "--report-families 5 is for a report"),
+        (("replay", *RULES, "--report", "p.html", "--report-around", "x"), "--report-around 'x' is not a number"),
+        (("replay", *RULES, "--report", "p.html", "--report-rows", "-1"), "--report-rows '-1' is not a whole number"),
+        (("compare", "--labels", "sure.jsonl", "--report", "page.json"), "page.json does not end in .html"),
+        (("compare", "--labels", "sure.jsonl", "--report", "p.html", "-o", "p.html"), "p.html is given twice"),
+        (("compare", "--labels", "sure.jsonl", "--report", "mine.html"), "mine.html exists"),
+        (("audit", *RULES, "--report", "page"), "page does not end in .html"),
+        (("audit", *RULES, "--report", "mine.html"), "mine.html exists"),
+        (("audit", *RULES, "--report-pairs", "3"), "--report-pairs 3 is for a report"),
+        (("audit", *RULES, "--report", "p.html", "--report-pairs", "x"), "--report-pairs 'x' is not a whole number"),
+    ],
+)
+def test_refusals(flow: Path, arguments: tuple[str, ...], message: str) -> None:
+    Path("mine.html").write_text("mine")
+    command, *options = arguments
+    assert message in refused(command, "flow.jsonl", *options)
+    assert Path("mine.html").read_text() == "mine"
+    assert not list(Path().glob("*.partial*"))
+
+
+@pytest.mark.parametrize("command", ["replay", "compare", "audit"])
+def test_packages_that_draw_are_asked_for_first(command: str, flow: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    labels = ("--labels", "sure.jsonl") if command == "compare" else RULES
+    assert 'pip install "neardup[report]"' in refused(command, "flow.jsonl", *labels, "--report", "page.html")
