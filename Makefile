@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test browser check format bench clean
+.PHONY: setup demo test test-spark browser java check format bench clean
 
 setup: $(STAMP)
 
@@ -19,13 +19,27 @@ demo: $(STAMP)
 test: $(STAMP) browser
 	$(BIN)/python -m pytest
 
-# The tests of the labelling page drive a real browser; without one they are skipped and say so.
+# The engine for Spark is being built: its tests take minutes, and are no part of the others yet.
+test-spark: $(STAMP) java
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check,spark]'
+	NEARDUP_SPARK=1 $(BIN)/python -m pytest tests/spark
+
+# The tests of pages drive a real browser; without one they are skipped and say so.
 browser:
 	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name >/dev/null && exit 0; done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "installing chromium for the tests of the labelling page"; \
+		echo "installing chromium for the tests of pages"; \
 		(apt-get install -y -qq chromium || (apt-get update -qq && apt-get install -y -qq chromium)) >/dev/null 2>&1 \
-			|| echo "chromium cannot be installed: the tests of the labelling page will be skipped"; \
+			|| echo "chromium cannot be installed: the tests of pages will be skipped"; \
+	fi
+
+# Spark runs on a Java; without one its tests are skipped and say so.
+java:
+	@command -v java >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing openjdk-17-jre-headless for the tests of Spark"; \
+		(apt-get install -y -qq openjdk-17-jre-headless || (apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless)) \
+			>/dev/null 2>&1 || echo "Java cannot be installed: the tests of Spark will be skipped"; \
 	fi
 
 check: $(STAMP)

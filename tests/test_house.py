@@ -49,21 +49,27 @@ MAY_IMPORT = {
     "search": GROUND | {"features", "pairs", "decision", "vector"},
     "explain": GROUND | {"text", "features", "search", "decision", "vector"},
     "vector": GROUND | {"text", "features", "documents"},
-    "pages": GROUND,
+    "pages": GROUND | {"sidebyside"},
     "sidebyside": GROUND | {"text"},
     "material": GROUND | {"documents", "reading", "pairs", "pipeline", "decision", "vector", "sidebyside"},
     "sketches": GROUND,
     "window": GROUND | {"features", "search"},
     "flow": GROUND | {"documents", "features", "text", "search", "window", "explain", "decision", "vector"},
-    "replay": GROUND | {"", "documents", "features", "flow", "window", "pages", "decision"},
-    "watch": GROUND | {"flow", "content", "explain", "decision"},
+    "replay": GROUND
+    | {"", "documents", "features", "flow", "window", "pages", "decision", "pairs", "search"}
+    | {"reporting", "material", "sidebyside"},
+    "watch": GROUND | {"flow", "content", "explain", "decision", "documents", "pages", "reporting", "sidebyside"},
     "details": GROUND | {"decision"},
+    "findings": GROUND | {"documents", "search", "keep", "pairs", "decision"},
+    "reporting": GROUND
+    | {"", "documents", "text", "keep", "pairs", "search", "decision", "findings", "material", "sidebyside", "pages"},
     "verdicts": GROUND | {"keep", "pairs"},
     "result": GROUND
-    | {"documents", "search", "keep", "pairs", "explain", "verdicts", "details", "features", "decision", "vector"},
+    | {"documents", "search", "keep", "pairs", "explain", "verdicts", "details", "features", "decision", "vector"}
+    | {"findings", "reporting"},
     "pipeline": GROUND
     | {"", "documents", "reading", "features", "search", "ordering", "pairs"}
-    | {"result", "details", "decision", "vector"},
+    | {"result", "details", "decision", "vector", "findings"},
     "retrieval": GROUND | {"documents", "features", "search", "pairs", "pipeline", "decision", "vector"},
     "evaluation": GROUND
     | {"", "documents", "pairs", "pipeline", "result", "search", "decision", "vector", "labelling", "pages"},
@@ -73,16 +79,23 @@ MAY_IMPORT = {
     | {"vector", "decision", "learning", "material", "sidebyside"},
     "auditing": GROUND
     | {"", "documents", "reading", "pairs", "pipeline", "result", "evaluation", "labelling"}
-    | {"decision", "vector", "material"},
+    | {"decision", "vector", "material", "pages", "sidebyside"},
+    "exploring": GROUND
+    | {"", "documents", "text", "features", "reading", "pairs", "keep", "pipeline", "search", "result", "details"}
+    | {"findings", "material", "vector", "sidebyside", "pages"},
     "transformers": GROUND | {"text", "documents", "features", "sketches"},
     "api": GROUND
     | {"documents", "ordering", "reading", "pipeline", "result", "retrieval", "evaluation", "search"}
-    | {"decision", "vector", "learning", "auditing"},
+    | {"decision", "vector", "learning", "auditing", "exploring"},
+    "spark": GROUND
+    | {"", "api", "documents", "features", "search", "keep", "ordering", "details", "decision", "vector"}
+    | {"pairs", "reading"},
     "": GROUND | {"api", "flow", "result", "sketches", "decision"},
     "cli": GROUND
     | {"", "api", "documents", "text", "features", "explain", "ordering", "pipeline", "result", "retrieval"}
     | {"evaluation", "content", "flow", "replay", "watch", "window"}
-    | {"decision", "vector", "learning", "labelling", "auditing", "material", "pages"},
+    | {"decision", "vector", "learning", "labelling", "auditing", "material", "pages"}
+    | {"reporting", "search", "exploring", "spark"},
     "__main__": {"cli"},
 }
 

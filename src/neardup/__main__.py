@@ -29,7 +29,7 @@ def main() -> None:
 
 
 class _WithoutThese(MetaPathFinder):
-    """Hides pandas and SciPy: Arrow and Numba would import them, for 0.1 s each, and only scikit-learn needs them."""
+    """Hides pandas and SciPy: Arrow and Numba would import them, for 0.1 s each; few need them."""
 
     def __init__(self) -> None:
         self._hidden: tuple[str, ...] = ("pandas", "scipy")
@@ -37,8 +37,8 @@ class _WithoutThese(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse these two until scikit-learn is asked for; leave all else to the others."""
-        if fullname == "sklearn":
+        """Refuse these two until scikit-learn or PySpark is asked for; leave all else to the others."""
+        if fullname in ("sklearn", "pyspark"):
             self._hidden = ()
         if fullname in self._hidden:
             raise ModuleNotFoundError("not needed here", name=fullname)

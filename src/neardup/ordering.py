@@ -51,7 +51,7 @@ def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tupl
         return np.argsort(-text_bytes if keep == "longest" else text_bytes, kind="stable"), 0
     if values is None:
         raise RecipeError(f"keep {keep!r} needs a column to go by; name one with a time column or keep 'first'")
-    ranks = _ranks(values, _time if keep in ("newest", "oldest") else _number)
+    ranks = _ranks(values, time_of if keep in ("newest", "oldest") else number_of)
     missing = ranks == 0
     if len(ranks) and missing.all():
         raise RecipeError(f"keep {keep!r}: no document has a usable value in that column; keep 'first' or name another")
@@ -65,7 +65,7 @@ def _ranks(values: pa.Array, convert: Callable[[str], float | None]) -> Integers
         texts = values.to_pylist()
         numbers = [None if text is None else convert(text) for text in texts]
         unread = sum(text is not None for text in texts) - sum(number is not None for number in numbers)
-        if convert is _time or not unread:
+        if convert is time_of or not unread:
             values = pa.array(numbers, pa.float64())
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
@@ -74,17 +74,18 @@ def _ranks(values: pa.Array, convert: Callable[[str], float | None]) -> Integers
     return np.asarray(pc.multiply(pc.cast(ranks, pa.int64()), usable))
 
 
-def _number(text: str) -> float | None:
+def number_of(text: str) -> float | None:
+    """Return a text as a number, None if it is none."""
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _time(text: str) -> float | None:
+def time_of(text: str) -> float | None:
     """Return seconds since 1970 of an ISO 8601 time (without an offset: UTC) or of a number of seconds."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        return _number(text)
+        return number_of(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from neardup.cli.choices import RecipeOptions
 from neardup.cli.decisions import DecisionOptions, chosen_recipe, decision_text
+from neardup.cli.engine_options import EngineOptions, on_spark
 from neardup.cli.numbers import parse_number
 from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, check_outputs, with_options
+from neardup.cli.report_options import ReportOptions, check_report
 from neardup.cli.screen import (
     Report,
     count_text,
@@ -29,6 +32,7 @@ from neardup.errors import OutputError, RecipeError
 if TYPE_CHECKING:
     from neardup.recipe import Recipe
     from neardup.result import Result
+    from neardup.spark.answer import Answer
 
 _ONLY_WITH_KEPT = (
     ", only those of dropped documents with kept ones: there are more than --pairs-per-document allows to find all"
@@ -42,6 +46,8 @@ def dedup(
     decided: DecisionOptions,
     read: ReadOptions,
     running: RunOptions,
+    where: EngineOptions,
+    reported: ReportOptions,
     output: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +89,7 @@ def dedup(
             "with kept ones, which suffice to know who stays.",
         ),
     ] = "20",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count: write no file.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count: write no file but a report.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -95,48 +101,77 @@ def dedup(
         raise OutputError("no output is named: give one with -o FILE, or only count with --dry-run")
     if as_json and output == "-" and not dry_run:
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
-    by_time = keep in ("newest", "oldest") or decided.decision is None
-    decision = decided.loaded(time_column, also_for=by_time)
+    by_time = keep in ("newest", "oldest") or decided.decision is None or reported.report is not None
+    decision = decided.loaded(time_column, also_for=by_time, titles=reported.report is not None)
     recipe = chosen_recipe(recipe_options, decision, keep=keep)
-    if time_column is not None and decision is None and recipe.keep not in ("newest", "oldest"):
+    by_time = recipe.keep in ("newest", "oldest") or reported.report is not None
+    if time_column is not None and decision is None and not by_time:
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
+    around = reported.around(recipe)
+    wanted = reported.wanted(title_column=decided.title_column, time_column=time_column)
     limits = running.limits
+    engine = where.chosen(
+        recipe,
+        **{"--threads": limits["threads"], "--memory": limits["memory"]},
+        **{"--decision": decision, "--report": reported.report},
+    )
     most = None if pairs_per_document == "all" else parse_number(pairs_per_document, "--pairs-per-document")
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
     if not dry_run:
         check_outputs(tables, summary, inputs, force=force)
+    check_report(reported.report, inputs, () if dry_run else (*tables.values(), summary), force=force)
 
     from neardup.ordering import order_column
     from neardup.pipeline import run
+    from neardup.result import Result
 
     with read.open(inputs, order_column=order_column(recipe, time_column), write=not dry_run) as corpus:
         say_notes(corpus, recipe)
-        say_if_compiling(recipe)
-        with progress_bar() as report:
-            result = run(corpus, recipe, decision=decision, progress=report, pairs_per_document=most, **limits)
-            if not dry_run:
-                _write(result, output or "", duplicates, summary, force=force, report=report)
+        if engine is None:
+            say_if_compiling(recipe)
+        with progress_bar() as report, ExitStack() as stack:
+            result: Result | Answer
+            if engine is not None:
+                records = read.quarantine is not None and not dry_run
+                result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))
+            else:
+                result = run(
+                    corpus,
+                    recipe,
+                    decision=decision,
+                    progress=report,
+                    pairs_per_document=most,
+                    around=around,
+                    **limits,
+                )
+            written: list[str] = []
+            with interruptible(written):
+                if not dry_run:
+                    _write(result, output or "", duplicates, summary, written, force=force, report=report)
+                if reported.report is not None and isinstance(result, Result):
+                    result.report(reported.report, force=force, **wanted)
         say_set_aside(corpus)
     found = result.summary
     if as_json:
         show_json(found)
     places = {} if dry_run else {"kept": output, "duplicates": duplicates, "summary": summary}
-    _show(found, recipe, places | ({} if dry_run else {"quarantine": read.quarantine}))
+    places |= {} if dry_run else {"quarantine": read.quarantine}
+    _show(found, recipe, places | {"report": reported.report})
 
 
 def _write(
-    result: Result,
+    result: Result | Answer,
     output: str,
     duplicates: str | None,
     summary: str | None,
+    written: list[str],
     *,
     force: bool,
     report: Report | None,
 ) -> None:
-    """Write all outputs, the kept documents first; say what is there already when interrupted between two."""
+    """Write all tables, the kept documents first; ``written`` gets the names of what is there already."""
     from neardup.documents import open_writer
 
-    written: list[str] = []
     kept = result.summary["kept"] if report is not None else None
     done = 0
 
@@ -146,20 +181,20 @@ def _write(
         if report is not None:
             report("write", done, kept)
 
-    with interruptible(written):
-        if duplicates is None:
+    if duplicates is None:
+        result.write(output, force=force, progress=progress)
+        written.append(output)
+    else:
+        table = result.duplicates()
+        # Filled before and put in its place after the kept documents: a full disk then leaves neither.
+        with open_writer(duplicates, table.schema, force) as writer:
+            writer.write(table)
             result.write(output, force=force, progress=progress)
             written.append(output)
-        else:
-            table = result.duplicates()
-            # Filled before and put in its place after the kept documents: a full disk then leaves neither.
-            with open_writer(duplicates, table.schema, force) as writer:
-                writer.write(table)
-                result.write(output, force=force, progress=progress)
-                written.append(output)
-            written.append(duplicates)
-        if summary is not None:
-            _write_json(result.summary, summary)
+        written.append(duplicates)
+    if summary is not None:
+        _write_json(result.summary, summary)
+        written.append(summary)
 
 
 def _write_json(content: dict[str, Any], name: str) -> None:
@@ -183,7 +218,7 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
     recipe, stages = found["recipe"], found["stages"]
     texts = "contents" if recipe["content"] else "texts"
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
-    peak = max((stage["peak_memory_bytes"] for stage in stages), default=0)
+    peak = max((stage.get("peak_memory_bytes", 0) for stage in stages), default=0)
     families = f"{found['families']:,}, the largest of {found['largest_family']:,} documents"
     rows = {
         "exact copies": f"{found['exact_copies']:,}, {texts} that are equal byte for byte",
@@ -195,7 +230,8 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
         "search": lsh_text(found["search"]),
         "decision": decision_text(found),
         "recipe": f"{recipe['name']}: {chosen.in_words()}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
-        "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times}); peak memory {size_text(peak)}",
+        "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
+        + (f"; peak memory {size_text(peak)}" if peak else ""),
     }
     if found.get("without_keep_value"):
         rows["keep"] = f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"

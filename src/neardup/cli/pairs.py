@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from neardup.cli.choices import RecipeOptions
 from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe, decision_text
+from neardup.cli.engine_options import EngineOptions, on_spark
 from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
 from neardup.cli.rows import print_rows
 from neardup.cli.screen import (
@@ -24,6 +26,7 @@ from neardup.errors import OutputError
 
 if TYPE_CHECKING:
     from neardup.result import Result
+    from neardup.spark.answer import Answer
 
 
 @with_options
@@ -33,6 +36,7 @@ def pairs(
     decided: DecisionOptions,
     read: ReadOptions,
     running: RunOptions,
+    where: EngineOptions,
     output: Annotated[
         str | None,
         typer.Option(
@@ -56,15 +60,25 @@ def pairs(
     decision = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, decision).changed(keep="first")
     limits = running.limits
+    engine = where.chosen(
+        recipe,
+        **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decision},
+    )
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
 
     from neardup.pipeline import run
 
     with read.open(inputs) as corpus:
         say_notes(corpus, recipe)
-        say_if_compiling(recipe)
-        with progress_bar() as report:
-            result = run(corpus, recipe, decision=decision, progress=report, pairs_per_document=None, **limits)
+        if engine is None:
+            say_if_compiling(recipe)
+        with progress_bar() as report, ExitStack() as stack:
+            result: Result | Answer
+            if engine is not None:
+                records = read.quarantine is not None
+                result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))
+            else:
+                result = run(corpus, recipe, decision=decision, progress=report, pairs_per_document=None, **limits)
             if to_file is not None:
                 _write(result, to_file, force=force)
         if to_screen:
@@ -82,7 +96,7 @@ def pairs(
         say(f"decision {learned}")
 
 
-def _write(result: Result, output: str, *, force: bool) -> None:
+def _write(result: Result | Answer, output: str, *, force: bool) -> None:
     from neardup.documents import open_writer
 
     with open_writer(output, result.pairs.schema(), force) as writer:

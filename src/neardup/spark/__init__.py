@@ -1,0 +1,114 @@
+"""The same recipes on Spark, inside any session: ``neardup.spark.dedup(frame)``.
+
+PySpark is imported when it is used. What workers run are functions of these modules, sent to them by name: they have
+the package, and import no more of it than they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from neardup.api.given import Choices, Given
+    from neardup.recipe import Recipe
+    from neardup.spark.finding import Settings
+    from neardup.spark.result import SparkResult
+    from neardup.spark.stages import Stages
+
+__all__ = ["dedup", "run"]
+
+
+def dedup(
+    frame: DataFrame,
+    recipe: Recipe | str = "default",
+    *,
+    decision: Given | None = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    time_column: str | None = None,
+    title_column: str | None = None,
+    order: str | Sequence[str] | None = None,
+    stages: Stages | None = None,
+    settings: Settings | None = None,
+    **choices: Unpack[Choices],
+) -> DataFrame:
+    """Return the documents of a data frame that stay, with all columns.
+
+    The parameters and errors are those of ``run``, whose result also has the pairs and who went for whom.
+    """
+    return run(
+        frame,
+        recipe,
+        decision=decision,
+        text_column=text_column,
+        id_column=id_column,
+        time_column=time_column,
+        title_column=title_column,
+        order=order,
+        stages=stages,
+        settings=settings,
+        **choices,
+    ).kept
+
+
+def run(
+    frame: DataFrame,
+    recipe: Recipe | str = "default",
+    *,
+    decision: Given | None = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    time_column: str | None = None,
+    title_column: str | None = None,
+    order: str | Sequence[str] | None = None,
+    stages: Stages | None = None,
+    settings: Settings | None = None,
+    **choices: Unpack[Choices],
+) -> SparkResult:
+    """Find the near-duplicates of the documents of a data frame, and decide which of them stay.
+
+    The answer is that of ``neardup.dedup`` on the same documents in the order of ``order``, whatever the partitions.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a document, the same rows each time it is read.
+    recipe : Recipe or str
+        A recipe, its name, or a TOML file.
+    decision : Decision or path, optional
+        In place of a recipe: what ``neardup train`` learned, or its file.
+    text_column, id_column, time_column, title_column : str, optional
+        Columns; found by themselves where that is obvious.
+    order : str or list of str, optional
+        The columns that say which of two documents is earlier; by default the ids.
+    stages : Stages, optional
+        Where what is found on the way is written; by default a folder of this machine, which only does where the
+        workers run on it, too.
+    settings : Settings, optional
+        How the work is cut (``neardup.spark.finding.Settings``).
+    **choices
+        Fields of ``Recipe`` that take the place of the recipe's own.
+
+    Raises
+    ------
+    NeardupError
+        If an option does not fit, or Spark has no search for the recipe.
+    """
+    from neardup.api.given import recipe_and_decision
+    from neardup.spark.documents import columns_beside, documents_of
+    from neardup.spark.finding import check_recipe, find
+    from neardup.spark.result import SparkResult
+    from neardup.spark.stages import Stages
+
+    columns = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    check_recipe(wanted, learned)
+    more = {} if learned is None else columns_beside(learned, frame.columns)
+    given = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
+    documents = documents_of(frame, wanted, **given, order=order, more=more)
+    kept_in = stages or Stages(frame.sparkSession)
+    found = find(documents.frame, wanted, stages=kept_in, order=documents.order, decision=learned, settings=settings)
+    return SparkResult(documents, found, wanted, kept_in)

@@ -1,0 +1,67 @@
+"""What Spark says when something fails, as one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from neardup import errors
+from neardup.errors import InputError, NeardupError, OutputError, RecipeError
+
+#: How a worker's own error is found in the trace that Spark hands over.
+_OWN = re.compile(r"neardup\.errors\.(\w+): (.+?)(?=\n\s*at |\n\n|\Z|\n\tat )", re.DOTALL)
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_LENGTH = 300
+
+
+@contextmanager
+def told_by_spark() -> Iterator[None]:
+    """Turn what Spark raises inside into an error of one sentence, a worker's own into what it was there.
+
+    Raises
+    ------
+    NeardupError
+        For what Spark raised; other errors pass.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise _told(str(error)) from None
+
+
+def _told(message: str) -> NeardupError:
+    own = _OWN.search(message)
+    if own is not None:
+        kind = getattr(errors, own[1], InputError)
+        return kind(" ".join(own[2].split())) if issubclass(kind, NeardupError) else InputError(own[2])
+    missing = _MISSING.search(message)
+    if missing is not None:
+        return RecipeError(
+            f"a worker of Spark has no module {missing[1]!r}: give all workers the package (docs/spark.md, shipping)"
+        )
+    if "PYTHON_VERSION_MISMATCH" in message:
+        return RecipeError(
+            f"the workers of Spark run another Python than this one ({first_line(message)}): let PYSPARK_PYTHON name "
+            "theirs, of the same version as here"
+        )
+    if "No space left on device" in message:
+        return OutputError(
+            "a machine of Spark has no space left on its disk: free some, or name another with spark.local.dir"
+        )
+    if "OutOfMemoryError" in message:
+        return RecipeError(
+            "a machine of Spark has no memory left: give it more with --spark-conf spark.executor.memory=8g (or "
+            "spark.driver.memory), or cut the work smaller with spark.sql.shuffle.partitions"
+        )
+    return RecipeError(f"Spark gave up: {first_line(message)}; --spark-log FILE keeps all that it says")
+
+
+def first_line(message: str) -> str:
+    """Return what a message of many lines begins with, shortened."""
+    lines = [" ".join(line.split()) for line in message.splitlines()]
+    line = next((line for line in lines if line and not line.startswith("WARNING")), "")
+    return line if len(line) <= _LENGTH else line[: _LENGTH - 3] + "..."

@@ -1,0 +1,229 @@
+"""Files to documents: read in the workers by the readers of the engine in memory, so rows and faults are the same."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents import Batch, Corpus, join_order
+from neardup.documents.elsewhere import Reading, Task, as_json, from_json, tasks_of
+from neardup.documents.parts import Broken, Wanted
+from neardup.documents.records import LineSource
+from neardup.documents.values import is_text_type
+from neardup.errors import InputError
+from neardup.spark.sharing import Shared
+from neardup.spark.stages import Stages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+#: A row holds the number of its input above so many bits, and its place in that below: rows need not be counted first.
+_ROW_BITS = 40
+#: What is not a document has this for a row.
+_NO_ROW = -1
+#: So many faults of a task are told in full where no file wants them all.
+_EXAMPLES = 5
+#: Bytes of input for each part of what was read.
+_PART_BYTES = 64 << 20
+_ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
+
+
+class Read(NamedTuple):
+    """What was read.
+
+    Attributes
+    ----------
+    documents : DataFrame
+        row, text, id where there are ids, keep where a column is gone by.
+    numbers : bool
+        Whether all ids are whole numbers; they are texts in the frame.
+    bad : bool[n]
+        Of all raw rows, those that were set aside.
+    bounds : int64[k + 1]
+        Where the raw rows of each input begin.
+    """
+
+    documents: DataFrame
+    numbers: bool
+    bad: np.ndarray[Any, np.dtype[np.bool_]]
+    bounds: Integers
+
+    def raw(self, rows: Integers) -> Integers:
+        """Return the raw rows of rows of ``documents``."""
+        found: Integers = self.bounds[rows >> _ROW_BITS] + (rows & np.int64((1 << _ROW_BITS) - 1))
+        return found
+
+
+def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool) -> Read:
+    """Read a corpus in the workers, as ``Corpus.scan`` does here.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Its workers reach the files by the same names.
+    corpus : Corpus
+        Gets the counts, and what was set aside.
+    stages : Stages
+        Gets the stage "documents".
+    records : bool
+        Whether the bytes of what is set aside are wanted.
+
+    Raises
+    ------
+    InputError
+        If a worker cannot read a file, or a column holds what has no common order.
+    BrokenRecord
+        Under strict, at the first broken record.
+    """
+    tasks = tasks_of(corpus.sources)
+    kind = _kind(corpus)
+    columns = ["row bigint", "text string", "fault string"]
+    columns += ["id string"] if corpus.id_column else []
+    columns += [f"keep {kind}"] if kind else []
+    shared = Shared(spark, tasks)
+    worker = partial(read_batches, shared, corpus.wanted, kind, records)
+    parallel = int(spark.sparkContext.defaultParallelism)
+    wanted = max(parallel, -(-corpus.total_bytes // _PART_BYTES))
+
+    def made() -> DataFrame:
+        frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(worker, ", ".join(columns))
+        # Files that are fewer than the workers would leave some of these without work from here on.
+        return frame if len(tasks) >= wanted else frame.repartition(wanted, "row", "fault")
+
+    frame = stages.run("documents", made)
+    told: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(tasks))}
+    for row in frame.where("fault is not null").select("fault").collect():
+        report = json.loads(row["fault"])
+        told[report["task"]].append(report)
+    return _taken_over(corpus, tasks, told, frame.where("fault is null").drop("fault"), kind)
+
+
+def _taken_over(
+    corpus: Corpus, tasks: list[Task], told: dict[int, list[dict[str, Any]]], documents: DataFrame, kind: str
+) -> Read:
+    """Put together what the tasks say of the inputs."""
+    rows, broken, bad = (
+        [0] * len(corpus.sources),
+        [list[Broken]() for _ in corpus.sources],
+        list[tuple[int, int, int]](),
+    )
+    numbers, kinds = True, list[pa.Array]()
+    for number, task in enumerate(tasks):
+        [report] = told[number]
+        rows[task.source] += report["rows"]
+        broken[task.source] += [_placed(from_json(fault), task.first) for fault in report["broken"]]
+        broken[task.source] += [Broken(task.first, reason, count) for reason, count in report["others"].items()]
+        bad += [(task.source, task.first + row, count) for row, count in report["bad"]]
+        numbers &= report["numbers"]
+        kinds += [pa.array(["0"]).cast(getattr(pa, name)()) for name in report["order"]]
+    if kind == "string" and corpus.order_column:
+        join_order(kinds, corpus.order_column)
+    corpus.read_elsewhere(zip(rows, broken, strict=True))
+    bounds = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+    mask = np.zeros(corpus.raw_rows, np.bool_)
+    for source, row, count in bad:
+        mask[bounds[source] + row : bounds[source] + row + count] = True
+    return Read(documents, numbers, mask, bounds)
+
+
+def _placed(fault: Broken, first: int) -> Broken:
+    from dataclasses import replace
+
+    return replace(fault, row=fault.row + first)
+
+
+def _kind(corpus: Corpus) -> str:
+    """Return what Spark calls the type of the column that a keep order goes by; lines are texts until all were seen."""
+    column = corpus.order_column
+    if column is None:
+        return ""
+    types = {source.columns()[column] for source in corpus.sources if column in source.columns()}
+    lines = any(isinstance(source, LineSource) for source in corpus.sources)
+    if lines or len(types) != 1 or any(is_text_type(kind) for kind in types):
+        return "string"
+    kind = types.pop()
+    if pa.types.is_floating(kind):
+        return "double"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return "bigint"
+
+
+def read_batches(
+    tasks: Shared[list[Task]], wanted: Wanted, kind: str, records: bool, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of tasks, then what was broken; in a worker."""
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            task = tasks.value[number]
+            for found in task.files:
+                found.refuse_if_changed()
+            with tempfile.TemporaryDirectory(prefix="neardup-") as spool:
+                reading = Reading(task, wanted, spool)
+                numbers, order = True, set[str]()
+                for read_ in reading.batches():
+                    numbers &= read_.ids is None or pa.types.is_int64(read_.ids.type) or not len(read_.ids)
+                    if read_.order is not None and read_.order.null_count < len(read_.order):
+                        order.add(str(read_.order.type))
+                    yield _batch(read_, task, kind)
+            report = {"task": number, "rows": reading.rows, "numbers": bool(numbers), "order": sorted(order)}
+            yield _report(report | _told(reading.broken, records), kind, wanted)
+
+
+def _told(broken: list[Broken], records: bool) -> dict[str, Any]:
+    """Return what is told of broken records: all in full where a file wants them, else some, and how many there are."""
+    full = broken if records else broken[:_EXAMPLES]
+    others: dict[str, int] = {}
+    for fault in broken[len(full) :]:
+        others[fault.reason] = others.get(fault.reason, 0) + max(fault.count, 1)
+    return {
+        "broken": [as_json(fault, record=records) for fault in full],
+        "others": others,
+        "bad": [(fault.row, fault.count) for fault in broken if fault.count],
+    }
+
+
+def _batch(read_: Batch, task: Task, kind: str) -> pa.RecordBatch:
+    """Return a batch of documents."""
+    rows = read_.rows + ((task.source << _ROW_BITS) + task.first)
+    columns = [pa.array(rows), read_.texts.cast(pa.string()), pa.nulls(len(rows), pa.string())]
+    names = ["row", "text", "fault"]
+    if read_.ids is not None:
+        columns.append(read_.ids.cast(pa.string()))
+        names.append("id")
+    if kind:
+        columns.append(_ordered(read_.order, kind))
+        names.append("keep")
+    return pa.RecordBatch.from_arrays(columns, names)
+
+
+def _ordered(values: pa.Array, kind: str) -> pa.Array:
+    if kind.startswith("decimal"):
+        return values
+    if kind == "bigint" and not pa.types.is_integer(values.type) and not pa.types.is_boolean(values.type):
+        width = values.type.bit_width
+        values = values.view(pa.int32() if width == 32 else pa.int64())
+    try:
+        return values.cast(_ARROW[kind])
+    except pa.ArrowInvalid as error:
+        raise InputError(f"the column of the keep order holds what does not fit {kind}: {error}") from None
+
+
+def _report(told: dict[str, Any], kind: str, wanted: Wanted) -> pa.RecordBatch:
+    columns = [pa.array([_NO_ROW]), pa.nulls(1, pa.string()), pa.array([json.dumps(told)])]
+    names = ["row", "text", "fault"]
+    if wanted.id:
+        columns.append(pa.nulls(1, pa.string()))
+        names.append("id")
+    if kind:
+        columns.append(pa.nulls(1, _ARROW.get(kind, pa.null())))
+        names.append("keep")
+    return pa.RecordBatch.from_arrays(columns, names)

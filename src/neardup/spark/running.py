@@ -1,0 +1,138 @@
+"""A run on files, from the session to the answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from neardup import __version__
+from neardup.documents import Corpus
+from neardup.documents.elsewhere import tasks_of
+from neardup.errors import RecipeError
+from neardup.recipe import Recipe
+from neardup.search.lsh import bands_of
+from neardup.spark.answer import Answer
+from neardup.spark.faults import told_by_spark
+from neardup.spark.finding import check_recipe, find
+from neardup.spark.inputs import read
+from neardup.spark.session import check_spark, is_here, session
+from neardup.spark.stages import Stages, check_local
+from neardup.spark.workers import sources_digest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from neardup.reading import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """Where a run is done.
+
+    Attributes
+    ----------
+    master : str
+        As in ``session.session``.
+    stages : str or None
+        A folder or URI that all workers can write to; None for a temporary one, where this machine does all.
+    resume : bool
+        Whether complete stages in it are taken as they are.
+    settings : mapping
+        Settings of Spark.
+    log : str or None
+        A file for what Spark says.
+    wait : float
+        Seconds to wait for a first worker.
+    ship : bool
+        Whether the workers are sent this package.
+    """
+
+    master: str = "local[*]"
+    stages: str | None = None
+    resume: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    log: str | None = None
+    wait: float = 60.0
+    ship: bool = False
+
+    def check(self, recipe: Recipe) -> None:
+        """Refuse what can only fail, before anything is read or started."""
+        check_recipe(recipe)
+        if self.resume and self.stages is None:
+            raise RecipeError("--resume goes on from stages: name their folder with --stages DIR")
+        if self.stages is None and not is_here(self.master):
+            raise RecipeError(
+                f"the workers of {self.master} may be other machines, which need a folder that all can write to: name "
+                "one with --stages DIR"
+            )
+        check_spark()
+
+
+@contextmanager
+def answered(
+    corpus: Corpus, recipe: Recipe, engine: Engine, *, progress: Report | None, records: bool
+) -> Iterator[Answer]:
+    """Give what a run of a recipe on a corpus found.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It was not scanned, and stays open.
+    recipe : Recipe
+        What to do.
+    engine : Engine
+        Where.
+    progress : callable, optional
+        Told (stage, done, total) from time to time.
+    records : bool
+        Whether the bytes of what is set aside are wanted.
+
+    Raises
+    ------
+    NeardupError
+        In one sentence.
+    """
+    engine.check(recipe)
+    given = dict(engine.settings)
+    mark = fingerprint_of(corpus, recipe)
+    if engine.stages is not None and "://" not in engine.stages:
+        check_local(engine.stages, mark, resume=engine.resume)
+    began = time.perf_counter()
+    with session(engine.master, settings=given, log=engine.log, wait=engine.wait, ship=engine.ship) as spark:
+        folder = None if engine.stages is None else _located(engine.stages)
+        with Stages(spark, folder, mark, resume=engine.resume, progress=progress) as stages:
+            stages.report.append({"name": "start", "wall_s": round(time.perf_counter() - began, 3)})
+            yield answer(spark, corpus, recipe, stages, records=records)
+
+
+def answer(spark: SparkSession, corpus: Corpus, recipe: Recipe, stages: Stages, *, records: bool = False) -> Answer:
+    """Return what a run of a recipe on a corpus finds in a session; the parameters are those of ``answered``."""
+    with told_by_spark():
+        documents = read(spark, corpus, stages, records=records)
+        found = find(documents.documents, recipe, stages=stages)
+        if recipe.search == "lsh":
+            found.summary["search"]["jaccard_at_threshold"] = bands_of(recipe).jaccard
+        where = {"engine": "spark", "master": spark.sparkContext.master, "workers": stages.workers}
+        return Answer(corpus, documents, found, where | {"spark": spark.version})
+
+
+def fingerprint_of(corpus: Corpus, recipe: Recipe) -> str:
+    """Return what stages are known by: recipe, files as they look now, columns, and version."""
+    files = [
+        (found.name, found.size, found.mtime, task.source, task.first)
+        for task in tasks_of(corpus.sources)
+        for found in task.files
+    ]
+    whole = json.dumps([asdict(recipe), files, asdict(corpus.wanted), __version__, sources_digest()], default=str)
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def _located(folder: str) -> str:
+    """Return a folder as all workers understand it."""
+    return folder if "://" in folder else f"file://{os.path.abspath(folder)}"

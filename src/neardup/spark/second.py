@@ -1,0 +1,140 @@
+"""The second step on Spark: texts of the pairs that passed, brought together and looked at by the second measure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.content.step import content_of
+from neardup.decision.columns import microseconds_of
+from neardup.decision.decision import Decision
+from neardup.measures import similarities
+from neardup.recipe import Recipe
+from neardup.search.learned import decide
+from neardup.search.verify import reached
+from neardup.spark import items, sets, verifying
+from neardup.spark.company import members
+from neardup.spark.items import Integers, Items
+from neardup.spark.packing import BLOBS, PAIRS, Outbox, labels, place_of
+from neardup.spark.sharing import Shared
+from neardup.vector.records import NO_TIME, Records
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from neardup.spark.stages import Stages
+
+_SCHEMA = "row bigint, label int, item binary"
+
+
+def second_step(
+    stages: Stages,
+    recipe: Recipe,
+    decision: Shared[Decision] | None,
+    features: DataFrame,
+    copies: DataFrame,
+    edges: DataFrame,
+    partitions: int,
+) -> tuple[DataFrame, DataFrame, dict[str, int]]:
+    """Return the texts that are equal, the pairs of distinct texts that pass, and how many were looked at and pass.
+
+    Documents with equal features need not have equal texts: they are pairs to look at like others, and only texts that
+    are equal byte for byte still stand for each other.
+
+    Parameters
+    ----------
+    stages, recipe
+        As in ``finding.find``; the recipe's ``then``.
+    decision : Shared, optional
+        Where the second step is learned.
+    features : DataFrame
+        ``features.COLUMNS``, text, and title and time where a decision asks for them.
+    copies, edges : DataFrame
+        Equal sets, and the pairs of distinct sets that passed.
+    partitions : int
+        The number of parts in which texts meet.
+    """
+    from pyspark.sql import functions as F
+
+    joined = members(copies, edges)
+    known = features.select("row", "text_mark", "text_bytes")
+    marks = sets.joined(known, joined, joined.count())
+    texts = marks.groupBy("node", "text_mark", "text_bytes").agg(F.min("row").alias("rep"))
+    texts = stages.run("texts", lambda: texts)
+    equal = marks.join(texts, ["node", "text_mark", "text_bytes"]).where("row <> rep").select("row", "rep")
+    equal = stages.run("text-copies", lambda: equal)
+    sides = [texts.select(F.col("rep").alias(f"rep_{s}"), F.col("node").alias(f"node_{s}")) for s in ("l", "r")]
+    inside = sides[0].join(sides[1], (F.col("node_l") == F.col("node_r")) & (F.col("rep_l") < F.col("rep_r")))
+    across = edges.join(sides[0], F.col("left") == F.col("node_l")).join(sides[1], F.col("right") == F.col("node_r"))
+    ends = [F.least("rep_l", "rep_r").alias("left"), F.greatest("rep_l", "rep_r").alias("right")]
+    asked = stages.run("text-pairs", lambda: inside.select(*ends).union(across.select(*ends)))
+    listed = stages.run("text-candidates", lambda: asked.mapInArrow(partial(pair_batches, labels(partitions)), BLOBS))
+    routes = stages.run("text-routes", lambda: listed.mapInArrow(verifying.route_batches, verifying.ROUTES).distinct())
+    columns = [name for name in ("text", "title", "time") if name in features.columns]
+    own = sets.joined(features.select("row", *columns), routes, routes.count())
+    held = own.mapInArrow(partial(record_batches, recipe.content), _SCHEMA).mapInArrow(items.text_batches, BLOBS)
+    check = partial(check_texts, recipe, decision)
+    found = stages.run("text-edges", lambda: verifying.verified(listed, held, check, partitions))
+    matching, looked_at = verifying.counted(found)
+    return equal, found.where("left >= 0"), {"first_step_pairs": looked_at, "pairs": matching}
+
+
+def pair_batches(homes: npt.NDArray[np.int32], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield pairs of rows as blobs for the homes of their first documents; in a worker."""
+    outbox = Outbox(homes, PAIRS)
+    for batch in batches:
+        left, right = (batch.column(name).to_numpy() for name in ("left", "right"))
+        yield from outbox.add(place_of(np.ascontiguousarray(left), len(homes)), [left, right])
+    yield from outbox.flush()
+
+
+def record_batches(content: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what the second step looks at of documents, as JSON; in a worker."""
+    for batch in batches:
+        names = batch.schema.names
+        records = []
+        for row in batch.to_pylist():
+            record: dict[str, Any] = {"text": content_of(_text(row["text"]), content)}
+            if "title" in names and row["title"] not in (None, ""):
+                record["title"] = str(row["title"])
+            if "time" in names:
+                record["time"] = microseconds_of(row["time"])
+            records.append(json.dumps(record).encode())
+        columns = [batch.column("row"), batch.column("label"), pa.array(records, pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, ["row", "label", "item"])
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else bytes(value).decode()
+
+
+def check_texts(
+    recipe: Recipe, decision: Shared[Decision] | None, held: Items, left: Integers, right: Integers
+) -> verifying.Checked:
+    """Look at pairs of texts by the second measure."""
+    step = recipe.second_step
+    if step is None:
+        raise ValueError("the recipe has no second step")
+    documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    records = _records([json.loads(held.data[held.heads[d] : held.heads[d + 1]].tobytes()) for d in documents])
+    one, other = places[: len(left)], places[len(left) :]
+    if decision is not None:
+        passed, _, counts = decide(
+            decision.value, records, one, other, threads=1, encoder=None, progress=lambda done, total: None
+        )
+    else:
+        passed, counts = reached(step, records.texts, one, other, 1, None, lambda done, total: None)
+    return verifying.Checked(passed, counts, similarities(step.measure, counts))
+
+
+def _records(found: Sequence[dict[str, Any]]) -> Records:
+    texts = [record["text"] for record in found]
+    titles = [record.get("title") for record in found]
+    times = np.array([record.get("time", NO_TIME) for record in found], np.int64)
+    return Records(texts, titles, times)

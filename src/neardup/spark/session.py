@@ -1,0 +1,243 @@
+"""A session of Spark: the Java it needs, its settings with their reasons, and workers that can do the work."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from neardup import __version__
+from neardup.errors import RecipeError
+from neardup.spark.faults import first_line, told_by_spark
+from neardup.spark.shipping import shipped
+from neardup.spark.workers import check_workers, wait_for_workers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: The oldest Java that PySpark 4 runs on, and what to install.
+OLDEST_JAVA = 17
+_INSTALL_JAVA = "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or let JAVA_HOME name one"
+_INSTALL_SPARK = "the engine 'spark' needs PySpark, which is not installed: pip install 'neardup[spark]'"
+#: Where systems keep their Javas.
+_JAVAS = (
+    "/usr/lib/jvm/*/bin/java",
+    "/usr/java/*/bin/java",
+    "/opt/java/*/bin/java",
+    "/opt/homebrew/opt/openjdk*/bin/java",
+)
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|spark://\S+:\d+|yarn|k8s://\S+")
+_LOOPBACK = re.compile(r"local\b.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
+
+#: What a session is given unless its caller says otherwise; the page docs/spark.md gives the reasons at length.
+SETTINGS = {
+    # A page for people on a port: none is opened that nobody asked for.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Tables pass between driver and JVM as Arrow, not row by row.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # 10,000 documents of 100 kB would be a batch of 1 GB; a Python worker gets 16 MB at a time.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    # Texts and tables of counts pass through the driver's JVM; 1 GB is Spark's default, and too little for both.
+    "spark.driver.memory": "2g",
+    # What is collected is bounded by the engine's own limits (driver_pairs, count_bits).
+    "spark.driver.maxResultSize": "0",
+    # Times without a zone mean the same on every machine.
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+class Java(NamedTuple):
+    """A Java that was found: its command, and its version."""
+
+    path: Path
+    version: int
+
+
+def find_java() -> Java:
+    """Return the Java to use: that of JAVA_HOME, of PATH, or where systems put them, the first that is new enough.
+
+    Raises
+    ------
+    RecipeError
+        If there is none, or none that is new enough.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        named = _java_at(Path(home) / "bin" / "java")
+        if named is None:
+            raise RecipeError(f"JAVA_HOME is {home}, but there is no Java in it: {_INSTALL_JAVA}")
+        if named.version < OLDEST_JAVA:
+            raise RecipeError(
+                f"JAVA_HOME is {home}, a Java {named.version}, and Spark needs {OLDEST_JAVA} or newer: {_INSTALL_JAVA}"
+            )
+        return named
+    newest: Java | None = None
+    on_path = shutil.which("java")
+    for path in [*([Path(on_path)] if on_path else []), *_installed()]:
+        found = _java_at(path)
+        if found is not None and found.version >= OLDEST_JAVA:
+            return found
+        if found is not None and (newest is None or found.version > newest.version):
+            newest = found
+    if newest is not None:
+        raise RecipeError(
+            f"{newest.path} is a Java {newest.version}, and Spark needs {OLDEST_JAVA} or newer: {_INSTALL_JAVA}"
+        )
+    raise RecipeError(f"Spark needs a Java {OLDEST_JAVA} or newer, and there is none: {_INSTALL_JAVA}")
+
+
+def _installed() -> list[Path]:
+    return [path for pattern in _JAVAS for path in sorted(Path("/").glob(pattern[1:]), reverse=True)]
+
+
+def _java_at(path: Path) -> Java | None:
+    try:
+        told = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = _VERSION.search(told.stderr + told.stdout)
+    return Java(path, int(version[1])) if told.returncode == 0 and version else None
+
+
+def check_spark() -> Java:
+    """Refuse, before anything starts, to run without PySpark or Java.
+
+    Raises
+    ------
+    RecipeError
+        In one sentence that says what to install.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise RecipeError(_INSTALL_SPARK)
+    return find_java()
+
+
+@contextlib.contextmanager
+def session(
+    master: str = "local[*]",
+    *,
+    settings: Mapping[str, str] | None = None,
+    log: str | None = None,
+    wait: float = 60.0,
+    ship: bool = False,
+) -> Iterator[SparkSession]:
+    """Give a session of its own, and stop it at the end.
+
+    Parameters
+    ----------
+    master : str
+        ``local[2]``: two threads of this machine; ``spark://host:7077``, ``yarn``, ``k8s://...``: a cluster.
+    settings : mapping, optional
+        Settings of Spark, above ``SETTINGS``.
+    log : str, optional
+        A file for what Spark has to say; without one it is dropped, and only errors are told.
+    wait : float
+        Seconds to wait for a cluster's first worker.
+    ship : bool
+        Whether a cluster's workers are sent this package; what it stands on (docs/spark.md) they must have.
+
+    Raises
+    ------
+    RecipeError
+        In one sentence: no PySpark, no Java, no such cluster, no workers, or workers without this package.
+    """
+    if not _MASTER.fullmatch(master):
+        raise RecipeError(
+            f"master {master!r} is no address of a cluster: give local[N], spark://HOST:PORT, yarn or k8s://..."
+        )
+    java = check_spark()
+    given = dict(settings or {})
+    with contextlib.ExitStack() as stack:
+        path = log
+        if path is None:
+            folder = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="neardup-spark-", ignore_cleanup_errors=True)
+            )
+            path = os.path.join(folder, "log")
+        if ship and not master.startswith("local"):
+            given = stack.enter_context(shipped()) | given
+        with told_by_spark():
+            spark = _started(master, java, given, path)
+        stack.callback(_stop, spark)
+        if not master.startswith("local"):
+            wait_for_workers(spark, master, wait)
+        parallel = int(spark.sparkContext.defaultParallelism)
+        if "spark.sql.shuffle.partitions" not in (settings or {}):
+            # 200 is Spark's default, for any cluster: a second of overhead for each join on two cores.
+            spark.conf.set("spark.sql.shuffle.partitions", str(max(2, 2 * parallel)))
+        check_workers(spark)
+        yield spark
+
+
+def is_here(master: str) -> bool:
+    """Return whether all workers of a master are on this machine."""
+    return _LOOPBACK.fullmatch(master) is not None
+
+
+def _started(master: str, java: Java, settings: dict[str, str], log: str) -> SparkSession:
+    # PySpark warns, whenever Arrow is used, of a pandas newer than itself; none of its data frames is used here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    from pyspark.sql import SparkSession
+
+    if not os.environ.get("JAVA_HOME") and Path(shutil.which("java") or "") != java.path:
+        os.environ["JAVA_HOME"] = str(java.path.parent.parent)
+    if is_here(master):
+        # A machine's name may lead to an address that it cannot reach itself by, and its workers have this Python.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName(f"neardup {__version__}")
+    for name, value in (SETTINGS | settings).items():
+        builder = builder.config(name, value)
+    with _aside(log):
+        try:
+            spark: SparkSession = builder.getOrCreate()
+        except Exception as error:
+            _refuse_if_silent(master, error, log)
+            raise
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _refuse_if_silent(master: str, error: Exception, log: str) -> None:
+    """Say what is wrong with a cluster that a session could not be started on."""
+    if master.startswith("spark://"):
+        raise RecipeError(
+            f"no master of Spark answers at {master} ({first_line(str(error))}): check the address, and that it runs "
+            "(scripts/cluster start runs one here)"
+        ) from None
+    said = Path(log).read_text("utf-8", "replace") if os.path.exists(log) else ""
+    if "Gateway" in type(error).__name__ or "JAVA_GATEWAY" in str(error):
+        raise RecipeError(f"Spark does not start: {first_line(said) or first_line(str(error))}") from None
+
+
+@contextlib.contextmanager
+def _aside(log: str) -> Iterator[None]:
+    """Give what is started inside another stdout and stderr: the JVM talks, and stdout may be the user's data."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with open(log, "ab") as file:
+        kept = os.dup(1), os.dup(2)
+        try:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+            yield
+        finally:
+            for number, copy in zip((1, 2), kept, strict=True):
+                os.dup2(copy, number)
+                os.close(copy)
+
+
+def _stop(spark: SparkSession) -> None:
+    with contextlib.suppress(Exception):
+        spark.stop()

@@ -1,0 +1,160 @@
+"""Stages: what a run has done so far, as folders of Parquet files that another run can go on from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from neardup.errors import OutputError
+from neardup.spark.faults import told_by_spark
+from neardup.spark.folders import Folder
+from neardup.spark.measuring import Measured
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from neardup.reading import Report
+
+#: Beside the stages' folders: whose they are.
+_MARK = "neardup-stages.json"
+
+
+def checked(mark: bytes, folder: str, fingerprint: str, *, resume: bool) -> dict[str, Any]:
+    """Return what the mark of a folder says, if the folder may be used.
+
+    Raises
+    ------
+    OutputError
+        If it holds stages of something else, or some that are not to be gone on from.
+    """
+    try:
+        known: Any = json.loads(mark)
+    except ValueError:
+        known = None
+    found: dict[str, Any] = known if isinstance(known, dict) else {}
+    if found.get("fingerprint") != fingerprint:
+        raise OutputError(
+            f"{folder} holds the stages of another recipe, input or version ({found.get('fingerprint')}, and this run "
+            f"is {fingerprint}): name another folder, or remove it"
+        )
+    if not resume:
+        raise OutputError(f"{folder} holds stages of this very run: go on from them with --resume, or remove it")
+    return found
+
+
+def check_local(folder: str, fingerprint: str, *, resume: bool) -> None:
+    """Refuse a folder of this machine before a session is started, for what ``Stages`` would refuse it for.
+
+    Raises
+    ------
+    OutputError
+        As ``Stages``.
+    """
+    path = Path(folder)
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise OutputError(f"{folder} is a file, but stages need a folder: name another")
+    mark = path / _MARK
+    if mark.exists():
+        begun = any(entry.is_dir() for entry in path.iterdir())
+        checked(mark.read_bytes(), folder, fingerprint, resume=resume or not begun)
+    elif any(path.iterdir()):
+        raise OutputError(f"{folder} holds other files than stages: name a folder that is new or empty")
+
+
+class Stages:
+    """Writes what each step gives before the next one takes it.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Where the frames live.
+    folder : str, optional
+        A folder or URI that all workers can write to; without one a temporary folder, removed by ``close``.
+    fingerprint : str
+        Of the recipe, the input and the version: stages of another one are refused.
+    resume : bool
+        Whether stages of this fingerprint that are complete are taken as they are; otherwise the folder must hold none.
+    progress : callable, optional
+        Told (stage, tasks done, tasks) from time to time.
+
+    Attributes
+    ----------
+    report : list of dict
+        Of each stage: name, wall_s, and of one that was made rows, bytes, partitions, skew (the largest partition over
+        the mean), shuffle_bytes, worker_s and more; of one that was there already, ``resumed``.
+    workers : int
+        How many parts work is cut into at least: as many as worked when the folder was begun, whoever goes on from it.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds stages of something else, or some without ``resume``.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: str | None = None,
+        fingerprint: str = "",
+        *,
+        resume: bool = False,
+        progress: Report | None = None,
+    ) -> None:
+        self._spark, self._resume, self._progress = spark, resume, progress
+        self._temporary = tempfile.mkdtemp(prefix="neardup-stages-") if folder is None else None
+        self.folder = str(folder or self._temporary)
+        self.report: list[dict[str, Any]] = []
+        self.workers = int(spark.sparkContext.defaultParallelism)
+        with told_by_spark():
+            self._folder = Folder(spark, self.folder)
+            self._claim(fingerprint)
+
+    def _claim(self, fingerprint: str) -> None:
+        """Refuse the folder if it is not this run's; else mark it."""
+        mark = self._folder.read(_MARK)
+        if mark is None and not self._folder.is_empty():
+            raise OutputError(f"{self.folder} holds other files than stages: name a folder that is new or empty")
+        if mark is not None:
+            known = checked(mark, self.folder, fingerprint, resume=self._resume or not self._folder.names())
+            self.workers = int(known.get("workers", self.workers))
+        self._folder.write(_MARK, json.dumps({"fingerprint": fingerprint, "workers": self.workers}).encode())
+
+    def run(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """Return what ``make`` gives, read back from the stage's folder; one that is complete is not made again."""
+        path, began = f"{self.folder}/{name}", time.perf_counter()
+        with told_by_spark():
+            schema = self._folder.schema(name) if self._resume else None
+            if schema is not None:
+                self.report.append({"name": name, "wall_s": 0.0, "resumed": True} | self._folder.sizes(name))
+                return self._spark.read.schema(schema).parquet(path)
+            frame = make()
+            # Hashes neither compress nor repeat, so that both would only cost time.
+            writer = frame.write.mode("overwrite").option("compression", "uncompressed")
+            writer = writer.option("parquet.enable.dictionary", "false")
+            with Measured(self._spark, name, self._progress) as measured:
+                writer.parquet(path)
+            self._folder.put_schema(name, frame.schema)
+            spent = {"name": name, "wall_s": round(time.perf_counter() - began, 3)}
+            self.report.append(spent | self._folder.sizes(name) | measured.found())
+            return self._spark.read.schema(frame.schema).parquet(path)
+
+    def close(self) -> None:
+        """Remove the temporary folder, and with it what frames of these stages read."""
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<stages in {json.dumps(self.folder)}: {', '.join(stage['name'] for stage in self.report)}>"

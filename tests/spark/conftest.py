@@ -1,0 +1,55 @@
+"""One session of Spark for all tests: starting one takes seconds."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from neardup.errors import RecipeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: PySpark speaks of a pandas newer than itself, and leaves its sockets to the garbage collector.
+_THEIRS = ("ignore:PySpark does not yet fully support pandas", "ignore:unclosed:ResourceWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(item.path).parent == Path(__file__).parent:
+            for warning in _THEIRS:
+                item.add_marker(pytest.mark.filterwarnings(warning))
+            if os.environ.get("NEARDUP_SPARK") != "1":
+                item.add_marker(pytest.mark.skip(reason="the engine for Spark is being built: make test-spark"))
+
+
+#: Jobs of a few hundred rows: what compiles code for each of them takes longer than they do.
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    if importlib.util.find_spec("pyspark") is None:
+        pytest.skip("PySpark is not installed")
+    from neardup.spark.session import find_java, session
+
+    try:
+        find_java()
+    except RecipeError as error:
+        pytest.skip(str(error))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with session("local[2]", settings=SETTINGS) as started:
+            yield started

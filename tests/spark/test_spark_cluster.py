@@ -1,0 +1,37 @@
+"""A real cluster, and what dies in it: minutes, so only where NEARDUP_CLUSTER=1 asks for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(os.environ.get("NEARDUP_CLUSTER") != "1", reason="NEARDUP_CLUSTER=1 starts clusters of Spark"),
+]
+
+
+def faults() -> ModuleType:
+    """benchmarks/spark_faults.py."""
+    name = "spark_faults"
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    if spec is None or spec.loader is None:
+        pytest.fail("benchmarks/spark_faults.py is not there")
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("fault", ["none", "executor", "worker", "driver"])
+def test_what_dies_changes_no_byte(tmp_path: Path, fault: str) -> None:
+    [found] = faults().injected(str(ROOT / "examples" / "newswire.jsonl"), [fault], tmp_path)
+    assert found["same_bytes"]
+    assert found["killed"] == {"none": 0, "executor": 1, "worker": 2, "driver": 2}[fault]
+    assert found["exit_code"] == (-9 if fault == "driver" else 0)
+    assert (found["resumed_stages"] > 0) == (fault == "driver")

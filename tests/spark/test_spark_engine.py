@@ -1,0 +1,193 @@
+"""A run on Spark against the engine in memory: the same keepers, similarities, pairs, families and counts."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from test_spark_search import corpus
+
+import neardup
+import neardup.spark
+from neardup.errors import InputError, RecipeError
+from neardup.keep import families, graph, keepers
+from neardup.recipe import Recipe
+from neardup.spark.finding import Settings
+from neardup.spark.stages import Stages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What the two engines count alike.
+COUNTS = (
+    *("documents", "kept", "dropped", "exact_copies", "equal_content", "families", "largest_family", "pairs"),
+    *("text_bytes", "bytes_saved", "set_aside", "undecidable", "without_keep_value", "fingerprint"),
+)
+WORDS = Recipe(features="words:1", threshold=0.5)
+
+
+def table_of(seed: int, count: int = 160) -> pa.Table:
+    """Documents with ids in no order, and columns of all kinds to keep by."""
+    rng = random.Random(seed)
+    times = ["2020-01-03", "2020-01-02T10:00:00+02:00", "1577930000", "soon", ""]
+    return pa.table(
+        {
+            "id": pa.array(rng.sample(range(10**6), count)),
+            "text": corpus(rng, count, 20),
+            "score": pa.array([rng.choice([None, float("nan"), -0.0, 0.0, rng.random()]) for _ in range(count)]),
+            "rank": [rng.choice(["7", "10", "", "-3"]) for _ in range(count)],
+            "when": [rng.choice(times) for _ in range(count)],
+            "tags": pa.array([[str(i)] for i in range(count)]),
+        }
+    )
+
+
+def sorted_by(table: pa.Table, *names: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = table.sort_by([(name, "ascending") for name in names]).to_pydict()
+    return found
+
+
+def hold_equal(
+    spark: SparkSession,
+    table: pa.Table,
+    recipe: Recipe | str,
+    *,
+    partitions: int,
+    order: str | None = None,
+    settings: Settings | None = None,
+    **choices: Any,
+) -> dict[str, Any]:
+    by = list(dict.fromkeys([order or "id", "id"]))
+    in_order = table.sort_by([(name, "ascending") for name in by])
+    local = neardup.dedup(in_order, recipe=recipe, pairs_per_document=None, **choices)
+    frame = spark.createDataFrame(table).repartition(partitions)
+    with neardup.spark.run(frame, recipe, order=order, settings=settings, **choices) as found:
+        assert sorted_by(found.duplicates.toArrow(), "dropped") == sorted_by(local.duplicates(), "dropped")
+        pairs = sorted_by(found.pairs.toArrow(), "left", "right")
+        assert pairs == sorted_by(local.pairs.to_arrow(), "left", "right")
+        assert repr(sorted_by(found.kept.toArrow(), "id")) == repr(sorted_by(local.table(), "id"))
+        assert {name: found.summary[name] for name in COUNTS} == {name: local.summary[name] for name in COUNTS}
+        return found.summary
+
+
+def test_sets_in_one_partition(spark: SparkSession) -> None:
+    hold_equal(spark, table_of(1), WORDS, partitions=1)
+
+
+def test_multisets_in_rounds_with_cells_and_sketches(spark: SparkSession) -> None:
+    recipe = Recipe(features="words:1:multiset", measure="overlap", threshold=0.6, keep="longest")
+    settings = Settings(partitions=3, driver_pairs=0, block=4, send_bytes=0)
+    summary = hold_equal(spark, table_of(2), recipe, partitions=7, settings=settings)
+    assert summary["search"]["cells"] > 0
+    assert summary["search"]["longest_list"] > 4
+    assert summary["search"]["features_sent"] <= summary["search"]["in_candidates"]
+
+
+def test_containment_with_a_floor_ordered_by_another_column(spark: SparkSession) -> None:
+    recipe = Recipe(features="qgrams:3", measure="containment", threshold=0.9, jaccard_floor=0.3, keep="score:lowest")
+    hold_equal(spark, table_of(3), recipe, partitions=3, order="rank")
+
+
+def test_bands_keeping_the_newest(spark: SparkSession) -> None:
+    recipe = Recipe(features="words:1", measure="dice", threshold=0.7, search="lsh", num_perm=64, keep="newest")
+    hold_equal(spark, table_of(4), recipe, partitions=2, time_column="when")
+
+
+def test_clipped_features_and_a_second_step(spark: SparkSession) -> None:
+    recipe = WORDS.changed(clip="df:2:0.5", then="edit >= 0.7", keep="rank")
+    hold_equal(spark, table_of(5), recipe, partitions=3)
+
+
+def test_signatures_of_a_collection(spark: SparkSession) -> None:
+    hold_equal(spark, table_of(6), "cornell", partitions=3, threshold=0.4, keep="shortest")
+
+
+def test_what_is_no_document_is_set_aside(spark: SparkSession) -> None:
+    schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("more", pa.int64())])
+    text = "one two three four five six seven eight nine ten"
+    rows = [
+        ("a", text, 1),
+        ("b", None, 2),
+        (None, text, 3),
+        ("c", text + " eleven", 4),
+        ("c", "another text of the same id", 5),
+        ("d", text, 6),
+        ("d", text, 6),
+        ("e", "", 7),
+        ("f", "", 8),
+    ]
+    frame = spark.createDataFrame(
+        pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+    )
+    with neardup.spark.run(frame.repartition(4), threshold=0.8, order="more") as found:
+        assert found.summary["set_aside"] == {"no text": 1, "no id": 1, "repeated id": 2}
+        assert (found.summary["documents"], found.summary["undecidable"], found.summary["exact_copies"]) == (5, 2, 2)
+        kept = [tuple(row) for row in found.kept.orderBy("more").collect()]
+        assert kept == [rows[0], rows[7], rows[8]]
+        assert [tuple(row) for row in found.duplicates.orderBy("dropped").collect()] == [
+            ("c", "a", pytest.approx(6 / 7), 1),
+            ("d", "a", 1.0, 1),
+        ]
+
+
+def test_nothing_gives_nothing(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], "id bigint, text string")
+    with neardup.spark.run(frame) as found:
+        assert found.kept.count() == found.pairs.count() == found.duplicates.count() == 0
+        assert found.summary["documents"] == found.summary["pairs"] == 0
+
+
+def test_rounds_give_the_keepers_and_families_of_memory(spark: SparkSession) -> None:
+    """Many small graphs at once, chains and dense ones, with equal documents, in keep orders of their own."""
+    from neardup.spark.families import numbered
+    from neardup.spark.keepers import Graph, decided
+
+    rng = np.random.default_rng(7)
+    rows, edges, size = [], {}, 0
+    for number in range(60):
+        nodes, copies = int(rng.integers(1, 12)), rng.integers(1, 4, 12)
+        first = size
+        members = [node for node in range(nodes) for _ in range(copies[node])]
+        rows += [first + members.index(node) for node in members]
+        heads = [first + members.index(node) for node in range(nodes)]
+        chain = number % 3 == 0
+        for one in range(nodes):
+            for other in range(one + 1, nodes):
+                if other == one + 1 if chain else rng.random() < 0.4:
+                    edges[heads[one], heads[other]] = float(rng.choice([0.5, 0.75, 0.9, 1.0]))
+        size += len(members)
+    own = np.array(rows)
+    left, right = (np.array([pair[side] for pair in sorted(edges)], np.int64) for side in (0, 1))
+    similarity = np.array([edges[pair] for pair in sorted(edges)])
+    place = rng.permutation(size)
+    company = {"row": np.arange(size), "node": own, "first": np.arange(size), "place": place}
+    alone = np.bincount(own, minlength=size)[own] + np.isin(own, np.concatenate([left, right])) == 1
+    frame = spark.createDataFrame(pa.table(company).filter(pa.array(~alone)))
+    pairs = spark.createDataFrame(pa.table({"left": left, "right": right, "similarity": similarity}))
+    kept = keepers(own, graph(size, left, right, similarity), np.argsort(place))
+    family = families(own, left, right, similarity).family
+    with Stages(spark) as stages:
+        found = Graph(frame, pairs, int((~alone).sum()), len(left))
+        verdicts = decided(stages, spark, found, 0).join(numbered(stages, found), "row").toArrow().sort_by("row")
+    rows_left = np.flatnonzero(~alone)
+    assert verdicts["row"].to_pylist() == rows_left.tolist()
+    assert verdicts["keeper"].to_pylist() == kept.keeper[rows_left].tolist()
+    assert verdicts["similarity"].to_pylist() == kept.similarity[rows_left].tolist()
+    assert verdicts["family"].to_pylist() == family[rows_left].tolist()
+
+
+@pytest.mark.parametrize("recipe", ["simhash", "terms"])
+def test_recipes_without_a_search_on_spark_are_refused(recipe: str) -> None:
+    with pytest.raises(RecipeError, match="is not searched on Spark"):
+        neardup.spark.run(None, recipe)
+
+
+def test_columns_that_are_not_there_are_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("x", "y", 1)], "name string, text string, id bigint")
+    with pytest.raises(InputError, match="has no column 'day' for order"):
+        neardup.spark.run(frame, order="day")
+    with pytest.raises(InputError, match="no column that is obviously the id"):
+        neardup.spark.run(frame.drop("id"))

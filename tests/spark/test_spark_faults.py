@@ -1,0 +1,80 @@
+"""What Spark says, as one sentence; and the options of the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from neardup import errors
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+TRACE = """An error occurred while calling o54.collectToPython.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times
+org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 1, in main
+{}
+
+\tat org.apache.spark.api.python.BasePythonRunner.handlePythonException(PythonRunner.scala:1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "expected"),
+    [
+        (
+            TRACE.format("neardup.errors.InputError: a.jsonl does not exist: give a file that does"),
+            errors.InputError,
+            "a.jsonl does not exist: give a file that does",
+        ),
+        (TRACE.format("ModuleNotFoundError: No module named 'neardup'"), errors.RecipeError, "no module 'neardup'"),
+        (TRACE.format("OSError: No space left on device"), errors.OutputError, "has no space left"),
+        ("java.lang.OutOfMemoryError: Java heap space", errors.RecipeError, "spark.executor.memory"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has 3.12", errors.RecipeError, "PYSPARK_PYTHON"),
+        ("something\nelse", errors.RecipeError, "Spark gave up: something; --spark-log FILE"),
+    ],
+)
+def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], expected: str) -> None:
+    from pyspark.errors import PySparkException
+
+    from neardup.spark.faults import told_by_spark
+
+    with pytest.raises(kind) as caught, told_by_spark():
+        raise PySparkException(message)
+    assert type(caught.value) is kind
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_errors_pass() -> None:
+    from neardup.spark.faults import told_by_spark
+
+    with pytest.raises(ZeroDivisionError), told_by_spark():
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--engine", "ray"], "--engine ray is unknown: give memory or spark"),
+        (["--master", "local[1]"], "--master is for --engine spark"),
+        (["--stages", "x"], "--stages is for --engine spark"),
+        (["--engine", "spark", "--memory", "1GB"], "--memory is for the engine in memory"),
+        (["--engine", "spark", "--threads", "2", "--master", "local[1]"], "--threads and --master both"),
+        (["--engine", "spark", "--spark-conf", "x=1"], "is no setting of Spark"),
+        (["--engine", "spark", "--resume"], "name their folder with --stages DIR"),
+        (["--engine", "spark", "--wait", "soon"], "--wait 'soon' is not a time"),
+        (["--engine", "spark", "--recipe", "simhash"], "is not searched on Spark"),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path: Path, options: list[str], expected: str) -> None:
+    from neardup.cli.app import app
+
+    (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
+    for command in ("dedup", "pairs"):
+        arguments = [command, str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out.jsonl"), *options]
+        found = CliRunner().invoke(app, arguments)
+        assert found.exit_code == 2, found.output
+        assert expected in " ".join(found.output.split())

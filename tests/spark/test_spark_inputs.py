@@ -1,0 +1,145 @@
+"""Files read in the workers, and what comes of them, against the engine in memory."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from neardup.documents import open_corpus, open_writer
+from neardup.errors import BrokenRecord, InputError, OutputError
+from neardup.pipeline import run
+from neardup.recipe import Recipe
+from neardup.recipe.named import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STORY = "the harbour of velmora was closed on monday night after a silver astrolabe was stolen from its museum"
+EDITED = STORY + " police said"
+OTHER = "قال وزير الطاقة يوم الاثنين إن أسعار النفط سترتفع في الربع الأخير من العام الجاري بسبب الطلب"
+THIRD = "雪が降り続き 電車は 止まり 学校は 休みに なり 人々は 家で 過ごした と 伝えられた 月曜日"
+
+
+def inputs(folder: Path) -> list[str]:
+    """Lines with broken ones and repeated ids, a table with a null, and CSV; near-copies across all."""
+    folder.mkdir()
+    records = [
+        {"id": "1", "text": STORY, "when": "2025-01-03"},
+        {"id": "2", "text": OTHER, "when": "2025-01-02"},
+        {"id": "3", "text": "", "when": None},
+        {"id": "1", "text": THIRD, "when": "2025-01-01"},
+        {"id": "four", "text": EDITED + " 🛰 \x00", "when": "2025-01-04"},
+        {"id": "5", "text": STORY, "when": "2025-01-05"},
+    ]
+    lines = [json.dumps(record, ensure_ascii=False).encode() for record in records]
+    lines[2:2] = [b"not json", b'{"id": 9}', b'{"id": 8, "text": "\xff"}']
+    (folder / "a.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    table = {
+        "id": ["x", "2", "y", "z"],
+        "text": [OTHER + " و", STORY, None, THIRD],
+        "when": ["", "2024-01-01", "", "b"],
+    }
+    pq.write_table(pa.table(table), folder / "b.parquet", row_group_size=2)
+    (folder / "c.csv").write_text(f"id,text,when\n7,{THIRD},1999-01-01\n8,{EDITED},2001-01-01\n")
+    return [str(folder / name) for name in ("a.jsonl", "b.parquet", "c.csv")]
+
+
+def outputs(given: list[str], recipe: Recipe, folder: Path, find: Any, **reading: Any) -> dict[str, Any]:
+    """All that is written of a run."""
+    folder.mkdir()
+    with open_corpus(given, quarantine=str(folder / "aside.jsonl"), **reading) as corpus:
+        result = find(corpus, recipe)
+        result.write(str(folder / "kept.jsonl"))
+        for name, table in (("duplicates", result.duplicates()), ("pairs", result.pairs.to_arrow())):
+            with open_writer(str(folder / f"{name}.jsonl"), table.schema) as writer:
+                writer.write(table)
+        summary = result.summary
+    shared = {"documents", "kept", "dropped", "exact_copies", "equal_content", "families", "largest_family", "pairs"}
+    shared |= {"text_bytes", "bytes_saved", "set_aside", "undecidable", "without_keep_value", "recipe", "fingerprint"}
+    found: dict[str, Any] = {name: summary[name] for name in shared}
+    return found | {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def recipes() -> dict[str, tuple[Recipe, dict[str, Any]]]:
+    default = load("default").changed(features="words:2", threshold=0.6)
+    return {
+        "first": (default, {}),
+        "newest": (default.changed(keep="newest"), {"order_column": "when"}),
+        "lsh": (load("lsh").changed(features="words:2", threshold=0.6), {"id_column": "", "max_document": 120}),
+    }
+
+
+@pytest.mark.parametrize("name", list(recipes()))
+def test_all_that_is_written_is_what_memory_writes(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    from neardup.spark.running import answer
+    from neardup.spark.stages import Stages
+
+    recipe, reading = recipes()[name]
+    given = inputs(tmp_path / "in")
+    expected = outputs(given, recipe, tmp_path / "memory", run, **reading)
+    assert expected["dropped"] >= 4
+    with Stages(spark) as stages:
+
+        def find(corpus: Any, recipe: Recipe) -> Any:
+            return answer(spark, corpus, recipe, stages, records=True)
+
+        assert outputs(given, recipe, tmp_path / "spark", find, **reading) == expected
+
+
+def test_text_files_and_stages_that_are_gone_on_from(spark: SparkSession, tmp_path: Path) -> None:
+    from neardup.spark.running import answer, fingerprint_of
+    from neardup.spark.stages import Stages
+
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for number, text in enumerate([STORY, OTHER, EDITED, STORY]):
+        (tmp_path / "in" / "deep" / f"{number}.txt").write_text(text)
+    (tmp_path / "in" / "bad.txt").write_bytes(b"\xff\xfe\xfd")
+    recipe = load("default").changed(features="words:2", threshold=0.6)
+    expected = outputs([str(tmp_path / "in")], recipe, tmp_path / "memory", run)
+    folder = str(tmp_path / "stages")
+    reports: list[list[dict[str, Any]]] = []
+
+    def find(corpus: Any, recipe: Recipe) -> Any:
+        with Stages(spark, folder, fingerprint_of(corpus, recipe), resume=True) as stages:
+            found = answer(spark, corpus, recipe, stages)
+        reports.append(found.summary["stages"])
+        return found
+
+    assert outputs([str(tmp_path / "in")], recipe, tmp_path / "one", find) == expected
+    # As a run that was killed leaves it: one stage that is not complete, and those after it not there.
+    (tmp_path / "stages" / "candidates" / "_SUCCESS").unlink()
+    names = [stage["name"] for stage in reports[0] if "rows" in stage]
+    for name in names[names.index("candidates") + 1 :]:
+        shutil.rmtree(tmp_path / "stages" / name)
+    assert outputs([str(tmp_path / "in")], recipe, tmp_path / "two", find) == expected
+    first, second = ({stage["name"]: stage for stage in report} for report in reports)
+    assert not any("resumed" in stage for stage in first.values())
+    resumed = [name for name, stage in second.items() if stage.get("resumed")]
+    assert resumed == names[: names.index("candidates")] != []
+    assert first["documents"]["rows"] == 4 + 1
+    assert all(stage["skew"] >= 1 and stage["bytes"] > 0 for stage in first.values() if "skew" in stage)
+    with pytest.raises(OutputError, match="another recipe"):
+        Stages(spark, folder, "another", resume=True)
+    with pytest.raises(OutputError, match="--resume"):
+        Stages(spark, folder, json.loads((tmp_path / "stages" / "neardup-stages.json").read_text())["fingerprint"])
+
+
+def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    from neardup.spark.inputs import read
+    from neardup.spark.stages import Stages
+
+    given = inputs(tmp_path / "in")
+    broken = pytest.raises(BrokenRecord, match=r"a\.jsonl, line 3: not valid JSON")
+    with open_corpus(given, strict=True) as corpus, Stages(spark) as stages, broken:
+        read(spark, corpus, stages, records=False)
+    with open_corpus(given) as corpus, Stages(spark) as stages:
+        Path(given[0]).write_bytes(b'{"id": 1, "text": "x"}\n')
+        with pytest.raises(InputError, match=r"a\.jsonl changed while it was being read") as caught:
+            read(spark, corpus, stages, records=False)
+    assert "\n" not in str(caught.value)

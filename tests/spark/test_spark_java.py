@@ -1,0 +1,125 @@
+"""Finding a Java, and what is said where there is none that does."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from neardup.errors import OutputError, RecipeError
+from neardup.recipe.named import load
+from neardup.spark import session as sessions
+from neardup.spark.running import Engine
+from neardup.spark.stages import check_local
+
+
+def java(folder: Path, version: str) -> Path:
+    """A command that says it is a Java."""
+    path = folder / "bin" / "java"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-01-01' >&2\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Java of this machine."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(sessions, "_JAVAS", ())
+
+
+def test_the_first_java_of_the_path_that_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = java(tmp_path, "21.0.1")
+    monkeypatch.setenv("PATH", f"{path.parent}:/bin:/usr/bin")
+    assert sessions.find_java() == sessions.Java(path, 21)
+
+
+def test_java_home_goes_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named, other = java(tmp_path / "a", "17.0.15"), java(tmp_path / "b", "21")
+    monkeypatch.setenv("PATH", f"{other.parent}:/bin:/usr/bin")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "a"))
+    assert sessions.find_java() == sessions.Java(named, 17)
+
+
+def test_an_old_java_on_the_path_does_not_hide_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = java(tmp_path / "old", "1.8.0_402"), java(tmp_path / "jvm" / "17", "17.0.1")
+    monkeypatch.setenv("PATH", f"{old.parent}:/bin:/usr/bin")
+    monkeypatch.setattr(sessions, "_JAVAS", (f"{tmp_path}/jvm/*/bin/java",))
+    assert sessions.find_java() == sessions.Java(new, 17)
+
+
+@pytest.mark.parametrize(
+    ("version", "home", "expected"),
+    [
+        ("", False, "there is none: install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless)"),
+        ("1.8.0_402", False, "is a Java 8, and Spark needs 17 or newer"),
+        ("11.0.2", True, "a Java 11, and Spark needs 17 or newer"),
+        ("", True, "there is no Java in it"),
+    ],
+)
+def test_no_java_that_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, home: bool, expected: str
+) -> None:
+    path = java(tmp_path, version) if version else tmp_path / "bin" / "java"
+    monkeypatch.setenv("PATH", str(path.parent) if version else str(tmp_path))
+    if version:
+        (path.parent / "sh").symlink_to("/bin/sh")
+    if home:
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(RecipeError) as caught:
+        sessions.find_java()
+    assert expected in str(caught.value)
+    assert "openjdk-17-jre-headless" in str(caught.value)
+
+
+def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(RecipeError, match=r"pip install 'neardup\[spark\]'"):
+        sessions.check_spark()
+
+
+@pytest.mark.parametrize("master", ["", "local[x]", "spark://host", "http://host:1", "mesos"])
+def test_a_master_that_is_no_address(master: str) -> None:
+    with pytest.raises(RecipeError, match="is no address of a cluster"), sessions.session(master):
+        pass
+
+
+def test_what_spark_has_no_search_for_is_refused_before_all_else() -> None:
+    for recipe in (load("simhash"), load("default").changed(measure="weighted_jaccard", weights="idf")):
+        with pytest.raises(RecipeError, match="is not searched on Spark"):
+            Engine().check(recipe)
+
+
+def test_resume_needs_stages() -> None:
+    with pytest.raises(RecipeError, match="--stages DIR"):
+        Engine(resume=True).check(load("default"))
+
+
+def test_workers_elsewhere_need_a_folder() -> None:
+    with pytest.raises(RecipeError, match="a folder that all can write to"):
+        Engine(master="spark://host:7077").check(load("default"))
+    Engine(master="spark://127.0.0.1:7077").check(load("default"))
+
+
+def test_a_folder_of_stages_is_looked_at_before_anything_starts(tmp_path: Path) -> None:
+    check_local(str(tmp_path / "new"), "a", resume=False)
+    check_local(str(tmp_path), "a", resume=True)
+    (tmp_path / "other").write_text("x")
+    with pytest.raises(OutputError, match="holds other files than stages"):
+        check_local(str(tmp_path), "a", resume=True)
+    (tmp_path / "neardup-stages.json").write_text('{"fingerprint": "a"}')
+    check_local(str(tmp_path), "a", resume=False)
+    with pytest.raises(OutputError, match=r"another recipe, input or version \(a, and this run is b\)"):
+        check_local(str(tmp_path), "b", resume=True)
+    (tmp_path / "features").mkdir()
+    with pytest.raises(OutputError, match="--resume"):
+        check_local(str(tmp_path), "a", resume=False)
+    check_local(str(tmp_path), "a", resume=True)
+    for broken in ("", "[1]", "{}"):
+        (tmp_path / "neardup-stages.json").write_text(broken)
+        with pytest.raises(OutputError, match="another recipe"):
+            check_local(str(tmp_path), "a", resume=True)
+    with pytest.raises(OutputError, match="is a file"):
+        check_local(str(tmp_path / "other"), "a", resume=False)
