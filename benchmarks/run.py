@@ -24,6 +24,7 @@ QUICK = {
     "window": ["--news", "G20k", "--mixes", "G20k", "--window", "2000", "--small-items", "1000", "--corpus", "G20k"],
     "window_store": ["--corpus", "G20k", "--stored", "0", "5000", "--batches", "5", "--singles", "300"],
     "vector_cost": ["--corpus", "G20k", "--documents", "5000", "--pairs", "20000", "--runs", "1"],
+    "watch_report": ["--corpus", "G20k", "--items", "1000", "4000", "--batches", "40"],
     "window_day": ["million", "--corpora", "G20k", "G10k"],
     "explore": ["compare", "curve", "--compare", "G20k", "--documents", "300", "--curves", "G20k", "--runs", "1"],
 }

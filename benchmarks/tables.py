@@ -30,6 +30,7 @@ import neighbors
 import peers
 import sketches
 import vector_cost
+import watch_report
 import window
 import window_day
 import window_store
@@ -52,6 +53,8 @@ TABLES: dict[str, tuple[str, Table]] = {
     "window-store": ("window_store", window_store.as_table),
     "window-restart": ("window_store", window_store.restart_table),
     "window-day": ("window_day", window_day.as_table),
+    "watch-report": ("watch_report", watch_report.as_table),
+    "watch-report-late": ("watch_report", watch_report.lateness_table),
     "window-hours": ("window_day", window_day.hours_table),
     "choosing-windows": ("choosing", choosing.as_table),
     "choosing-stopped": ("choosing", choosing.stopped_table),

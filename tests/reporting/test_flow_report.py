@@ -203,6 +203,8 @@ def test_pairs_below_the_threshold_where_they_are_known() -> None:
     at = report.sweep.thresholds.index(0.44)
     assert (report.cases_elsewhere[0].matching[at], report.cases_elsewhere[0].matching[at + 1]) == ("1", "0")
     assert sum(report.pair_similarity) == 5
+    same = replace(around, similarity=np.array([1.0, 0.45, 0.49, 0.48, 0.44]))
+    assert sum(report_of(replace(flow, exact=flow.similarity > 0), Extent(), same).pair_similarity) == 4
 
 
 def test_matching_of_a_few() -> None:

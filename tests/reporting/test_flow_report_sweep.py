@@ -79,9 +79,7 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
     everything = against == "everything"
-    found = swept(
-        flow, scale_of(RECIPE), around(items, wanted, 0.3), everything=everything, whole=everything
-    )
+    found = swept(flow, scale_of(RECIPE), around(items, wanted, 0.3), everything=everything, whole=everything)
     assert found.sweep is not None
     assert found.sweep.exact
     assert found.gone is not None

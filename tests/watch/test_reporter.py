@@ -127,7 +127,6 @@ def test_the_last_report_is_waited_for_and_an_interruption_ends_it(monkeypatch: 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(slow.reporter, "_wait", interrupted)
-    slow.reporter._start({"state": 1})
     with pytest.raises(KeyboardInterrupt):
         slow.reporter.finish()
     assert slow.reporter._process is None

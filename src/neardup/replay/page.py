@@ -155,7 +155,8 @@ def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
     yield Chart(
         "memory",
         "Memory of the window by hour",
-        f"{'dashed: the window is full; ' if full else ''}from then on it follows what arrives, not the corpus{some}",
+        ("dashed: the window is full; from then on " if full else "")
+        + f"it follows what arrives, not the corpus{some}",
         f"A line of the window's memory in MB, {count}; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
         curves.memory(hours, full),
         memory,

@@ -81,7 +81,7 @@ def by_time(flow: Flow) -> list[Chart]:
             note="by the time that items were judged by (UTC); stretches in which nothing came have no bar",
             told=f"Originals and duplicates by {name}, from {listed[0]['begin']} to {listed[-1]['end']}: "
             f"{int(counts[0].sum()):,} originals and {int(counts[1].sum()):,} duplicates.",
-            specification=_time_chart(rows, f"items a{'n' if name == 'hour' else ''} {name}"),
+            specification=_time_chart(rows, f"items per {name}"),
             behind=table(
                 ["from (UTC)", *KINDS],
                 [[row["begin"], row["originals"], row["duplicates"]] for row in listed],

@@ -150,7 +150,8 @@ def flow_report(
         cases_below=cases(chosen.below, _WORDS),
         cases_note=known.note,
         sweep=moved.sweep,
-        pair_similarity=binned(known.similarity) if known.known else (),
+        # As elsewhere, of pairs that differ in what is compared.
+        pair_similarity=binned(known.similarity[known.similarity < 1]) if known.known else (),
         stages=about.stages,
         rows=_rows(flow, teller, duplicates[len(duplicates) - min(len(duplicates), extent.rows) :], number, sources),
         rows_total=len(duplicates),

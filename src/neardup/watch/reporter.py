@@ -15,7 +15,7 @@ from neardup.watch.log import Log
 Task = Callable[[], Mapping[str, Any]]
 
 #: Seconds after which a process that makes a report is ended.
-LONGEST = 120.0
+LONGEST = 60.0
 #: Of the time, at most this part goes into making reports, however often they are asked for.
 _SHARE = 0.1
 _ABOUT = "report"
@@ -84,8 +84,9 @@ class Reporter:
 
     def finish(self) -> None:
         """Make the last report, and wait for it; an interruption ends it."""
+        # What is being made is out of date by now.
+        self.close()
         try:
-            self._wait()
             made_of = self._task()
             if made_of["state"] != self._last:
                 self._start(made_of)
