@@ -16,8 +16,9 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
+# Two processes: more would only help where there are more than two processors, and each takes 1.5 GB.
 test: $(STAMP) browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The engine for Spark is being built: its tests take minutes, and are no part of the others yet.
 test-spark: $(STAMP) java

@@ -87,7 +87,9 @@ def test_a_comparison_is_the_same_page_by_either_option(flow: Path) -> None:
         "neardup: written: one.html",
     ]
     assert Path("one.html").read_bytes() == Path("two.html").read_bytes()
-    assert "Recipes compared" in text_of("one.html")
+    text = text_of("one.html")
+    assert "Recipes compared" in text
+    assert "compare flow.jsonl --labels sure.jsonl" in text
 
 
 def test_an_audit_shows_what_was_wrong(flow: Path) -> None:

@@ -16,7 +16,9 @@ from neardup.errors import InputError, RecipeError
 from neardup.keep import families, graph, keepers
 from neardup.recipe import Recipe
 from neardup.spark.finding import Settings
+from neardup.spark.keepers import Graph
 from neardup.spark.stages import Stages
+from neardup.spark.verdicts import verdicts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,17 +75,13 @@ def hold_equal(
         return found.summary
 
 
-def test_sets_in_one_partition(spark: SparkSession) -> None:
-    hold_equal(spark, table_of(1), WORDS, partitions=1)
-
-
-def test_multisets_in_rounds_with_cells_and_sketches(spark: SparkSession) -> None:
+def test_multisets_with_cells_and_sketches(spark: SparkSession) -> None:
     recipe = Recipe(features="words:1:multiset", measure="overlap", threshold=0.6, keep="longest")
-    settings = Settings(partitions=3, driver_pairs=0, block=4, send_bytes=0)
-    summary = hold_equal(spark, table_of(2), recipe, partitions=7, settings=settings)
-    assert summary["search"]["cells"] > 0
-    assert summary["search"]["longest_list"] > 4
-    assert summary["search"]["features_sent"] <= summary["search"]["in_candidates"]
+    settings = Settings(partitions=3, block=4, send_bytes=0)
+    search = hold_equal(spark, table_of(2), recipe, partitions=7, settings=settings)["search"]
+    assert search["cells"] > 0
+    assert search["longest_list"] > 4
+    assert search["verified"] <= search["raw_candidates"]
 
 
 def test_containment_with_a_floor_ordered_by_another_column(spark: SparkSession) -> None:
@@ -93,16 +91,12 @@ def test_containment_with_a_floor_ordered_by_another_column(spark: SparkSession)
 
 def test_bands_keeping_the_newest(spark: SparkSession) -> None:
     recipe = Recipe(features="words:1", measure="dice", threshold=0.7, search="lsh", num_perm=64, keep="newest")
-    hold_equal(spark, table_of(4), recipe, partitions=2, time_column="when")
+    hold_equal(spark, table_of(4), recipe, partitions=1, time_column="when")
 
 
 def test_clipped_features_and_a_second_step(spark: SparkSession) -> None:
     recipe = WORDS.changed(clip="df:2:0.5", then="edit >= 0.7", keep="rank")
     hold_equal(spark, table_of(5), recipe, partitions=3)
-
-
-def test_signatures_of_a_collection(spark: SparkSession) -> None:
-    hold_equal(spark, table_of(6), "cornell", partitions=3, threshold=0.4, keep="shortest")
 
 
 def test_what_is_no_document_is_set_aside(spark: SparkSession) -> None:
@@ -140,43 +134,44 @@ def test_nothing_gives_nothing(spark: SparkSession) -> None:
         assert found.summary["documents"] == found.summary["pairs"] == 0
 
 
-def test_rounds_give_the_keepers_and_families_of_memory(spark: SparkSession) -> None:
-    """Many small graphs at once, chains and dense ones, with equal documents, in keep orders of their own."""
-    from neardup.spark.families import numbered
-    from neardup.spark.keepers import Graph, decided
+def random_graphs(rng: np.random.Generator, count: int) -> tuple[list[int], dict[tuple[int, int], float]]:
+    """Small graphs beside each other, chains and dense ones: the first equal of each document, and pairs of these."""
+    own: list[int] = []
+    edges = {}
+    for number in range(count):
+        heads: list[int] = []
+        for _ in range(int(rng.integers(1, 8))):
+            heads.append(len(own))
+            own += [heads[-1]] * int(rng.choice([1, 1, 2, 3]))
+        for one, left in enumerate(heads):
+            for other in range(one + 1, len(heads)):
+                if other == one + 1 if number % 3 == 0 else rng.random() < 0.4:
+                    edges[left, heads[other]] = float(rng.choice([0.5, 0.75, 0.9, 1.0]))
+    return own, edges
 
+
+def test_rounds_give_the_verdicts_of_memory(spark: SparkSession) -> None:
     rng = np.random.default_rng(7)
-    rows, edges, size = [], {}, 0
-    for number in range(60):
-        nodes, copies = int(rng.integers(1, 12)), rng.integers(1, 4, 12)
-        first = size
-        members = [node for node in range(nodes) for _ in range(copies[node])]
-        rows += [first + members.index(node) for node in members]
-        heads = [first + members.index(node) for node in range(nodes)]
-        chain = number % 3 == 0
-        for one in range(nodes):
-            for other in range(one + 1, nodes):
-                if other == one + 1 if chain else rng.random() < 0.4:
-                    edges[heads[one], heads[other]] = float(rng.choice([0.5, 0.75, 0.9, 1.0]))
-        size += len(members)
-    own = np.array(rows)
+    firsts, edges = random_graphs(rng, 80)
+    own, size = np.array(firsts), len(firsts)
     left, right = (np.array([pair[side] for pair in sorted(edges)], np.int64) for side in (0, 1))
     similarity = np.array([edges[pair] for pair in sorted(edges)])
-    place = rng.permutation(size)
-    company = {"row": np.arange(size), "node": own, "first": np.arange(size), "place": place}
-    alone = np.bincount(own, minlength=size)[own] + np.isin(own, np.concatenate([left, right])) == 1
-    frame = spark.createDataFrame(pa.table(company).filter(pa.array(~alone)))
-    pairs = spark.createDataFrame(pa.table({"left": left, "right": right, "similarity": similarity}))
+    rows, place = np.arange(size), rng.permutation(size)
+    marks = {"text_mark": own * 10 + rng.integers(0, 2, size), "text_bytes": rng.integers(1, 99, size)}
+    together = np.isin(own, np.concatenate([left, right, own[own != rows]]))
+    company = pa.table({"row": rows, "node": own, "first": rows, "place": place} | marks).filter(pa.array(together))
+    pairs = pa.table({"left": left, "right": right, "similarity": similarity})
     kept = keepers(own, graph(size, left, right, similarity), np.argsort(place))
     family = families(own, left, right, similarity).family
+    known = Graph(spark.createDataFrame(company), spark.createDataFrame(pairs), len(company), len(left))
     with Stages(spark) as stages:
-        found = Graph(frame, pairs, int((~alone).sum()), len(left))
-        verdicts = decided(stages, spark, found, 0).join(numbered(stages, found), "row").toArrow().sort_by("row")
-    rows_left = np.flatnonzero(~alone)
-    assert verdicts["row"].to_pylist() == rows_left.tolist()
-    assert verdicts["keeper"].to_pylist() == kept.keeper[rows_left].tolist()
-    assert verdicts["similarity"].to_pylist() == kept.similarity[rows_left].tolist()
-    assert verdicts["family"].to_pylist() == family[rows_left].tolist()
+        verdicts, told = verdicts_of(stages, known, Settings(driver_pairs=0))
+        found = verdicts.toArrow().sort_by("row").to_pydict()
+    with Stages(spark) as stages:
+        assert verdicts_of(stages, known, Settings())[1] == told
+    columns = {"row": rows, "keeper": kept.keeper, "similarity": kept.similarity, "family": family}
+    assert found == {name: column[together].tolist() for name, column in columns.items()}
+    assert told["dropped"] == kept.dropped.sum()
 
 
 @pytest.mark.parametrize("recipe", ["simhash", "terms"])

@@ -31,6 +31,7 @@ from neardup.cli.screen import (
     say_notes,
     say_set_aside,
     show_json,
+    typed_command,
     visible,
 )
 from neardup.errors import OutputError, RecipeError
@@ -169,7 +170,7 @@ def compare(
     written: list[str] = []
     with interruptible(written):
         for name in outputs:
-            found.write(name, force=force)
+            found.write(name, force=force, command=typed_command())
             written.append(name)
     if as_json:
         show_json(found.to_dict())

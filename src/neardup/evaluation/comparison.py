@@ -170,8 +170,13 @@ class Comparison:
                 rows.append(line | {name: scored[name] for name in ("wall_ms_per_document", "cpu_ms_per_document")})
         return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in _COLUMNS.items()})
 
-    def to_html(self) -> str:
+    def to_html(self, *, command: str = "") -> str:
         """Return a page with curves and tables that needs nothing but a browser.
+
+        Parameters
+        ----------
+        command : str
+            As it was typed, for the page to say.
 
         Raises
         ------
@@ -180,10 +185,19 @@ class Comparison:
         """
         from neardup.evaluation.page import comparison_page
 
-        return comparison_page(self.to_dict())
+        return comparison_page(self.to_dict(), typed=command)
 
-    def write(self, output: str | os.PathLike[str], *, force: bool = False) -> None:
+    def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
         """Write a page (.html), everything (.json) or the table of rows (.csv, .parquet and others).
+
+        Parameters
+        ----------
+        output : path
+            Its ending says which.
+        force : bool
+            Whether an existing file may be replaced.
+        command : str
+            As it was typed, for the page to say.
 
         Raises
         ------
@@ -195,7 +209,8 @@ class Comparison:
         if not name.endswith((".html", ".json")):
             write_table(self.to_arrow(), name, force=force)
             return
-        content = self.to_html() if name.endswith(".html") else json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+        page = name.endswith(".html")
+        content = self.to_html(command=command) if page else json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
         with OutputFile(name) as file:
             file.write(content.encode() + b"\n")
 

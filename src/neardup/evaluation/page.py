@@ -12,6 +12,7 @@ from neardup.pages.parts import (
     Chart,
     Html,
     closing,
+    command,
     escaped,
     facts,
     figures,
@@ -27,13 +28,15 @@ from neardup.pages.parts import (
 Row = Mapping[str, Any]
 
 
-def comparison_page(content: Mapping[str, Any]) -> str:
+def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
     """Return the page of a comparison.
 
     Parameters
     ----------
     content : mapping
         What ``Comparison.to_dict`` gives.
+    typed : str
+        The command, quoted for a shell; empty from Python.
 
     Raises
     ------
@@ -59,9 +62,17 @@ def comparison_page(content: Mapping[str, Any]) -> str:
         ),
         section("all", "Every threshold", _full_table(recipes, accuracy=not content["complete"])),
         section("reading", "How to read this", _explained(content)),
+        _made(recipes, typed),
         closing(f"neardup {content['version']}"),
     ]
     return page("Recipes compared - neardup", "\n".join(body), charts)
+
+
+def _made(recipes: Sequence[Row], typed: str) -> Html:
+    """Return by what the page was made: the command, and what the recipes are."""
+    said = [Html("<h3>Command</h3>"), command(typed)] if typed else []
+    known = {one["name"]: f"{one['description']} ({one['fingerprint']})".strip() for one in recipes}
+    return section("made", "How this was made", *said, Html("<h3>Recipes</h3>"), facts(known))
 
 
 def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Chart]:
