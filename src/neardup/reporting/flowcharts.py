@@ -156,7 +156,7 @@ def _lag_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     import altair as alt
 
     bars = alt.Chart(alt.Data(values=list(rows))).encode(
-        x=alt.X("count:Q", title="duplicates", axis=alt.Axis(format="~s", tickCount=6)),
+        x=alt.X("count:Q", title="duplicates", axis=alt.Axis(format=",", tickCount=6)),
         y=alt.Y("name:N", title=None, sort=None),
         tooltip=[
             alt.Tooltip("name:N", title="after the original"),
@@ -219,7 +219,7 @@ def _source_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     chart = alt.Chart(alt.Data(values=parts)).mark_bar()
     return finished(
         chart.encode(
-            x=alt.X("count:Q", title="items", axis=alt.Axis(format="~s", tickCount=6)),
+            x=alt.X("count:Q", title="items", axis=alt.Axis(format=",", tickCount=5)),
             y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=200)),
             color=alt.Color(
                 "kind:N",

@@ -41,7 +41,8 @@ def _family(family: Family, words: Wording, *, opened: bool) -> Html:
     )
     more = [f"{family.hidden:,} more members are not listed"] if family.hidden else []
     if family.apart:
-        more.append(f"{family.apart:,} pairs of those listed match their {words.keeper}, but not each other")
+        pairs = "pair" if family.apart == 1 else "pairs"
+        more.append(f"{family.apart:,} {pairs} of those listed match their {words.keeper}, but not each other")
     note = Html(f'<p class="dim">{escaped("; ".join(more))}.</p>') if more else Html("")
     members = Html(f'<ul class="members">{joined(_member(member, words) for member in family.members)}</ul>')
     inside = fold(summary, members, note, key=f"family-{family.number}", opened=opened, printed=False)
