@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from deciding import decision_of
 from test_spark_search import corpus
 
 import neardup
@@ -17,6 +18,7 @@ from neardup.keep import families, graph, keepers
 from neardup.recipe import Recipe
 from neardup.spark.finding import Settings
 from neardup.spark.keepers import Graph
+from neardup.spark.packing import labels
 from neardup.spark.stages import Stages
 from neardup.spark.verdicts import verdicts_of
 
@@ -67,9 +69,11 @@ def hold_equal(
     local = neardup.dedup(in_order, recipe=recipe, pairs_per_document=None, **choices)
     frame = spark.createDataFrame(table).repartition(partitions)
     with neardup.spark.run(frame, recipe, order=order, settings=settings, **choices) as found:
-        assert sorted_by(found.duplicates.toArrow(), "dropped") == sorted_by(local.duplicates(), "dropped")
-        pairs = sorted_by(found.pairs.toArrow(), "left", "right")
-        assert pairs == sorted_by(local.pairs.to_arrow(), "left", "right")
+        gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
+        # Local tables of a learned decision have further columns.
+        expected = local.duplicates().select(gone.column_names), local.pairs.to_arrow().select(pairs.column_names)
+        assert sorted_by(gone, "dropped") == sorted_by(expected[0], "dropped")
+        assert sorted_by(pairs, "left", "right") == sorted_by(expected[1], "left", "right")
         assert repr(sorted_by(found.kept.toArrow(), "id")) == repr(sorted_by(local.table(), "id"))
         assert {name: found.summary[name] for name in COUNTS} == {name: local.summary[name] for name in COUNTS}
         return found.summary
@@ -97,6 +101,12 @@ def test_bands_keeping_the_newest(spark: SparkSession) -> None:
 def test_clipped_features_and_a_second_step(spark: SparkSession) -> None:
     recipe = WORDS.changed(clip="df:2:0.5", then="edit >= 0.7", keep="rank")
     hold_equal(spark, table_of(5), recipe, partitions=3)
+
+
+def test_a_learned_decision_with_titles_and_times(spark: SparkSession) -> None:
+    table = table_of(6, 80)
+    table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
+    hold_equal(spark, table, "default", partitions=2, decision=decision_of("times"), time_column="when")
 
 
 def test_what_is_no_document_is_set_aside(spark: SparkSession) -> None:
@@ -172,6 +182,13 @@ def test_rounds_give_the_verdicts_of_memory(spark: SparkSession) -> None:
     columns = {"row": rows, "keeper": kept.keeper, "similarity": kept.similarity, "family": family}
     assert found == {name: column[together].tolist() for name, column in columns.items()}
     assert told["dropped"] == kept.dropped.sum()
+
+
+def test_labels_are_where_spark_puts_them(spark: SparkSession) -> None:
+    given = [(int(label),) for label in labels(5)]
+    sent = spark.createDataFrame(given, "label int").repartition(5, "label")
+    found = {row["label"]: row["at"] for row in sent.selectExpr("label", "spark_partition_id() as at").collect()}
+    assert [found[label] for (label,) in given] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("recipe", ["simhash", "terms"])

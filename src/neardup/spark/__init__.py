@@ -7,51 +7,42 @@ the package, and import no more of it than they need.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from neardup.api.given import Choices, Given
     from neardup.recipe import Recipe
-    from neardup.spark.finding import Settings
     from neardup.spark.result import SparkResult
+    from neardup.spark.settings import Settings
     from neardup.spark.stages import Stages
 
-__all__ = ["dedup", "run"]
+__all__ = ["dedup", "pairs", "run"]
 
 
-def dedup(
-    frame: DataFrame,
-    recipe: Recipe | str = "default",
-    *,
-    decision: Given | None = None,
-    text_column: str | None = None,
-    id_column: str | None = None,
-    time_column: str | None = None,
-    title_column: str | None = None,
-    order: str | Sequence[str] | None = None,
-    stages: Stages | None = None,
-    settings: Settings | None = None,
-    **choices: Unpack[Choices],
-) -> DataFrame:
+def dedup(frame: DataFrame, recipe: Recipe | str = "default", **options: Any) -> DataFrame:
     """Return the documents of a data frame that stay, with all columns.
 
-    The parameters and errors are those of ``run``, whose result also has the pairs and who went for whom.
+    The options and errors are those of ``run``, whose result also has the pairs and who went for whom. What was
+    written on the way is there until Python ends, as the data frame is made from it.
     """
-    return run(
-        frame,
-        recipe,
-        decision=decision,
-        text_column=text_column,
-        id_column=id_column,
-        time_column=time_column,
-        title_column=title_column,
-        order=order,
-        stages=stages,
-        settings=settings,
-        **choices,
-    ).kept
+    return _lasting(run(frame, recipe, **options)).kept
+
+
+def pairs(frame: DataFrame, recipe: Recipe | str = "default", **options: Any) -> DataFrame:
+    """Return all pairs of documents that match: left, right (ids, the earlier document first), similarity.
+
+    Options, errors and what was written are those of ``dedup``.
+    """
+    return _lasting(run(frame, recipe, **options)).pairs
+
+
+def _lasting(result: SparkResult) -> SparkResult:
+    import atexit
+
+    atexit.register(result.close)
+    return result
 
 
 def run(
@@ -85,10 +76,10 @@ def run(
     order : str or list of str, optional
         The columns that say which of two documents is earlier; by default the ids.
     stages : Stages, optional
-        Where what is found on the way is written; by default a folder of this machine, which only does where the
+        Where what is found on the way is written; by default a temporary folder of this machine, which does where the
         workers run on it, too.
     settings : Settings, optional
-        How the work is cut (``neardup.spark.finding.Settings``).
+        How the work is cut (``neardup.spark.settings.Settings``).
     **choices
         Fields of ``Recipe`` that take the place of the recipe's own.
 
@@ -98,9 +89,11 @@ def run(
         If an option does not fit, or Spark has no search for the recipe.
     """
     from neardup.api.given import recipe_and_decision
+    from neardup.errors import RecipeError
     from neardup.spark.documents import columns_beside, documents_of
     from neardup.spark.finding import check_recipe, find
     from neardup.spark.result import SparkResult
+    from neardup.spark.session import is_here
     from neardup.spark.stages import Stages
 
     columns = {"title_column": title_column, "time_column": time_column}
@@ -109,6 +102,11 @@ def run(
     more = {} if learned is None else columns_beside(learned, frame.columns)
     given = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
     documents = documents_of(frame, wanted, **given, order=order, more=more)
-    kept_in = stages or Stages(frame.sparkSession)
-    found = find(documents.frame, wanted, stages=kept_in, order=documents.order, decision=learned, settings=settings)
-    return SparkResult(documents, found, wanted, kept_in)
+    if stages is None and not is_here(master := frame.sparkSession.sparkContext.master):
+        raise RecipeError(
+            f"the workers of {master} may be other machines, which need a folder that all can write to: give "
+            "stages=neardup.spark.stages.Stages(session, folder)"
+        )
+    written = stages or Stages(frame.sparkSession)
+    found = find(documents.frame, wanted, stages=written, order=documents.order, decision=learned, settings=settings)
+    return SparkResult(documents, found, wanted, written)

@@ -195,7 +195,7 @@ class _Run:
         if self.decision is not None:
             own = Shared(known.sparkSession, replace(self.decision, estimator=None))
         parts = self.settings.parts(size, self.stages.workers)
-        equal, passed, told = second_step(self.stages, self.recipe, own, known, copies, edges, parts)
+        equal, passed, told = second_step(self.stages, self.recipe, own, known, copies, edges, self.order, parts)
         self.search |= told
         return equal, passed, equal.count()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from neardup.measures import rule
@@ -16,12 +17,15 @@ from neardup.spark import candidates, counts, items, prefixes, sets, verifying
 from neardup.spark.packing import BLOBS, CELLS, PAIRS, TOLD, exchange, labels
 from neardup.spark.settings import Settings
 from neardup.spark.sharing import Shared
+from neardup.spark.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from neardup.spark.stages import Stages
 
+#: The bytes of an entry.
+_ENTRY_BYTES = sum(np.dtype(kind).itemsize for kind in prefixes.ENTRY)
 #: The bits of a sketch.
 _FEWEST_BITS, _MOST_BITS = 512, 8192
 
@@ -50,7 +54,11 @@ class Search:
         self._recipe, self._stages, self._settings = recipe, stages, settings
         self._features, self._mean = features, 8 * features // max(sets, 1)
         self._homes = settings.parts(8 * features, stages.workers)
+        # The rare-first prefixes of similar sets are a fifth of their features at most, and few of these are shared.
         self._meeting = settings.parts(4 * features, stages.workers)
+        if recipe.search == "lsh":
+            self._meeting = settings.parts(_ENTRY_BYTES * bands_of(recipe).bands * sets, stages.workers)
+        self._shared: Shared[Table] | None = None
         self.statistics: dict[str, Any] = {}
 
     def pairs(self, distinct: DataFrame) -> DataFrame:
@@ -72,6 +80,8 @@ class Search:
             return sent.mapInArrow(partial(candidates.meet_batches, plan), BLOBS)
 
         met = self._stages.run("candidates", make)
+        if self._shared is not None:
+            self._shared.forget()
         self._told(met)
         if cells := self.statistics.setdefault("cells", 0):
             cut = exchange(met.where(f"kind = {CELLS}"), self._meeting)
@@ -88,8 +98,8 @@ class Search:
         if self._recipe.search == "lsh":
             return partial(prefixes.band_batches, bands_of(self._recipe), self._recipe.seed, plan.cells)
         table = counts.counts_of(self._stages, distinct, self._features, self._settings.count_bits)
-        shared = Shared(distinct.sparkSession, table)
-        return partial(prefixes.prefix_batches, plan.rule, len(table).bit_length() - 1, shared, plan.cells)
+        self._shared = Shared(distinct.sparkSession, table)
+        return partial(prefixes.prefix_batches, plan.rule, len(table).bit_length() - 1, self._shared, plan.cells)
 
     def _told(self, blobs: DataFrame) -> None:
         """Add up what the workers counted."""

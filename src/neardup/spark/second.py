@@ -40,6 +40,7 @@ def second_step(
     features: DataFrame,
     copies: DataFrame,
     edges: DataFrame,
+    order: Sequence[str],
     partitions: int,
 ) -> tuple[DataFrame, DataFrame, dict[str, int]]:
     """Return the texts that are equal, the pairs of distinct texts that pass, and how many were looked at and pass.
@@ -57,15 +58,17 @@ def second_step(
         ``features.COLUMNS``, text, and title and time where a decision asks for them.
     copies, edges : DataFrame
         Equal sets, and the pairs of distinct sets that passed.
+    order : sequence of str
+        As in ``finding.find``: of equal texts the first one's title and time are looked at.
     partitions : int
         The number of parts in which texts meet.
     """
     from pyspark.sql import functions as F
 
     joined = members(copies, edges)
-    known = features.select("row", "text_mark", "text_bytes")
+    known = features.select("row", "text_mark", "text_bytes", *order)
     marks = sets.joined(known, joined, joined.count())
-    texts = marks.groupBy("node", "text_mark", "text_bytes").agg(F.min("row").alias("rep"))
+    texts = marks.groupBy("node", "text_mark", "text_bytes").agg(F.min_by("row", F.struct(*order, "row")).alias("rep"))
     texts = stages.run("texts", lambda: texts)
     equal = marks.join(texts, ["node", "text_mark", "text_bytes"]).where("row <> rep").select("row", "rep")
     equal = stages.run("text-copies", lambda: equal)

@@ -23,5 +23,5 @@ class Shared(Generic[Value]):
         return value
 
     def forget(self) -> None:
-        """Let the workers' memory go; they get it again if they ask."""
-        self._broadcast.unpersist()
+        """Let the workers' memory go, once nothing will ask for the value any more."""
+        self._broadcast.destroy()
