@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -59,14 +59,24 @@ def statistics_of(stages: Stages, documents: DataFrame, recipe: Recipe) -> Stati
     merged = stages.run(
         "collection", lambda: exchange(parts, stages.workers).mapInArrow(partial(merge_batches, place), BLOBS)
     )
-    told = [json.loads(bytes(row["data"])) for row in merged.where(f"kind = {TOLD}").select("data").collect()]
+    blobs = merged.select("label", "kind", "data").toArrow().to_batches()
+    return statistics_from(blobs)
+
+
+def statistics_from(batches: Iterable[pa.RecordBatch]) -> Statistics:
+    """Return the statistics of a collection from the blobs that ``merge_batches`` gave."""
+    told, blobs = [], []
+    for _, kind, data in blobs_of(batches):
+        if kind == TOLD:
+            told.append(json.loads(data.to_pybytes()))
+        else:
+            blobs.append(data)
     shared = sum(part.get("shared", 0) for part in told)
     if shared > _MOST_FEATURES:
         raise RecipeError(
             f"the recipe goes by the document frequencies of {shared:,} features that documents share, and workers "
             f"hold {_MOST_FEATURES:,} at most; clip more coarse features, or run it on this machine"
         )
-    blobs = [pa.py_buffer(bytes(row["data"])) for row in merged.where(f"kind = {ENTRIES}").select("data").collect()]
     features, df = joined(blobs, _COUNTED)
     order = np.argsort(features)
     return Statistics(

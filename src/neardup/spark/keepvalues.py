@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,23 +37,12 @@ def comparable(features: DataFrame, keep: str) -> tuple[str, int]:
     present = features.where("size >= 0").select("keep")
     kind = dict(present.dtypes)["keep"]
     if kind in ("string", "binary"):
-        sums = [F.sum(name) for name in ("documents", "texts", "int64", "float64", "converted", "read")]
-        told = (
-            present.mapInArrow(partial(count_batches, keep), _COUNTS)
-            .agg(*sums, F.every("ints"), F.every("floats"))
-            .first()
-        )
-        documents, texts, ints, floats, numbers, read, all_ints, all_floats = told
-        if documents is None:
-            return "text", 0
-        if all_ints:
-            what, usable = "int64", ints
-        elif all_floats:
-            what, usable = "float64", floats
-        elif keep in ("newest", "oldest") or read == texts:
-            what, usable = "converted", numbers
-        else:
-            what, usable = "text", texts
+        names = [column.split()[0] for column in _COUNTS.split(", ")]
+        sums = [F.every(name) if name in ("ints", "floats") else F.sum(name) for name in names]
+        row = present.mapInArrow(partial(count_batches, keep), _COUNTS).agg(*sums).first()
+        told = {name: value or 0 for name, value in zip(names, row, strict=True)}
+        documents = told["documents"]
+        what, usable = held_by(told, keep)
     else:
         value = F.when(F.isnan("keep"), None).otherwise(F.col("keep")) if kind in ("float", "double") else F.col("keep")
         documents, usable = present.agg(F.count("*"), F.count(value)).first()
@@ -61,6 +50,17 @@ def comparable(features: DataFrame, keep: str) -> tuple[str, int]:
     if documents and not usable:
         raise RecipeError(f"keep {keep!r}: no document has a usable value in that column; keep 'first' or name another")
     return what, int(documents - usable)
+
+
+def held_by(told: Mapping[str, Any], keep: str) -> tuple[str, int]:
+    """Return what a column of texts holds by the sums of ``count_batches``, and how many are usable."""
+    if told["ints"]:
+        return "int64", told["int64"]
+    if told["floats"]:
+        return "float64", told["float64"]
+    if keep in ("newest", "oldest") or told["read"] == told["texts"]:
+        return "converted", told["converted"]
+    return "text", told["texts"]
 
 
 def converted(frame: DataFrame, keep: str, what: str) -> DataFrame:
