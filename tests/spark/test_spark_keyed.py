@@ -12,16 +12,19 @@ from neardup._kernels.bounds import need
 from neardup._kernels.keyed import meet_in_runs, sort_runs
 from neardup.measures import SET_MEASURES, Rule, measure, rule
 
-Entry = tuple[int, int, int]
+#: Size, row, rest and the key before.
+Entry = tuple[int, int, int, int]
 
 
 def plain(runs: list[list[Entry]], wanted: Rule) -> list[tuple[int, int]]:
-    """(size, row, rest) of each entry: the smaller set first, of equal sizes the smaller row."""
+    """The smaller set first, of equal sizes the smaller row."""
     found = []
     for run in runs:
         ordered = sorted(run)
-        for place, (size, row, rest) in enumerate(ordered):
-            for other_size, other_row, other_rest in ordered[:place]:
+        for place, (size, row, rest, before) in enumerate(ordered):
+            for other_size, other_row, other_rest, other_before in ordered[:place]:
+                if before and before == other_before:
+                    continue
                 if other_rest > 0 and need(wanted, other_size, size) <= min(other_rest, abs(rest)):
                     found.append((other_row, row))
     return sorted(found)
@@ -29,13 +32,14 @@ def plain(runs: list[list[Entry]], wanted: Rule) -> list[tuple[int, int]]:
 
 def met(runs: list[list[Entry]], wanted: Rule, room: int, split: int = 0) -> list[tuple[int, int]]:
     heads = np.concatenate([[0], np.cumsum([len(run) for run in runs])]).astype(np.int64)
-    columns: Any = np.array([entry for run in runs for entry in run], np.int64).reshape(-1, 3)
+    columns: Any = np.array([entry for run in runs for entry in run], np.int64).reshape(-1, 4)
     sizes, rows, rests = columns[:, 0].astype(np.int32), columns[:, 1].copy(), columns[:, 2].astype(np.int32)
-    sort_runs(heads, sizes, rests, rows)
+    befores = columns[:, 3].astype(np.uint64)
+    sort_runs(heads, sizes, rests, rows, befores)
     pairs = np.empty((max(room, *(len(run) for run in runs), 1), 2), np.int64)
     found, run, at = [], 0, 0
     while run < len(runs):
-        run, at, written = meet_in_runs(run, at, heads, split, sizes, rests, rows, wanted, pairs)
+        run, at, written = meet_in_runs(run, at, heads, split, sizes, rests, rows, befores, wanted, pairs)
         found += [(int(left), int(right)) for left, right in pairs[:written]]
     return sorted(found)
 
@@ -47,7 +51,8 @@ def lists(draw: st.DrawFn) -> list[list[Entry]]:
 
     def entry() -> Entry:
         size = draw(sizes)
-        return size, next(rows), draw(st.integers(1, size)) * draw(st.sampled_from([1, 1, -1]))
+        rest = draw(st.integers(1, size)) * draw(st.sampled_from([1, 1, -1]))
+        return size, next(rows), rest, draw(st.sampled_from([0, 0, 5, 6]))
 
     return [[entry() for _ in range(draw(st.integers(0, 12)))] for _ in range(draw(st.integers(1, 5)))]
 
@@ -78,6 +83,6 @@ def test_cells_of_a_run_are_the_run(runs: list[list[Entry]], wanted: Rule, block
 
 def test_long_runs_are_sorted_like_short_ones() -> None:
     rng = np.random.default_rng(3)
-    run = [(int(rng.integers(1, 9)), row, 1) for row in rng.permutation(300).tolist()]
+    run = [(int(rng.integers(1, 9)), row, 1, row % 3) for row in rng.permutation(300).tolist()]
     wanted = rule("jaccard", 0.1)
     assert met([run, run[:5]], wanted, 1) == plain([run, run[:5]], wanted)

@@ -31,15 +31,14 @@ from neardup.spark.packing import (
     place_of,
     unpack,
 )
+from neardup.spark.pairlists import distinct
 from neardup.spark.prefixes import ENTRY
 
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.int32]
 
-#: A candidate: the rows of the smaller and of the larger set.
-PAIR = ("<i8", "<i8")
-#: An entry of a cell: row, size, rest.
-_CELL = ("<i8", "<i4", "<i4")
+#: An entry of a cell: row, size, rest, key before.
+_CELL = ("<i8", "<i4", "<i4", "<u8")
 #: Room for pairs in one call of the kernel, at least.
 _ROOM = 1 << 21
 
@@ -73,7 +72,7 @@ def meet_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
             blobs.append(data)
         else:
             yield blob_batch([(label, kind, data.to_pybytes())])
-    keys, rows, sizes, rests = joined(blobs, ENTRY)
+    keys, rows, sizes, rests, befores = joined(blobs, ENTRY)
     blobs.clear()
     order = np.argsort(keys)
     keys = keys[order]
@@ -84,16 +83,16 @@ def meet_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     order = order[np.repeat(several, lengths)]
     lengths = lengths[several]
     heads = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    rows, sizes, rests = rows[order], sizes[order], rests[order]
-    sort_runs(heads, sizes, rests, rows)
+    rows, sizes, rests, befores = rows[order], sizes[order], rests[order], befores[order]
+    sort_runs(heads, sizes, rests, rows, befores)
     outbox, told = Outbox(plan.homes, PAIRS), _Told(int(lengths.max(initial=0)))
     long = np.flatnonzero(lengths > plan.block)
     for run in long.tolist():
         part = slice(heads[run], heads[run + 1])
-        yield from _cells(plan, rows[part], sizes[part], rests[part], told)
+        yield from _cells(plan, (rows[part], sizes[part], rests[part], befores[part]), told)
     kept = np.repeat(lengths <= plan.block, lengths)
     heads = np.concatenate([[0], np.cumsum(lengths[lengths <= plan.block])]).astype(np.int64)
-    yield from _met(plan, outbox, heads, 0, (sizes[kept], rests[kept], rows[kept]), told)
+    yield from _met(plan, outbox, heads, 0, (sizes[kept], rests[kept], rows[kept], befores[kept]), told)
     yield from outbox.flush()
     yield told.batch(plan)
 
@@ -103,9 +102,9 @@ def cell_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     outbox, told = Outbox(plan.homes, PAIRS), _Told(0)
     for _, _, data in blobs_of(batches):
         split = int(np.frombuffer(data, "<i8", 1)[0])
-        rows, sizes, rests = (array.copy() for array in unpack(data.slice(8), _CELL))
+        rows, sizes, rests, befores = (array.copy() for array in unpack(data.slice(8), _CELL))
         heads = np.array([0, len(rows)], np.int64)
-        yield from _met(plan, outbox, heads, split, (sizes, rests, rows), told)
+        yield from _met(plan, outbox, heads, split, (sizes, rests, rows, befores), told)
     yield from outbox.flush()
     yield told.batch(plan)
 
@@ -122,7 +121,7 @@ class _Told:
 
 
 def _met(
-    plan: Plan, outbox: Outbox, heads: Integers, split: int, entries: tuple[Any, Any, Any], told: _Told
+    plan: Plan, outbox: Outbox, heads: Integers, split: int, entries: tuple[Any, ...], told: _Told
 ) -> Iterator[pa.RecordBatch]:
     room = np.empty((max(int(np.diff(heads).max(initial=0)), _ROOM), 2), np.int64)
     run = at = 0
@@ -134,17 +133,9 @@ def _met(
         yield from outbox.add(place_of(left, len(plan.homes)), [left, right])
 
 
-def distinct(left: Integers, right: Integers) -> tuple[Integers, Integers]:
-    """Return pairs in order, each once."""
-    order = np.lexsort((right, left))
-    left, right = left[order], right[order]
-    fresh = np.ones(len(left), np.bool_)
-    fresh[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
-    return left[fresh], right[fresh]
-
-
-def _cells(plan: Plan, rows: Any, sizes: Any, rests: Any, told: _Told) -> Iterator[pa.RecordBatch]:
-    """Yield the cells of a long list, each as a blob: where its later entries begin or 0, then row, size and rest."""
+def _cells(plan: Plan, entries: tuple[Any, ...], told: _Told) -> Iterator[pa.RecordBatch]:
+    """Yield the cells of a long list, each as a blob: where its later entries begin or 0, then entries (``_CELL``)."""
+    rows, sizes = entries[:2]
     starts = list(range(0, len(rows), plan.block))
     for later in starts:
         last = slice(later, later + plan.block)
@@ -155,7 +146,7 @@ def _cells(plan: Plan, rows: Any, sizes: Any, rests: Any, told: _Told) -> Iterat
                 continue
             parts = [last] if earlier == later else [first, last]
             split = np.array([0 if earlier == later else plan.block], "<i8")
-            blob = split.tobytes() + pack(*(np.concatenate([a[p] for p in parts]) for a in (rows, sizes, rests)))
+            blob = split.tobytes() + pack(*(np.concatenate([a[p] for p in parts]) for a in entries))
             label = int(plan.cells[told.cells % len(plan.cells)])
             told.cells += 1
             yield blob_batch([(label, CELLS, blob)])

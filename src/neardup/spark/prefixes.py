@@ -22,9 +22,9 @@ from neardup.spark.tables import Table
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-#: An entry: key, row, size, and how many shared features stand at the key's place or behind it; negative where the set
-#: only looks for smaller ones at that key.
-ENTRY = ("<u8", "<i8", "<i4", "<i4")
+#: An entry: key, row, size, how many shared features stand at the key's place or behind it (negative where the set only
+#: looks for smaller ones at that key), and the key before it, 0 for none.
+ENTRY = ("<u8", "<i8", "<i4", "<i4", "<u8")
 #: Sets whose entries are made in one go.
 _AT_A_TIME = 4096
 
@@ -36,6 +36,7 @@ class Entries(NamedTuple):
     rows: Integers
     sizes: npt.NDArray[np.int32]
     rests: npt.NDArray[np.int32]
+    befores: Words
 
 
 def prefix_batches(
@@ -101,13 +102,15 @@ def _by_prefix(sets: Held, rule: Rule, shift: np.uint64, table: Table) -> tuple[
     place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     rests = shared[owner] - place
     rests[place >= indexed[owner]] *= -1
-    own = Entries(
-        keys[starts[owner] + place], sets.rows[able][owner], found.sizes[owner].astype("<i4"), rests.astype("<i4")
-    )
-    return len(able), own
+    used = keys[starts[owner] + place]
+    befores = np.where(place > 0, np.roll(used, 1), np.uint64(0))
+    sizes = found.sizes[owner].astype("<i4")
+    return len(able), Entries(used, sets.rows[able][owner], sizes, rests.astype("<i4"), befores)
 
 
 def _by_band(sets: Held, plan: Bands, seed: int) -> tuple[int, Entries]:
     keys = keys_of((sets.features(), sets.sizes), plan, seed)
     rows, sizes = (np.repeat(array, plan.bands) for array in (sets.rows, sets.sizes.astype("<i4")))
-    return len(sets.sizes), Entries(keys.ravel(), rows, sizes, sizes)
+    befores = np.zeros_like(keys)
+    befores[:, 1:] = keys[:, :-1]
+    return len(sets.sizes), Entries(keys.ravel(), rows, sizes, sizes, befores.ravel())

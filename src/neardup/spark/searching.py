@@ -83,6 +83,7 @@ class Search:
         if self._shared is not None:
             self._shared.forget()
         self._told(met)
+        # Where there is nothing at all, Spark asks no worker, and nobody tells of cells.
         if cells := self.statistics.setdefault("cells", 0):
             cut = exchange(met.where(f"kind = {CELLS}"), self._meeting)
             more = self._stages.run("cells", lambda: cut.mapInArrow(partial(candidates.cell_batches, plan), BLOBS))

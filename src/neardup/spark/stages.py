@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Beside the stages' folders: whose they are.
 _MARK = "neardup-stages.json"
+#: Parquet's writer looks at how much it holds after so many rows, which may be blobs of megabytes.
+_SOON_WRITTEN = {f"parquet.{what}.size.row.check.{end}": "8" for what in ("page", "block") for end in ("min", "max")}
 
 
 def checked(mark: bytes, folder: str, fingerprint: str, *, resume: bool) -> dict[str, Any]:
@@ -137,7 +139,7 @@ class Stages:
             frame = make()
             # Hashes neither compress nor repeat, so that both would only cost time.
             writer = frame.write.mode("overwrite").option("compression", "uncompressed")
-            writer = writer.option("parquet.enable.dictionary", "false")
+            writer = writer.option("parquet.enable.dictionary", "false").options(**_SOON_WRITTEN)
             with Measured(self._spark, name, self._progress) as measured:
                 writer.parquet(path)
             self._folder.put_schema(name, frame.schema)

@@ -19,9 +19,9 @@ import pyarrow as pa
 from neardup._kernels.overlaps import overlaps
 from neardup.measures import exact_fraction, reaching, similarities
 from neardup.recipe import Recipe
-from neardup.spark.candidates import PAIR, distinct
 from neardup.spark.items import Items, together, unpacked
-from neardup.spark.packing import ITEMS, PAIRS, Outbox, blobs_of, exchange, joined, place_of, unpack
+from neardup.spark.packing import ITEMS, PAIRS, Outbox, blobs_of, exchange, place_of, unpack
+from neardup.spark.pairlists import PAIR, Gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,11 +121,13 @@ def filter_batches(passing: Filter, homes: Labels, batches: Iterator[pa.RecordBa
 
 def _at_home(batches: Iterator[pa.RecordBatch]) -> tuple[Items, Integers]:
     """Return the items that came to a home, and its candidates: int64[n, 2], each once."""
-    blobs: dict[int, list[pa.Buffer]] = {ITEMS: [], PAIRS: []}
+    held, found = list[Items](), Gathered()
     for _, kind, data in blobs_of(batches):
-        blobs[kind].append(data)
-    pairs = np.column_stack(distinct(*joined(blobs.pop(PAIRS), PAIR)))
-    return together([unpacked(blob) for blob in blobs.pop(ITEMS)]), pairs
+        if kind == ITEMS:
+            held.append(unpacked(data))
+        else:
+            found.add(*unpack(data, PAIR))
+    return together(held), np.column_stack(found.all())
 
 
 def _parts(pairs: Integers) -> Iterator[Integers]:
