@@ -18,8 +18,8 @@ import pytest
 from naive_text import naive_tokens
 
 import neardup as nd
-from neardup import pipeline
 from neardup.recipe import Recipe
+from neardup.search import engines
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -191,7 +191,7 @@ def test_pairs_and_keepers_are_the_plain_ones(
     assert dropped == {(names[d], names[keeper], s) for d, (keeper, s) in gone.items()}
     assert result.kept == [name for d, name in enumerate(names) if d not in gone]
     # Where there are too many pairs to find them all, the verdicts are the same.
-    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 0)
+    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 0)
     short = dedup(corpus, **options, pairs_per_document=0)
     assert {(drop.id, drop.keeper, drop.similarity) for drop in short.dropped} == dropped
     assert short.kept == result.kept

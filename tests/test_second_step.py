@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
-from neardup import pipeline
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline import run
 from neardup.recipe import Recipe
-from neardup.search import semantic, verify
+from neardup.search import engines, semantic, verify
 from neardup.search.verify import edit_counts
 
 WORDS = ["fox", "dog", "Owl", "ran", "sat", "the", "élan", "東京", "a"]
@@ -176,7 +175,7 @@ def test_all_pairs_are_measured_however_many(monkeypatch: pytest.MonkeyPatch) ->
     texts = corpus(150)
     choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "then": "edit >= 0.6"}
     every = nd.dedup(texts, **choices)
-    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 0)
+    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 0)
     assert not nd.dedup(texts, features="words:1", threshold=0.3, pairs_per_document=0).summary["all_pairs"]
     again = nd.dedup(texts, pairs_per_document=0, **choices)
     assert again.summary["all_pairs"]

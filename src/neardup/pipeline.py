@@ -29,6 +29,7 @@ from neardup.reading import Remembered, Report, pieces
 from neardup.recipe import Recipe
 from neardup.result import Result
 from neardup.search.around import Around, look_around, loosened, split, widened
+from neardup.search.engines import PAIRS_PER_DOCUMENT, most_pairs
 from neardup.search.finder import Finder
 from neardup.search.learned import check_decision
 from neardup.search.lsh import bands_of
@@ -37,10 +38,6 @@ from neardup.search.verify import second_step, texts_representative
 from neardup.spill import Memory
 from neardup.vector.encoder import Encoder, embed
 from neardup.vector.records import Records
-
-#: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
-PAIRS_PER_DOCUMENT = 20.0
-_ALWAYS_ALLOWED_PAIRS = 1_000_000
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -166,7 +163,9 @@ def run(
     _check_before_reading(corpus, recipe, encoder, decision)
     looser = None if around is None else loosened(recipe, around)
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
-    most = None if recipe.then else _most_pairs(pairs_per_document, len(read.names))
+    most = None
+    if pairs_per_document is not None and not recipe.then:
+        most = most_pairs(pairs_per_document, len(read.names))
     beyond: Around | None = None
     with read.store as store:
         with clock.stage("join"):
@@ -174,7 +173,7 @@ def run(
             joined = find(recipe, most, partial(report, "join"))
         spilled = store.memory.spilled_bytes
         if looser is not None and not recipe.then:
-            fewest = _most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
+            fewest = most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
             again = partial(find, most_pairs=fewest, progress=partial(report, "around"), give_up=True)
             with clock.stage("around"):
                 beyond = look_around(recipe, looser, joined, again)
@@ -287,14 +286,6 @@ def records_of(
     if decision is None or not decision.needs_columns:
         return Records(texts_of(corpus, recipe, rows, threads))
     return decision.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))
-
-
-def _most_pairs(per_document: float | None, documents: int) -> int | None:
-    if per_document is None:
-        return None
-    if not per_document >= 0:
-        raise RecipeError(f"pairs per document {per_document} is below 0")
-    return max(int(per_document * documents), _ALWAYS_ALLOWED_PAIRS)
 
 
 def _first_of_their_id(corpus: Corpus, names: Names) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -85,7 +85,7 @@ def test_too_many_pairs_for_the_curve_are_said_and_change_no_verdict(monkeypatch
     texts = made(16)
     plain = nd.explore(texts, lengths=(3,))
     monkeypatch.setattr("neardup.exploring.curve.PAIRS_PER_DOCUMENT", 0)
-    monkeypatch.setattr("neardup.exploring.curve._ALWAYS_ALLOWED_PAIRS", 100)
+    monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 100)
     found = nd.explore(texts, lengths=(3,))
     assert plain.curve is not None
     assert found.curve is not None

@@ -120,9 +120,9 @@ def test_what_cannot_be_loosened_is_not_and_says_so() -> None:
 
 
 def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neardup import pipeline
+    from neardup.search import engines
 
-    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 3)
+    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     documents = [f"fox dog owl ran number {i} of them" for i in range(9)] + ["fox dog owl ran number 3 of us"]
     for recipe in (
         Recipe(features="words:1", threshold=0.9),
@@ -142,9 +142,9 @@ def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.M
 
 
 def test_where_the_run_itself_has_too_many_pairs_nothing_more_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neardup import pipeline
+    from neardup.search import engines
 
-    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 3)
+    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     documents = [f"fox dog owl ran number {i} of them" for i in range(9)]
     looked = found(documents, Recipe(features="words:1", threshold=0.5), pairs_per_document=0.3, around=0.2)
     assert not looked.summary["all_pairs"]

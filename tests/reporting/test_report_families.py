@@ -194,9 +194,9 @@ def test_recipes_without_a_threshold_that_matters_have_no_sweep() -> None:
 
 
 def test_where_pairs_are_unknown_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neardup import pipeline
+    from neardup.search import engines
 
-    monkeypatch.setattr(pipeline, "_ALWAYS_ALLOWED_PAIRS", 3)
+    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     documents = [f"fox dog owl ran number {i} of them" for i in range(9)]
     recipe = Recipe(features="words:1", threshold=0.5)
     result, report = made(documents, recipe, {"pairs_per_document": 0.3, "around": 0.2})

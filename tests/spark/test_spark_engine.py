@@ -16,6 +16,7 @@ import neardup.spark
 from neardup.errors import InputError, RecipeError
 from neardup.keep import families, graph, keepers
 from neardup.recipe import Recipe
+from neardup.search import engines
 from neardup.spark.finding import Settings
 from neardup.spark.keepers import Graph
 from neardup.spark.packing import labels
@@ -27,7 +28,17 @@ if TYPE_CHECKING:
 
 #: What the two engines count alike.
 COUNTS = (
-    *("documents", "kept", "dropped", "exact_copies", "equal_content", "families", "largest_family", "pairs"),
+    *(
+        "documents",
+        "kept",
+        "dropped",
+        "exact_copies",
+        "equal_content",
+        "families",
+        "largest_family",
+        "pairs",
+        "all_pairs",
+    ),
     *("text_bytes", "bytes_saved", "set_aside", "undecidable", "without_keep_value", "fingerprint"),
 )
 
@@ -61,11 +72,12 @@ def hold_equal(
     partitions: int,
     order: str | None = None,
     settings: Settings | None = None,
+    most: float | None = None,
     **choices: Any,
 ) -> dict[str, Any]:
     by = list(dict.fromkeys([order or "id", "id"]))
     in_order = table.sort_by([(name, "ascending") for name in by])
-    local = neardup.dedup(in_order, recipe=recipe, pairs_per_document=None, **choices)
+    local = neardup.dedup(in_order, recipe=recipe, pairs_per_document=most, **choices)
     frame = spark.createDataFrame(table).repartition(partitions)
     with neardup.spark.run(frame, recipe, order=order, settings=settings, **choices) as found:
         gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
@@ -76,6 +88,17 @@ def hold_equal(
         assert repr(sorted_by(found.kept.toArrow(), "id")) == repr(sorted_by(local.table(), "id"))
         assert {name: found.summary[name] for name in COUNTS} == {name: local.summary[name] for name in COUNTS}
         return found.summary
+
+
+@pytest.mark.parametrize("driver_pairs", [0, 10**6])
+def test_too_many_pairs_are_told_as_in_memory(
+    spark: SparkSession, driver_pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
+    recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
+    settings = Settings(driver_pairs=driver_pairs, pairs_per_document=0)
+    summary = hold_equal(spark, table_of(9, 100), recipe, partitions=2, settings=settings, most=0)
+    assert summary["all_pairs"] is False
 
 
 def test_multisets_with_cells_and_sketches(spark: SparkSession) -> None:
@@ -169,13 +192,13 @@ def test_rounds_give_the_verdicts_of_memory(spark: SparkSession) -> None:
     family = families(own, left, right, similarity).family
     known = Graph(spark.createDataFrame(company), spark.createDataFrame(pairs), len(company), len(left))
     with Stages(spark) as stages:
-        verdicts, told = verdicts_of(stages, known, Settings(driver_pairs=0))
-        found = verdicts.toArrow().sort_by("row").to_pydict()
+        verdicts = verdicts_of(stages, known, Settings(driver_pairs=0), None)
+        found = verdicts.frame.toArrow().sort_by("row").to_pydict()
     with Stages(spark) as stages:
-        assert verdicts_of(stages, known, Settings())[1] == told
+        assert verdicts_of(stages, known, Settings(), None).counts == verdicts.counts
     columns = {"row": rows, "keeper": kept.keeper, "similarity": kept.similarity, "family": family}
     assert found == {name: column[together].tolist() for name, column in columns.items()}
-    assert told["dropped"] == kept.dropped.sum()
+    assert verdicts.counts["dropped"] == kept.dropped.sum()
 
 
 def test_labels_are_where_spark_puts_them(spark: SparkSession) -> None:

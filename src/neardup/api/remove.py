@@ -9,10 +9,11 @@ from typing import Any, Unpack
 from neardup.api.given import Choices, Given, recipe_and_decision
 from neardup.documents import corpus_of, open_corpus
 from neardup.ordering import order_column
-from neardup.pipeline import PAIRS_PER_DOCUMENT, run
+from neardup.pipeline import run
 from neardup.reading import Report
 from neardup.recipe import Recipe
 from neardup.result import Result
+from neardup.search.engines import PAIRS_PER_DOCUMENT
 from neardup.vector.encoder import Encoder
 
 

@@ -17,18 +17,18 @@ from neardup.exploring.growth import Growth, growth_of
 from neardup.exploring.raising import Searches
 from neardup.findings import Documents
 from neardup.measures import exact_fraction, measure
-from neardup.pipeline import PAIRS_PER_DOCUMENT, Collected, checked_threads, collect
+from neardup.pipeline import Collected, checked_threads, collect
 from neardup.reading import Report
 from neardup.recipe import Recipe
 from neardup.result import Result
 from neardup.search.around import narrowed
+from neardup.search.engines import PAIRS_PER_DOCUMENT
+from neardup.search.engines import most_pairs as most_of
 from neardup.search.levels import Figures, levels_of
 from neardup.search.matches import Matches
 
 #: The thresholds of the table, and those that take a search of their own where not all pairs are known.
 _COARSE = Fraction(1, 20)
-#: So many pairs of distinct documents are never too many.
-_ALWAYS_ALLOWED_PAIRS = 1_000_000
 _FINEST_STEP = Fraction(1, 1000)
 
 
@@ -221,7 +221,7 @@ def curve_of(
     clock = clock or Clock()
     report = progress or (lambda stage, done, total: None)
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
-    most = max(int(PAIRS_PER_DOCUMENT * len(read.names)), _ALWAYS_ALLOWED_PAIRS) if most_pairs is None else most_pairs
+    most = most_of(PAIRS_PER_DOCUMENT, len(read.names)) if most_pairs is None else most_pairs
     with read.store as store, clock.stage("join"):
         told = (thresholds[0], recipe.exact_threshold, 1)
         found = Searches(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
 from neardup.measures import measure, rule
@@ -21,6 +22,22 @@ Integers = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 #: The bits of a simhash.
 _BITS = 64
+#: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
+PAIRS_PER_DOCUMENT = 20.0
+_ALWAYS_ALLOWED_PAIRS = 1_000_000
+
+
+def most_pairs(per_document: float, documents: int) -> int:
+    """Return how many pairs of distinct texts are not yet too many.
+
+    Raises
+    ------
+    RecipeError
+        If ``per_document`` is below 0.
+    """
+    if not per_document >= 0:
+        raise RecipeError(f"pairs per document {per_document} is below 0")
+    return max(int(per_document * documents), _ALWAYS_ALLOWED_PAIRS)
 
 
 def find_pairs(

@@ -12,6 +12,7 @@ from neardup.details import decision_details, recipe_details
 from neardup.documents import REPEATED_ID
 from neardup.features.extraction import Extractor
 from neardup.recipe import Recipe
+from neardup.search.engines import most_pairs
 from neardup.spark import company, features, keepvalues, sets
 from neardup.spark.collection import statistics_of
 from neardup.spark.found import Found
@@ -109,15 +110,16 @@ class _Run:
         if self.recipe.then:
             copies, edges, copied = self.second_step(known, copies, edges, able.text_bytes)
         graph = self.graph(known, copies, edges, copied, what)
-        verdicts, told = verdicts_of(self.stages, graph, self.settings)
+        most = self.most_pairs(able.documents + empty.documents + self.repeats)
+        verdicts = verdicts_of(self.stages, graph, self.settings, most)
         aside = {reason: counted[code].documents for code, reason in features.SET_ASIDE.items() if code in counted}
         documents = able.documents + empty.documents
         summary = {
             "documents": documents,
-            "kept": documents - told["dropped"],
-            **told,
-            "exact_copies": told["exact_copies"] + empty.documents - empty.texts,
-            "all_pairs": True,
+            "kept": documents - verdicts.counts["dropped"],
+            **verdicts.counts,
+            "exact_copies": verdicts.counts["exact_copies"] + empty.documents - empty.texts,
+            "all_pairs": most is None or graph.pairs <= most,
             "text_bytes": able.text_bytes + empty.text_bytes,
             "set_aside": aside | ({REPEATED_ID: self.repeats} if self.repeats else {}),
             "undecidable": empty.documents,
@@ -128,7 +130,14 @@ class _Run:
         } | recipe_details(self.recipe)
         if self.decision is not None:
             summary |= decision_details(self.decision, self.search)
-        return Found(known, repeated, graph.company, edges, verdicts, summary)
+        return Found(known, repeated, graph.company, verdicts.edges, verdicts.frame, summary)
+
+    def most_pairs(self, documents: int) -> int | None:
+        """Return how many pairs are all told, as ``pipeline.run`` has it; None for any number."""
+        per_document = self.settings.pairs_per_document
+        if per_document is None or self.recipe.then or self.recipe.search == "lsh":
+            return None
+        return most_pairs(per_document, documents)
 
     def features(self) -> DataFrame:
         """Return the features of all documents."""

@@ -22,7 +22,7 @@ class Found:
     company : DataFrame
         row, node, first, place, text_bytes (and id): documents that match or equal another one.
     edges : DataFrame
-        left, right, o, a, b, similarity: the pairs of nodes that match.
+        left, right, similarity: the pairs of nodes that match; where they are too many, those that are told.
     verdicts : DataFrame
         row, keeper, similarity, family of the documents in company: a keeper is its own, with similarity 1. All others
         stay, and have no family.

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.keep import families, graph, keepers
+from neardup.keep import families, graph, keepers, standing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neardup.spark.stages import Stages
 
 Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 class Graph(NamedTuple):
@@ -53,16 +54,23 @@ class Known(NamedTuple):
         For each document the first one that is equal.
     left, right : int64[k]
         Pairs, left < right, sorted.
+    edges : Table or None
+        Where there were too many pairs, those that are told: left, right, similarity, as in ``Graph.edges``.
     """
 
     documents: pa.Table
     own: Integers
     left: Integers
     right: Integers
+    edges: pa.Table | None
 
 
-def collected(spark: SparkSession, found: Graph) -> tuple[pa.Table, Known]:
-    """Return the verdicts of a graph that the driver has room for, and the graph."""
+def collected(found: Graph, most: int | None) -> tuple[pa.Table, Known]:
+    """Return the verdicts of a graph that the driver has room for, and the graph.
+
+    Where there are more pairs than ``most``, only those of dropped documents with kept ones count from there on, as in
+    memory, where the others are not looked for: of a dropped one alone only with those before it.
+    """
     columns = ["row", "node", "place", "text_mark", "text_bytes", "first"]
     known = found.company.select(*columns).toArrow().sort_by("first").combine_chunks()
     row, node, place = (known[name].to_numpy() for name in columns[:3])
@@ -76,10 +84,30 @@ def collected(spark: SparkSession, found: Graph) -> tuple[pa.Table, Known]:
     sequence = np.lexsort((right, left))
     left, right, similarity = left[sequence], right[sequence], pairs["similarity"].to_numpy()[sequence]
     own = representative[of_node]
-    kept = keepers(own, graph(len(row), left, right, similarity), np.argsort(place))
+    order = np.argsort(place)
+    kept = keepers(own, graph(len(row), left, right, similarity), order)
+    edges = None
+    if most is not None and len(left) > most:
+        told_ = _told_where_many(own, order, ~kept.dropped, left, right)
+        left, right, similarity = left[told_], right[told_], similarity[told_]
+        edges = pairs.take(pa.array(sequence[told_]))
     family = families(own, left, right, similarity).family
     table = pa.table({"row": row, "keeper": row[kept.keeper], "similarity": kept.similarity, "family": family})
-    return table, Known(known, own, left, right)
+    return table, Known(known, own, left, right, edges)
+
+
+def _told_where_many(own: Integers, order: Integers, stays: Bools, left: Integers, right: Integers) -> Bools:
+    """Return which pairs are told where not all are: bool[k]."""
+    ranked = standing(own, order)
+    at = np.full(len(own), -1, np.int64)
+    at[ranked.nodes] = ranked.place[ranked.top[ranked.nodes]]
+    kept = np.zeros(len(own), np.bool_)
+    kept[ranked.nodes] = stays[ranked.top[ranked.nodes]]
+    several = np.bincount(own, minlength=len(own)) > 1
+    first = at[left] < at[right]
+    early, late = np.where(first, left, right), np.where(first, right, left)
+    told_: Bools = (kept[early] & ~kept[late]) | (kept[late] & ~kept[early] & several[early])
+    return told_
 
 
 def told(known: Known, verdicts: pa.Table) -> dict[str, int]:
@@ -99,8 +127,23 @@ def told(known: Known, verdicts: pa.Table) -> dict[str, int]:
     }
 
 
-def decided(stages: Stages, spark: SparkSession, found: Graph, few: int) -> DataFrame:
-    """Return row, keeper and similarity of a graph's documents, in rounds until ``few`` pairs are left."""
+class Decided(NamedTuple):
+    """What rounds decided.
+
+    Attributes
+    ----------
+    kept : DataFrame
+        row, keeper, similarity of a graph's documents.
+    nodes : DataFrame
+        node, top (its first document in keep order), at (the place of that), goes.
+    """
+
+    kept: DataFrame
+    nodes: DataFrame
+
+
+def decided(stages: Stages, spark: SparkSession, found: Graph, few: int) -> Decided:
+    """Return who stays of a graph's documents, in rounds until ``few`` pairs are left."""
     from pyspark.sql import functions as F
 
     company = found.company
@@ -133,7 +176,23 @@ def decided(stages: Stages, spark: SparkSession, found: Graph, few: int) -> Data
     others = company.join(nodes.where("not goes"), "node").select(
         "row", F.col("top").alias("keeper"), F.lit(1.0).alias("similarity")
     )
-    return best.union(others)
+    return Decided(best.union(others), nodes)
+
+
+def told_where_many(found: Graph, nodes: DataFrame) -> DataFrame:
+    """Return the pairs that are told where not all are, as in ``collected``; nodes: from ``decided``."""
+    from pyspark.sql import functions as F
+
+    several = found.company.groupBy("node").agg((F.count("*") > 1).alias("several"))
+    known = nodes.select("node", "at", "goes").join(several, "node")
+    ends = [known.select(*(F.col(name).alias(f"{name}_{side}") for name in known.columns)) for side in ("l", "r")]
+    joined = found.edges.join(ends[0], F.col("left") == F.col("node_l")).join(
+        ends[1], F.col("right") == F.col("node_r")
+    )
+    # One of the two goes; it is the later one, unless it stands for several documents.
+    of_left = F.col("goes_l") & ~F.col("goes_r") & ((F.col("at_r") < F.col("at_l")) | F.col("several_l"))
+    of_right = F.col("goes_r") & ~F.col("goes_l") & ((F.col("at_l") < F.col("at_r")) | F.col("several_r"))
+    return joined.where(of_left | of_right).select("left", "right", "similarity")
 
 
 def _gone(stages: Stages, spark: SparkSession, edges: DataFrame, pairs: int, few: int) -> DataFrame:

@@ -23,7 +23,7 @@ def distinct(left: Integers, right: Integers) -> tuple[Integers, Integers]:
 
 
 class Gathered:
-    """Pairs that come in pieces. Near copies share many keys, and come once for each run of them: that takes no room."""
+    """Pairs that come in pieces, near copies once for each run of keys that they share: that takes no room."""
 
     def __init__(self) -> None:
         self._left, self._right = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from neardup.decision.decision import Decision
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe
+from neardup.search.engines import PAIRS_PER_DOCUMENT
 from neardup.search.learned import check_decision
 from neardup.search.lsh import bands_of
 
@@ -16,7 +17,7 @@ _PART_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the work is cut; none of it changes the answer.
+    """How the work is cut; none of it changes a verdict.
 
     Attributes
     ----------
@@ -31,6 +32,8 @@ class Settings:
     send_bytes : int
         Where the features of all candidates are more than this, sketches of them are sent first. Raising it spares
         small collections a round.
+    pairs_per_document : float or None
+        As in ``neardup.dedup``: where more pairs match, only those of dropped documents with kept ones are told.
     block : int
         A list of more sets that share a key than this is cut into blocks of so many. Raising it gives fewer and larger
         pieces of work.
@@ -40,6 +43,7 @@ class Settings:
     driver_pairs: int = 2_000_000
     count_bits: int = 27
     send_bytes: int = 64 << 20
+    pairs_per_document: float | None = PAIRS_PER_DOCUMENT
     block: int = 4096
 
     def parts(self, size: int, workers: int) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.spark.families import numbered
-from neardup.spark.keepers import Graph, collected, decided, told
+from neardup.spark.keepers import Graph, collected, decided, told, told_where_many
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -14,8 +14,26 @@ if TYPE_CHECKING:
     from neardup.spark.stages import Stages
 
 
-def verdicts_of(stages: Stages, found: Graph, settings: Settings) -> tuple[DataFrame, dict[str, int]]:
-    """Return the verdicts on documents in company, and the counts of a summary.
+class Verdicts(NamedTuple):
+    """The verdicts on documents in company.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        row, keeper, similarity, family.
+    edges : DataFrame
+        The pairs that are told: left, right, similarity.
+    counts : dict
+        Those of a summary.
+    """
+
+    frame: DataFrame
+    edges: DataFrame
+    counts: dict[str, int]
+
+
+def verdicts_of(stages: Stages, found: Graph, settings: Settings, most: int | None) -> Verdicts:
+    """Return the verdicts on documents in company.
 
     Parameters
     ----------
@@ -25,19 +43,27 @@ def verdicts_of(stages: Stages, found: Graph, settings: Settings) -> tuple[DataF
         The documents, and the pairs that match.
     settings : Settings
         It says how much the driver does.
+    most : int or None
+        Where there are more pairs, those of dropped documents with kept ones are told alone; None tells all.
     """
     spark = found.company.sparkSession
     if max(found.pairs, found.documents) <= settings.driver_pairs:
-        verdicts, known = collected(spark, found)
-        return stages.run("verdicts", lambda: spark.createDataFrame(verdicts)), told(known, verdicts)
+        verdicts, known = collected(found, most)
+        edges = found.edges
+        if known.edges is not None:
+            told_edges = known.edges
+            edges = stages.run("told-pairs", lambda: spark.createDataFrame(told_edges))
+        return Verdicts(stages.run("verdicts", lambda: spark.createDataFrame(verdicts)), edges, told(known, verdicts))
+    who = decided(stages, spark, found, settings.driver_pairs)
+    if most is not None and found.pairs > most:
+        edges = stages.run("told-pairs", lambda: told_where_many(found, who.nodes))
+        found = found._replace(edges=edges)
 
     def make() -> DataFrame:
-        kept = decided(stages, spark, found, settings.driver_pairs)
-        family = numbered(stages, found)
-        return kept.join(family, "row").select("row", "keeper", "similarity", "family")
+        return who.kept.join(numbered(stages, found), "row").select("row", "keeper", "similarity", "family")
 
     frame = stages.run("verdicts", make)
-    return frame, _counted(found, frame)
+    return Verdicts(frame, found.edges, _counted(found, frame))
 
 
 def _counted(found: Graph, verdicts: DataFrame) -> dict[str, int]:
