@@ -17,6 +17,7 @@ from neardup.errors import InputError, RecipeError
 from neardup.keep import families, graph, keepers
 from neardup.recipe import Recipe
 from neardup.search import engines
+from neardup.spark import finding, keptfirst
 from neardup.spark.finding import Settings
 from neardup.spark.keepers import Graph
 from neardup.spark.packing import labels
@@ -99,6 +100,19 @@ def test_too_many_pairs_are_told_as_in_memory(
     settings = Settings(driver_pairs=driver_pairs, pairs_per_document=0)
     summary = hold_equal(spark, table_of(9, 100), recipe, partitions=2, settings=settings, most=0)
     assert summary["all_pairs"] is False
+
+
+def test_where_kept_sets_come_first_the_answer_is_that_of_memory(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
+    monkeypatch.setattr(finding, "_LISTED", 1)
+    monkeypatch.setattr(keptfirst, "_FEW_SETS", 18)
+    recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
+    settings = Settings(pairs_per_document=0, block=8)
+    summary = hold_equal(spark, table_of(9, 60), recipe, partitions=2, settings=settings, most=0)
+    assert sum(stage["name"].endswith("-first") for stage in summary["stages"]) > 1
+    assert summary["search"]["cells"] > 0
 
 
 def test_multisets_with_cells_and_sketches(spark: SparkSession) -> None:
@@ -192,10 +206,10 @@ def test_rounds_give_the_verdicts_of_memory(spark: SparkSession) -> None:
     family = families(own, left, right, similarity).family
     known = Graph(spark.createDataFrame(company), spark.createDataFrame(pairs), len(company), len(left))
     with Stages(spark) as stages:
-        verdicts = verdicts_of(stages, known, Settings(driver_pairs=0), None)
+        verdicts = verdicts_of(stages, known, Settings(driver_pairs=0))
         found = verdicts.frame.toArrow().sort_by("row").to_pydict()
     with Stages(spark) as stages:
-        assert verdicts_of(stages, known, Settings(), None).counts == verdicts.counts
+        assert verdicts_of(stages, known, Settings()).counts == verdicts.counts
     columns = {"row": rows, "keeper": kept.keeper, "similarity": kept.similarity, "family": family}
     assert found == {name: column[together].tolist() for name, column in columns.items()}
     assert verdicts.counts["dropped"] == kept.dropped.sum()

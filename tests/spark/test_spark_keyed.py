@@ -37,9 +37,10 @@ def met(runs: list[list[Entry]], wanted: Rule, room: int, split: int = 0) -> lis
     befores = columns[:, 3].astype(np.uint64)
     sort_runs(heads, sizes, rests, rows, befores)
     pairs = np.empty((max(room, *(len(run) for run in runs), 1), 2), np.int64)
+    splits = np.full(len(runs), split, np.int64)
     found, run, at = [], 0, 0
     while run < len(runs):
-        run, at, written = meet_in_runs(run, at, heads, split, sizes, rests, rows, befores, wanted, pairs)
+        run, at, written = meet_in_runs(run, at, heads, splits, sizes, rests, rows, befores, wanted, pairs)
         found += [(int(left), int(right)) for left, right in pairs[:written]]
     return sorted(found)
 

@@ -59,19 +59,19 @@ def _first_of_size(sizes, low, high, size):
 
 
 @kernel
-def meet_in_runs(run, at, heads, split, sizes, rests, rows, befores, rule, pairs):
+def meet_in_runs(run, at, heads, splits, sizes, rests, rows, befores, rule, pairs):
     """List the pairs of entries of one run that can match: (row of the earlier one, row of the later one).
 
     run, at: where to go on; (0, 0) at first. heads: int64[r + 1], the runs of entries with equal keys, each in order of
-    size. split: 0, or where in its run (there is one only) the entries end that are looked for and those begin that
-    look for them. rests: int32, positive where the set is looked for at this key, negative where it only looks for
-    others. befores: uint64, the key that the set has before this one, 0 for none. pairs: int64[p, 2] with room for the
-    longest run at least.
+    size. splits: int64[r], 0, or how many entries of a run are looked for alone, by those behind them alone; then each
+    of the two parts is in order of size. rests: int32, positive where the set is looked for at this key, negative where
+    it only looks for others. befores: uint64, the key that the set has before this one, 0 for none. pairs: int64[p, 2]
+    with room for the longest run at least.
     Returns (run, at) to go on with, which is (r, 0) at the end, and how many pairs were written.
     """
     written = 0
     while run < heads.shape[0] - 1:
-        begin, end = heads[run], heads[run + 1]
+        begin, end, split = heads[run], heads[run + 1], splits[run]
         for later in range(max(begin + max(split, 1), at), end):
             if written + later - begin > pairs.shape[0]:
                 return run, later, written

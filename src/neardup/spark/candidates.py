@@ -34,11 +34,13 @@ from neardup.spark.packing import (
 from neardup.spark.pairlists import distinct
 from neardup.spark.prefixes import ENTRY
 
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.int32]
 
-#: An entry of a cell: row, size, rest, key before.
-_CELL = ("<i8", "<i4", "<i4", "<u8")
+#: An entry of a cell: size, rest, row, key before.
+_CELL = ("<i4", "<i4", "<i8", "<u8")
 #: Room for pairs in one call of the kernel, at least.
 _ROOM = 1 << 21
 
@@ -53,15 +55,33 @@ class Plan(NamedTuple):
     block : int
         Lists longer than this are cut into blocks of this length.
     homes : int32[n]
-        The labels of the partitions where candidates are verified: each goes to that of its smaller set.
+        The labels of the partitions where candidates are verified: each goes to that of its first set.
     cells : int32[m]
         The labels of the partitions that take cells.
+    sided : bool
+        Whether only sets of different sides meet: those of the second one have negative sizes in their entries.
     """
 
     rule: Rule
     block: int
     homes: Labels
     cells: Labels
+    sided: bool = False
+
+
+class _Runs(NamedTuple):
+    """Entries of equal keys as the kernel takes them: ``heads``, ``splits``, and (sizes, rests, rows, befores)."""
+
+    heads: Integers
+    splits: Integers
+    entries: tuple[Array, Array, Array, Array]
+
+    def chosen(self, runs: Bools) -> _Runs:
+        """Return some of the runs."""
+        lengths = np.diff(self.heads)
+        entries = np.repeat(runs, lengths)
+        sizes, rests, rows, befores = (array[entries] for array in self.entries)
+        return _Runs(_heads(lengths[runs]), self.splits[runs], (sizes, rests, rows, befores))
 
 
 def meet_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,39 +92,33 @@ def meet_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
             blobs.append(data)
         else:
             yield blob_batch([(label, kind, data.to_pybytes())])
-    keys, rows, sizes, rests, befores = joined(blobs, ENTRY)
+    keys, *entries = joined(blobs, ENTRY)
     blobs.clear()
-    order = np.argsort(keys)
-    keys = keys[order]
-    ends = np.flatnonzero(np.concatenate([keys[1:] != keys[:-1], np.ones(min(len(keys), 1), np.bool_)])) + 1
-    lengths = np.diff(ends, prepend=0)
-    several = lengths > 1
-    # Most keys have one entry, which meets nothing.
-    order = order[np.repeat(several, lengths)]
-    lengths = lengths[several]
-    heads = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    rows, sizes, rests, befores = rows[order], sizes[order], rests[order], befores[order]
-    sort_runs(heads, sizes, rests, rows, befores)
-    outbox, told = Outbox(plan.homes, PAIRS), _Told(int(lengths.max(initial=0)))
-    long = np.flatnonzero(lengths > plan.block)
-    for run in long.tolist():
-        part = slice(heads[run], heads[run + 1])
-        yield from _cells(plan, (rows[part], sizes[part], rests[part], befores[part]), told)
-    kept = np.repeat(lengths <= plan.block, lengths)
-    heads = np.concatenate([[0], np.cumsum(lengths[lengths <= plan.block])]).astype(np.int64)
-    yield from _met(plan, outbox, heads, 0, (sizes[kept], rests[kept], rows[kept], befores[kept]), told)
+    outbox, told = Outbox(plan.homes, PAIRS), _Told()
+    second = entries[0] < 0
+    np.abs(entries[0], out=entries[0])
+    # Of two sets the smaller is looked for, which may be of either side.
+    for sides in (second, ~second) if plan.sided else (None,):
+        runs = _runs(keys, entries, sides)
+        lengths = np.diff(runs.heads)
+        told.longest = max(told.longest, int(lengths.max(initial=0)))
+        long = lengths > plan.block
+        for run in np.flatnonzero(long).tolist():
+            part = slice(runs.heads[run], runs.heads[run + 1])
+            yield from _cells(plan, tuple(a[part] for a in runs.entries), int(runs.splits[run]), told)
+        yield from _met(plan, outbox, runs.chosen(~long), told)
     yield from outbox.flush()
     yield told.batch(plan)
 
 
 def cell_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the candidates of cells; in a worker."""
-    outbox, told = Outbox(plan.homes, PAIRS), _Told(0)
+    outbox, told = Outbox(plan.homes, PAIRS), _Told()
     for _, _, data in blobs_of(batches):
-        split = int(np.frombuffer(data, "<i8", 1)[0])
-        rows, sizes, rests, befores = (array.copy() for array in unpack(data.slice(8), _CELL))
-        heads = np.array([0, len(rows)], np.int64)
-        yield from _met(plan, outbox, heads, split, (sizes, rests, rows, befores), told)
+        split = np.frombuffer(data, "<i8", 1).astype(np.int64)
+        sizes, rests, rows, befores = (array.copy() for array in unpack(data.slice(8), _CELL))
+        runs = _Runs(np.array([0, len(rows)], np.int64), split, (sizes, rests, rows, befores))
+        yield from _met(plan, outbox, runs, told)
     yield from outbox.flush()
     yield told.batch(plan)
 
@@ -112,41 +126,82 @@ def cell_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 class _Told:
     """What a worker counts."""
 
-    def __init__(self, longest: int) -> None:
-        self.longest, self.candidates, self.cells = longest, 0, 0
+    def __init__(self) -> None:
+        self.longest = self.candidates = self.cells = self.in_cells = 0
 
     def batch(self, plan: Plan) -> pa.RecordBatch:
         counts = {"longest_list": self.longest, "raw_candidates": self.candidates, "cells": self.cells}
+        counts["pairs_in_cells"] = self.in_cells
         return blob_batch([(int(plan.homes[0]), TOLD, json.dumps(counts).encode())])
 
 
-def _met(
-    plan: Plan, outbox: Outbox, heads: Integers, split: int, entries: tuple[Any, ...], told: _Told
-) -> Iterator[pa.RecordBatch]:
-    room = np.empty((max(int(np.diff(heads).max(initial=0)), _ROOM), 2), np.int64)
+def _heads(lengths: Integers) -> Integers:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _runs(keys: Array, entries: list[Array], sides: Bools | None) -> _Runs:
+    """Return the entries of keys that meet anything, by key, side and size.
+
+    Parameters
+    ----------
+    keys : uint64[n]
+        The key of each entry.
+    entries : list of array
+        Its size, rest, row, and key before.
+    sides : bool[n] or None
+        Where only sets of different sides meet, whether it comes behind the split.
+    """
+    order = np.argsort(keys) if sides is None else np.lexsort((sides, keys))
+    lengths = _lengths(keys[order])
+    # Most keys have one entry, which meets nothing.
+    useful, splits = lengths > 1, np.zeros(len(lengths), np.int64)
+    if sides is not None:
+        splits = np.add.reduceat(~sides[order], _heads(lengths)[:-1], dtype=np.int64) if len(lengths) else splits
+        useful = (splits > 0) & (splits < lengths)
+    order = order[np.repeat(useful, lengths)]
+    lengths, splits = lengths[useful], splits[useful]
+    sizes, rests, rows, befores = (array[order] for array in entries)
+    parts = lengths if sides is None else np.column_stack([splits, lengths - splits]).ravel()
+    sort_runs(_heads(parts), sizes, rests, rows, befores)
+    return _Runs(_heads(lengths), splits, (sizes, rests, rows, befores))
+
+
+def _lengths(keys: Array) -> Integers:
+    """Return how many equal keys follow each other."""
+    ends = np.flatnonzero(np.concatenate([keys[1:] != keys[:-1], np.ones(min(len(keys), 1), np.bool_)])) + 1
+    return np.diff(ends, prepend=0)
+
+
+def _met(plan: Plan, outbox: Outbox, runs: _Runs, told: _Told) -> Iterator[pa.RecordBatch]:
+    room = np.empty((max(int(np.diff(runs.heads).max(initial=0)), _ROOM), 2), np.int64)
     run = at = 0
-    while run < len(heads) - 1:
-        run, at, written = meet_in_runs(run, at, heads, split, *entries, plan.rule, room)
+    while run < len(runs.splits):
+        run, at, written = meet_in_runs(run, at, runs.heads, runs.splits, *runs.entries, plan.rule, room)
         told.candidates += written
-        # A pair is found at each key that it shares: here once is enough.
-        left, right = distinct(*room[:written].T)
+        left, right = room[:written].T
+        if plan.sided:
+            # Sets of one size look for each other.
+            left, right = np.minimum(left, right), np.maximum(left, right)
+        # A pair is found at several keys: here once is enough.
+        left, right = distinct(left, right)
         yield from outbox.add(place_of(left, len(plan.homes)), [left, right])
 
 
-def _cells(plan: Plan, entries: tuple[Any, ...], told: _Told) -> Iterator[pa.RecordBatch]:
+def _cells(plan: Plan, entries: tuple[Array, ...], split: int, told: _Told) -> Iterator[pa.RecordBatch]:
     """Yield the cells of a long list, each as a blob: where its later entries begin or 0, then entries (``_CELL``)."""
-    rows, sizes = entries[:2]
-    starts = list(range(0, len(rows), plan.block))
-    for later in starts:
-        last = slice(later, later + plan.block)
+    sizes, count, block = entries[0], len(entries[0]), plan.block
+    for later in range(split, count, block):
+        last = slice(later, min(later + block, count))
         low = smallest_partner(plan.rule, int(sizes[later]))
-        for earlier in starts:
-            first = slice(earlier, earlier + plan.block)
-            if earlier > later or int(sizes[first][-1]) < low:
+        for earlier in range(0, split or later + 1, block):
+            first = slice(earlier, min(earlier + block, split or count))
+            if int(sizes[first][-1]) < low or (split and int(sizes[earlier]) > int(sizes[last][-1])):
                 continue
-            parts = [last] if earlier == later else [first, last]
-            split = np.array([0 if earlier == later else plan.block], "<i8")
-            blob = split.tobytes() + pack(*(np.concatenate([a[p] for p in parts]) for a in entries))
+            parts = [last] if first == last else [first, last]
+            own = 0 if first == last else first.stop - first.start
+            blob = np.int64(own).tobytes() + pack(*(np.concatenate([a[p] for p in parts]) for a in entries))
             label = int(plan.cells[told.cells % len(plan.cells)])
+            width = last.stop - last.start
             told.cells += 1
+            told.in_cells += own * width or width * (width - 1) // 2
             yield blob_batch([(label, CELLS, blob)])

@@ -17,6 +17,7 @@ from neardup.spark import company, features, keepvalues, sets
 from neardup.spark.collection import statistics_of
 from neardup.spark.found import Found
 from neardup.spark.keepers import Graph
+from neardup.spark.keptfirst import KeptFirst
 from neardup.spark.searching import Search
 from neardup.spark.second import second_step
 from neardup.spark.settings import Settings, check_recipe
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from neardup.spark.stages import Stages
 
 __all__ = ["Settings", "check_recipe", "find"]
+
+#: A pair is listed a few times, and some that are listed do not match: beyond so many times the pairs that may all be
+#: told, they are surely more.
+_LISTED = 8
 
 
 def find(
@@ -96,22 +101,26 @@ class _Run:
         self.decision, self.settings = decision, settings
         self.search: dict[str, Any] = {}
         self.repeats = 0
+        self.what = ""
+        #: Whether all pairs were looked for.
+        self.complete = True
 
     def found(self) -> Found:
         """Go through all steps."""
         known = self.features()
         repeated = self.repeated(known)
         counted = self.counted(known, repeated)
-        what, missing = "", 0
+        missing = 0
         if company.by_value(self.recipe.keep):
-            what, missing = keepvalues.comparable(known, self.recipe.keep)
+            self.what, missing = keepvalues.comparable(known, self.recipe.keep)
         able, empty = counted.get(1, _NONE), counted.get(0, _NONE)
-        copies, edges, copied = self.pairs(known, repeated, able)
+        most = self.most_pairs(able.documents + empty.documents + self.repeats)
+        copies, edges, copied = self.pairs(known, repeated, able, most)
         if self.recipe.then:
             copies, edges, copied = self.second_step(known, copies, edges, able.text_bytes)
-        graph = self.graph(known, copies, edges, copied, what)
-        most = self.most_pairs(able.documents + empty.documents + self.repeats)
-        verdicts = verdicts_of(self.stages, graph, self.settings, most)
+        graph = self.graph(known, copies, edges, copied)
+        told = most is None or (self.complete and graph.pairs <= most)
+        verdicts = verdicts_of(self.stages, graph, self.settings, all_pairs=told)
         aside = {reason: counted[code].documents for code, reason in features.SET_ASIDE.items() if code in counted}
         documents = able.documents + empty.documents
         summary = {
@@ -119,7 +128,7 @@ class _Run:
             "kept": documents - verdicts.counts["dropped"],
             **verdicts.counts,
             "exact_copies": verdicts.counts["exact_copies"] + empty.documents - empty.texts,
-            "all_pairs": most is None or graph.pairs <= most,
+            "all_pairs": told,
             "text_bytes": able.text_bytes + empty.text_bytes,
             "set_aside": aside | ({REPEATED_ID: self.repeats} if self.repeats else {}),
             "undecidable": empty.documents,
@@ -183,7 +192,9 @@ class _Run:
             for row in state.groupBy("state").agg(*sums).collect()
         }
 
-    def pairs(self, known: DataFrame, repeated: DataFrame, able: Counted) -> tuple[DataFrame, DataFrame, int]:
+    def pairs(
+        self, known: DataFrame, repeated: DataFrame, able: Counted, most: int | None
+    ) -> tuple[DataFrame, DataFrame, int]:
         """Return the sets that equal another one, the pairs of distinct sets that match, and how many copies."""
         every = sets.without(known.where("size > 0"), repeated, self.repeats)
         marks = self.stages.run("equal", lambda: sets.several(every))
@@ -191,10 +202,30 @@ class _Run:
         copies = self.stages.run("copies", lambda: sets.copies(every, marks, equal))
         copied = copies.count()
         distinct = sets.without(every, copies, copied).select("row", "features")
-        search = Search(self.recipe, self.stages, self.settings, able.documents, able.features)
-        edges = search.pairs(distinct)
+        search = Search(self.recipe, self.stages, self.settings, distinct, able.documents, able.features)
+        listed = search.listed("", distinct)
+        if most is not None and listed.pairs > _LISTED * most:
+            self.complete = False
+            ranked = self.ranked(known, distinct, copies, able.documents)
+            at_a_time = min(most, self.settings.driver_pairs)
+            edges = KeptFirst(search, self.stages, distinct, ranked, at_a_time).pairs(listed, able.documents - copied)
+        else:
+            edges = search.verified(listed)
+        search.forget()
         self.search = {"distinct_sets": able.documents - copied} | search.statistics
         return copies, edges, copied
+
+    def ranked(self, known: DataFrame, distinct: DataFrame, copies: DataFrame, count: int) -> DataFrame:
+        """Return the order in which distinct sets are preferred, each as the first of its copies: row, place."""
+        from pyspark.sql import functions as F
+
+        if self.recipe.keep == "first" and not self.order:
+            return distinct.selectExpr("row", "row as place")
+        nodes = copies.selectExpr("row", "rep as node").union(distinct.selectExpr("row", "row as node"))
+        placed = company.company(nodes, count, known, self.order, self.recipe.keep, self.what)
+        return self.stages.run(
+            "ranked", lambda: placed.groupBy("node").agg(F.min("place").alias("place")).withColumnRenamed("node", "row")
+        )
 
     def second_step(
         self, known: DataFrame, copies: DataFrame, edges: DataFrame, size: int
@@ -208,12 +239,12 @@ class _Run:
         self.search |= told
         return equal, passed, equal.count()
 
-    def graph(self, known: DataFrame, copies: DataFrame, edges: DataFrame, copied: int, what: str) -> Graph:
+    def graph(self, known: DataFrame, copies: DataFrame, edges: DataFrame, copied: int) -> Graph:
         """Return the documents in company and their pairs."""
         pairs = int(self.search["pairs"])
         joined = company.members(copies, edges)
         order, keep = self.order, self.recipe.keep
         together = self.stages.run(
-            "company", lambda: company.company(joined, 2 * (copied + pairs), known, order, keep, what)
+            "company", lambda: company.company(joined, 2 * (copied + pairs), known, order, keep, self.what)
         )
         return Graph(together, edges.select("left", "right", "similarity"), together.count(), pairs)

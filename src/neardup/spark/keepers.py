@@ -65,11 +65,11 @@ class Known(NamedTuple):
     edges: pa.Table | None
 
 
-def collected(found: Graph, most: int | None) -> tuple[pa.Table, Known]:
+def collected(found: Graph, *, all_pairs: bool) -> tuple[pa.Table, Known]:
     """Return the verdicts of a graph that the driver has room for, and the graph.
 
-    Where there are more pairs than ``most``, only those of dropped documents with kept ones count from there on, as in
-    memory, where the others are not looked for: of a dropped one alone only with those before it.
+    Where not all pairs are told, only those of dropped documents with kept ones count from there on, as in memory,
+    where the others are not looked for: of a dropped document without equals, only those with kept ones before it.
     """
     columns = ["row", "node", "place", "text_mark", "text_bytes", "first"]
     known = found.company.select(*columns).toArrow().sort_by("first").combine_chunks()
@@ -87,7 +87,7 @@ def collected(found: Graph, most: int | None) -> tuple[pa.Table, Known]:
     order = np.argsort(place)
     kept = keepers(own, graph(len(row), left, right, similarity), order)
     edges = None
-    if most is not None and len(left) > most:
+    if not all_pairs:
         told_ = _told_where_many(own, order, ~kept.dropped, left, right)
         left, right, similarity = left[told_], right[told_], similarity[told_]
         edges = pairs.take(pa.array(sequence[told_]))

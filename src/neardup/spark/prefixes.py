@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup._kernels.counting import prefix_rooms, prefixes
 from neardup._kernels.matching import Sets, index_lengths
@@ -22,9 +23,10 @@ from neardup.spark.tables import Table
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-#: An entry: key, row, size, how many shared features stand at the key's place or behind it (negative where the set only
-#: looks for smaller ones at that key), and the key before it, 0 for none.
-ENTRY = ("<u8", "<i8", "<i4", "<i4", "<u8")
+#: An entry: key, size (negative for a set of the second side, where there are two), how many shared features stand at
+#: the key's place or behind it (negative where the set only looks for smaller ones at that key), row, and the key
+#: before it, 0 for none.
+ENTRY = ("<u8", "<i4", "<i4", "<i8", "<u8")
 #: Sets whose entries are made in one go.
 _AT_A_TIME = 4096
 
@@ -33,9 +35,9 @@ class Entries(NamedTuple):
     """The entries of some sets, arrays of one length as in ``ENTRY``."""
 
     keys: Words
-    rows: Integers
     sizes: npt.NDArray[np.int32]
     rests: npt.NDArray[np.int32]
+    rows: Integers
     befores: Words
 
 
@@ -72,16 +74,28 @@ def _sent(
     batches: Iterator[pa.RecordBatch], labels: npt.NDArray[np.int32], entries_of: Any
 ) -> Iterator[pa.RecordBatch]:
     outbox, able, count = Outbox(labels, ENTRIES), 0, 0
-    for batch in batches:
+    for batch, second in _sides(batches):
         for begin in range(0, batch.num_rows, _AT_A_TIME):
             sets = held(batch.slice(begin, _AT_A_TIME))
             some, entries = entries_of(sets)
             able += some
             count += len(entries.keys)
-            yield from outbox.add(place_of(entries.keys, len(labels)), entries)
+            own = entries._replace(sizes=-entries.sizes) if second else entries
+            yield from outbox.add(place_of(entries.keys, len(labels)), own)
     yield from outbox.flush()
     told = {"sets_with_enough_shared_features": able, "entries": count}
     yield blob_batch([(int(labels[0]), TOLD, json.dumps(told).encode())])
+
+
+def _sides(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Yield the sets of batches, and whether they are of the second side, which a column ``second`` says."""
+    for batch in batches:
+        if "second" not in batch.schema.names:
+            yield batch, False
+            continue
+        second = batch.column("second")
+        for side in (False, True):
+            yield batch.filter(pc.equal(second, side)), side
 
 
 def _by_prefix(sets: Held, rule: Rule, shift: np.uint64, table: Table) -> tuple[int, Entries]:
@@ -105,7 +119,7 @@ def _by_prefix(sets: Held, rule: Rule, shift: np.uint64, table: Table) -> tuple[
     used = keys[starts[owner] + place]
     befores = np.where(place > 0, np.roll(used, 1), np.uint64(0))
     sizes = found.sizes[owner].astype("<i4")
-    return len(able), Entries(used, sets.rows[able][owner], sizes, rests.astype("<i4"), befores)
+    return len(able), Entries(used, sizes, rests.astype("<i4"), sets.rows[able][owner], befores)
 
 
 def _by_band(sets: Held, plan: Bands, seed: int) -> tuple[int, Entries]:
@@ -113,4 +127,4 @@ def _by_band(sets: Held, plan: Bands, seed: int) -> tuple[int, Entries]:
     rows, sizes = (np.repeat(array, plan.bands) for array in (sets.rows, sets.sizes.astype("<i4")))
     befores = np.zeros_like(keys)
     befores[:, 1:] = keys[:, :-1]
-    return len(sets.sizes), Entries(keys.ravel(), rows, sizes, sizes, befores.ravel())
+    return len(sets.sizes), Entries(keys.ravel(), sizes, sizes, rows, befores.ravel())

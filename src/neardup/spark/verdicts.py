@@ -32,7 +32,7 @@ class Verdicts(NamedTuple):
     counts: dict[str, int]
 
 
-def verdicts_of(stages: Stages, found: Graph, settings: Settings, most: int | None) -> Verdicts:
+def verdicts_of(stages: Stages, found: Graph, settings: Settings, *, all_pairs: bool = True) -> Verdicts:
     """Return the verdicts on documents in company.
 
     Parameters
@@ -43,19 +43,19 @@ def verdicts_of(stages: Stages, found: Graph, settings: Settings, most: int | No
         The documents, and the pairs that match.
     settings : Settings
         It says how much the driver does.
-    most : int or None
-        Where there are more pairs, those of dropped documents with kept ones are told alone; None tells all.
+    all_pairs : bool
+        Whether all pairs are told, or those of dropped documents with kept ones alone.
     """
     spark = found.company.sparkSession
     if max(found.pairs, found.documents) <= settings.driver_pairs:
-        verdicts, known = collected(found, most)
+        verdicts, known = collected(found, all_pairs=all_pairs)
         edges = found.edges
         if known.edges is not None:
             told_edges = known.edges
             edges = stages.run("told-pairs", lambda: spark.createDataFrame(told_edges))
         return Verdicts(stages.run("verdicts", lambda: spark.createDataFrame(verdicts)), edges, told(known, verdicts))
     who = decided(stages, spark, found, settings.driver_pairs)
-    if most is not None and found.pairs > most:
+    if not all_pairs:
         edges = stages.run("told-pairs", lambda: told_where_many(found, who.nodes))
         found = found._replace(edges=edges)
 
