@@ -121,7 +121,10 @@ def explore(
     of_texts = chosen_content(html, content) or ""
 
     from neardup.exploring.exploration import explore as look
+    from neardup.pages.frame import make_ready
 
+    if output is not None and output.endswith(".html"):
+        make_ready()
     with read.open(inputs) as corpus:
         say_notes(corpus, *chosen)
         say_if_compiling(None, "matching", "allpairs", "weighting")

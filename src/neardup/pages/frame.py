@@ -12,15 +12,19 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
+from threading import Lock, Thread
 from typing import Any
 
 from neardup.errors import OutputError
 from neardup.pages.parts import Chart, escaped
 
-__all__ = ["check_drawing", "escaped", "page"]
+__all__ = ["check_drawing", "escaped", "make_ready", "page"]
 
+#: A bundle that is being made is waited for rather than made twice.
+_MAKING = Lock()
 #: What `section` writes; no text can look like it, for texts are escaped.
 _SECTION = re.compile(r'<section id="([^"]*)"[^>]* data-contents="([^"]*)">')
 
@@ -129,8 +133,24 @@ def _file(name: str) -> str:
     return files("neardup.pages").joinpath(name).read_text("utf-8")
 
 
-@cache
+def make_ready() -> None:
+    """Begin with what every page with charts needs, beside the work that the page will show: it takes a second."""
+    Thread(target=_made_ready, name="charts").start()
+
+
+def _made_ready() -> None:
+    # Whatever goes wrong here goes wrong again where the page is made, and is told there.
+    with suppress(Exception):
+        _vega()
+
+
 def _vega() -> str:
+    with _MAKING:
+        return _bundle()
+
+
+@cache
+def _bundle() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script that fits between script tags."""
     import altair
     import vl_convert
