@@ -9,6 +9,8 @@ Small results go to results/quick and are not kept under version control.
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import shutil
 import subprocess
 import sys
 
@@ -32,7 +34,10 @@ QUICK_PEERS = {
     "peers": ["--corpora", "R20k", "--runs", "1"],
     "sketches": ["--documents", "2000", "--pairs", "400", "--runs", "1"],
 }
-FULL: dict[str, list[str]] = {name: [] for name in [*QUICK, *QUICK_PEERS, "default_recipe", "methods", "choosing"]}
+QUICK_SPARK = {"spark": ["--corpora", "G20k", "--runs", "1", "--peers"]}
+FULL: dict[str, list[str]] = {
+    name: [] for name in [*QUICK, *QUICK_PEERS, "default_recipe", "methods", "choosing", "spark"]
+}
 
 
 def main() -> None:
@@ -45,7 +50,9 @@ def main() -> None:
             raise SystemExit("the published numbers need ../shared/bench and what its prepare makes")
         chosen, folder = FULL, RESULTS
     else:
-        chosen, folder = QUICK | (QUICK_PEERS if with_peers else {}), RESULTS / "quick"
+        on_spark = shutil.which("java") is not None and importlib.util.find_spec("pyspark") is not None
+        chosen = QUICK | (QUICK_PEERS if with_peers else {}) | (QUICK_SPARK if on_spark else {})
+        folder = RESULTS / "quick"
     failed = []
     for name, arguments in chosen.items():
         note(f"\n== {name}")

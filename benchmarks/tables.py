@@ -29,6 +29,8 @@ import methods
 import neighbors
 import peers
 import sketches
+import spark_sizing
+import spark_tables
 import vector_cost
 import watch_report
 import window
@@ -36,7 +38,7 @@ import window_day
 import window_store
 from measuring import RESULTS
 
-Table = Callable[[dict[str, Any]], str]
+Table = Callable[[Any], str]
 
 TABLES: dict[str, tuple[str, Table]] = {
     "peers": ("peers", peers.as_table),
@@ -69,6 +71,15 @@ TABLES: dict[str, tuple[str, Table]] = {
     "learned-untouched": ("learned", learned.untouched_table),
     "vector-cost": ("vector_cost", vector_cost.as_table),
     "deciding-cost": ("vector_cost", vector_cost.deciding_table),
+    "spark": ("spark", spark_tables.as_table),
+    "spark-stages": ("spark", spark_tables.stages_table),
+    "spark-shuffle": ("spark", spark_tables.shuffle_table),
+    "spark-peers": ("spark", spark_tables.peers_table),
+    "spark-faults": ("spark_faults", spark_tables.faults_table),
+    "spark-given": ("spark", spark_sizing.given_table),
+    "spark-sizing": ("spark", spark_sizing.as_table),
+    "spark-work": ("spark", spark_sizing.work_table),
+    "spark-driver": ("spark", spark_sizing.driver_table),
     "strata": ("default_recipe", default_recipe.strata_table),
     "read_whole": ("default_recipe", default_recipe.read_whole_table),
     "thresholds": ("default_recipe", default_recipe.threshold_table),
@@ -108,7 +119,8 @@ def render(name: str, folder: Path = RESULTS) -> str:
     if not path.exists():
         raise SystemExit(f"{path.name} is not in {folder.name}; run benchmarks/{file}.py")
     results = json.loads(path.read_text("utf-8"))
-    return f"{as_table(results)}\n\n{made_by(results)}"
+    made = made_by(results) if "machine" in results else f"`python benchmarks/{file}.py`."
+    return f"{as_table(results)}\n\n{made}"
 
 
 def renew(page: Path) -> None:

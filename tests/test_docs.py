@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import neardup
+from neardup.errors import RecipeError
+from neardup.spark.session import check_spark
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "methods").glob("*.md")])
@@ -36,11 +38,20 @@ def test_python_examples(page: Path) -> None:
     assert result.failed == 0
 
 
+def skip_without_spark() -> None:
+    try:
+        check_spark()
+    except RecipeError as error:
+        pytest.skip(str(error))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_console_examples(page: Path, tmp_path: Path) -> None:
     sessions = [part for part in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE) if part.strip()]
     if not sessions:
         pytest.skip(f"{page.name} shows no commands")
+    if "--engine spark" in "".join(sessions):
+        skip_without_spark()
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for session in sessions:
         command, _, expected = session.partition("\n")

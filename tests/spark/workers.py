@@ -99,7 +99,7 @@ def edges_of(
     for bits in [512] if sketched else []:
         held = mapped(routed(whole, listed), partial(items.sketch_batches, bits))
         passing = partial(verifying.filter_batches, partial(verifying.may_match, recipe), packing.labels(homes))
-        listed = mapped(exchanged(listed + held, homes), passing)
+        listed = of_kind(mapped(exchanged(listed + held, homes), passing), packing.PAIRS)
     held = mapped(routed(whole, listed), items.feature_batches)
     found = mapped(
         exchanged(listed + held, homes), partial(verifying.check_batches, partial(verifying.check_sets, recipe))

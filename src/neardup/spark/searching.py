@@ -148,7 +148,7 @@ class Search:
         return told
 
     def _verified(self, name: str, listed: DataFrame) -> DataFrame:
-        homes = self._homes
+        homes, brought = self._homes, None
         routes, count = self._routes(f"{name}routes", listed)
         self.statistics["in_candidates"] = count
         if count * self._mean > self._settings.send_bytes:
@@ -158,7 +158,9 @@ class Search:
             sent = exchange(listed.unionByName(sketches), homes)
             homes = self._settings.parts(count * self._mean, self._stages.workers)
             passing = partial(verifying.filter_batches, partial(verifying.may_match, self._recipe), labels(homes))
-            listed = self._stages.run(f"{name}sketched", lambda: sent.mapInArrow(passing, BLOBS))
+            sketched = self._stages.run(f"{name}sketched", lambda: sent.mapInArrow(passing, BLOBS))
+            brought = self._told(sketched).get("candidates", 0)
+            listed = sketched.where(f"kind = {PAIRS}")
             routes, count = self._routes(f"{name}sketched-routes", listed)
         self.statistics["features_sent"] = count
         features = sets.joined(self._distinct, routes, count).mapInArrow(items.feature_batches, BLOBS)
@@ -166,6 +168,7 @@ class Search:
         found = self._stages.run(f"{name}pairs", lambda: verifying.verified(listed, features, check, homes))
         matching, looked_at = verifying.counted(found)
         self.statistics |= {"verified": looked_at, "pairs": matching}
+        self.statistics["candidates"] = looked_at if brought is None else brought
         return found.where("left >= 0")
 
     def _routes(self, name: str, listed: DataFrame) -> tuple[DataFrame, int]:

@@ -8,6 +8,7 @@ sketches differ in bits, at least, which rules most candidates out.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +21,7 @@ from neardup._kernels.overlaps import overlaps
 from neardup.measures import exact_fraction, reaching, similarities
 from neardup.recipe import Recipe
 from neardup.spark.items import Items, together, unpacked
-from neardup.spark.packing import ITEMS, PAIRS, Outbox, blobs_of, exchange, place_of, unpack
+from neardup.spark.packing import ITEMS, PAIRS, TOLD, Outbox, blob_batch, blobs_of, exchange, place_of, unpack
 from neardup.spark.pairlists import PAIR, Gathered
 
 if TYPE_CHECKING:
@@ -110,8 +111,9 @@ def check_batches(check: Check, batches: Iterator[pa.RecordBatch]) -> Iterator[p
 
 
 def filter_batches(passing: Filter, homes: Labels, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the candidates of a partition that may match, for other homes; in a worker."""
+    """Yield the candidates of a partition that may match, for other homes, and how many there were; in a worker."""
     items, pairs = _at_home(batches)
+    yield blob_batch([(int(homes[0]), TOLD, json.dumps({"candidates": len(pairs)}).encode())])
     outbox = Outbox(homes, PAIRS)
     for part in _parts(pairs):
         left, right = part[passing(items, items.places(part[:, 0]), items.places(part[:, 1]))].T.copy()
