@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-spark browser java check format bench clean
+.PHONY: setup demo test test-cluster browser java check format bench clean
 
 setup: $(STAMP)
 
@@ -17,13 +17,14 @@ demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
 # Two processes: more would only help where there are more than two processors, and each takes 1.5 GB.
-test: $(STAMP) browser
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+# Those of Spark share one session, which uses both.
+test: $(STAMP) browser java
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark
+	$(BIN)/python -m pytest tests/spark
 
-# The engine for Spark is being built: its tests take minutes, and are no part of the others yet.
-test-spark: $(STAMP) java
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check,spark]'
-	NEARDUP_SPARK=1 $(BIN)/python -m pytest tests/spark
+# A real cluster on loopback, and what dies in it: some ten minutes.
+test-cluster: $(STAMP) java
+	NEARDUP_CLUSTER=1 $(BIN)/python -m pytest tests/spark/test_spark_cluster.py
 
 # The tests of pages drive a real browser; without one they are skipped and say so.
 browser:

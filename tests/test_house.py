@@ -89,7 +89,8 @@ MAY_IMPORT = {
     | {"decision", "vector", "learning", "auditing", "exploring"},
     "spark": GROUND
     | {"", "api", "documents", "features", "search", "keep", "ordering", "details", "decision", "vector"}
-    | {"pairs", "reading"},
+    | {"pairs", "reading"}
+    | {"flow", "window", "watch", "replay"},
     "": GROUND | {"api", "flow", "result", "sketches", "decision"},
     "cli": GROUND
     | {"", "api", "documents", "text", "features", "explain", "ordering", "pipeline", "result", "retrieval"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,8 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(item.path).parent == Path(__file__).parent:
             for warning in _THEIRS:
                 item.add_marker(pytest.mark.filterwarnings(warning))
-            if os.environ.get("NEARDUP_SPARK") != "1":
-                item.add_marker(pytest.mark.skip(reason="the engine for Spark is being built: make test-spark"))
 
 
 #: Jobs of a few hundred rows: what compiles code for each of them takes longer than they do.

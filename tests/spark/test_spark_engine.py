@@ -107,10 +107,10 @@ def test_where_kept_sets_come_first_the_answer_is_that_of_memory(
 ) -> None:
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     monkeypatch.setattr(finding, "_LISTED", 1)
-    monkeypatch.setattr(keptfirst, "_FEW_SETS", 18)
+    monkeypatch.setattr(keptfirst, "_FEW_SETS", 20)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
     settings = Settings(pairs_per_document=0, block=8)
-    summary = hold_equal(spark, table_of(9, 60), recipe, partitions=2, settings=settings, most=0)
+    summary = hold_equal(spark, table_of(9, 100), recipe, partitions=2, settings=settings, most=0)
     assert sum(stage["name"].endswith("-first") for stage in summary["stages"]) > 1
     assert summary["search"]["cells"] > 0
 

@@ -15,6 +15,7 @@ import typer
 from neardup.cli.numbers import parse_number, parse_size
 from neardup.cli.options import with_options
 from neardup.cli.screen import count_text, say, size_text, visible
+from neardup.cli.watch_engine import StreamOptions, check_folders, only_here, watch_on_spark
 from neardup.cli.watch_options import DurableWindow, Folders, ItemDecision, ItemRecipe, Taking
 from neardup.cli.watch_report import WatchReportOptions
 from neardup.errors import RecipeError
@@ -41,6 +42,7 @@ def watch(
     recipe_options: ItemRecipe,
     decided: ItemDecision,
     reported: WatchReportOptions,
+    stream: StreamOptions,
     sample: Annotated[
         str | None,
         typer.Option(
@@ -62,9 +64,22 @@ def watch(
     Nothing is deleted or overwritten.
 
     At a terminal a panel shows what happens, elsewhere JSON lines on stderr.
+
+    On Spark files stay in the inbox, and verdicts go to Parquet files.
     """
     decision = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(decision)
+    engine = stream.stream_engine(only_here(folders, taking, windows, reported, downstream))
+    _check_sample(recipe, sample)
+    if engine is not None:
+        from neardup.window.keys import check_keys
+
+        check_keys(recipe)
+        statistics = _statistics(recipe, sample)
+        what: dict[str, Any] = {"recipe": recipe, "decision": decision, "sample": statistics, "content": content}
+        watch_on_spark(inbox, stream, engine, taking, windows, **what)
+        return
+    check_folders(folders, windows)
 
     from neardup.watch.settings import Settings
 
@@ -88,12 +103,6 @@ def watch(
     if wanted is not None:
         wanted.check(settings, windows.store, force=reported.force)
 
-    if recipe.needs_statistics and sample is None:
-        raise RecipeError(
-            f"recipe {recipe.name!r} takes frequencies from a collection, and a folder that fills is none yet: name a "
-            "corpus with --sample"
-        )
-
     from neardup.flow.index import Index
     from neardup.watch.holding import Held
 
@@ -111,6 +120,14 @@ def watch(
     ):
         _warm_up(index)
         _watch(settings, index, windows, wanted)
+
+
+def _check_sample(recipe: Recipe, sample: str | None) -> None:
+    if recipe.needs_statistics and sample is None:
+        raise RecipeError(
+            f"recipe {recipe.name!r} takes frequencies from a collection, and a folder that fills is none yet: name a "
+            "corpus with --sample"
+        )
 
 
 def _statistics(recipe: Recipe, sample: str | None) -> Statistics | None:

@@ -86,7 +86,7 @@ class DurableWindow(WindowOptions):
             show_default=False,
             help="Keep the window and all verdicts in this SQLite file. A new run goes on where the last one ended.",
         ),
-    ]
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Folders:
     originals: Annotated[
         str,
         typer.Option(metavar="FOLDER", show_default=False, rich_help_panel=_WHERE, help="Where originals go."),
-    ]
+    ] = ""
     duplicates: Annotated[
         str,
         typer.Option(

@@ -71,6 +71,11 @@ def story_of(document: Document, real: int | None, clock: float | None = None) -
     return Story(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
 
 
+def story_at(text: str, title: str, real: int) -> Story:
+    """Return what a second step goes by, from its parts; real: microseconds since 1970."""
+    return Story(text, title, _microseconds(real / _SECOND))
+
+
 def story_before(row: Stored) -> Story:
     """Return what a second step goes by of a document from before a restart."""
     return Story(row.text or "", row.title, _microseconds(row.verdict.time))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,12 @@ from neardup.decision.decision import Decision
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
-from neardup.flow.parts import Judged, Kept, Story, arrivals_of, part_of
+from neardup.flow.parts import Judged, Kept, Partners, Story, arrivals_of, part_of
 from neardup.flow.second import second_of
 from neardup.parallel import in_order
 from neardup.recipe import Recipe
 from neardup.vector.records import NO_TIME
+from neardup.window.generation import Found
 from neardup.window.times import FlowClock, Moment
 from neardup.window.window import Window
 
@@ -27,34 +28,6 @@ Floats = npt.NDArray[np.float64]
 StoryOf = Callable[[int], Story | None]
 _ALWAYS = np.full(1, 2, np.int8)
 _UNKNOWN = Story("", "", NO_TIME)
-
-
-class _Partners(NamedTuple):
-    """Held documents that match one, the best first.
-
-    Attributes
-    ----------
-    serials : int64[k]
-        Their numbers.
-    similarity, counts : float64[k], int64[k, 3]
-        How similar they are, and o, a and b.
-    same : bool[k]
-        Whether the texts are equal.
-    g, vectors : float64[k], float64[k, r]
-        What a learned decision makes of them, and from what; nan where none was asked.
-    """
-
-    serials: Integers
-    similarity: Floats
-    counts: Integers
-    same: npt.NDArray[np.bool_]
-    g: Floats
-    vectors: Floats
-
-    @classmethod
-    def first_step(cls, serials: Integers, similarity: Floats, counts: Integers, same: npt.NDArray[np.bool_]) -> Self:
-        """Return what no second step has looked at."""
-        return cls(serials, similarity, counts, same, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
 
 
 class Judge:
@@ -270,17 +243,21 @@ class Judge:
             return judged
         return judged._replace(g=float(found.g[0]), measures=self._second.pushes(found.vectors[0]))
 
-    def _all_matches(self, block: Block, story: Story, moment: Moment, serial: int) -> _Partners:
+    def _all_matches(self, block: Block, story: Story, moment: Moment, serial: int) -> Partners:
         """Return all matches, the best first."""
         if not len(block.features):
             none = np.empty(0, np.int64)
-            return _Partners.first_step(none, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
+            return Partners.first_step(none, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
         arrival = arrivals_of(block, [moment], np.array([serial]), np.zeros(1, np.int8))
         found, scores = self.window.matches(arrival)
-        same = found.marks.view(np.uint64) == block.text_marks[0]
+        return self._looked_at(story, serial, found, scores, block.text_marks[0])
+
+    def _looked_at(self, story: Story, serial: int, found: Found, scores: Floats, mark: np.uint64) -> Partners:
+        """Return those of a document's matches that pass the second step, the best first."""
+        same = found.marks.view(np.uint64) == mark
         differing = np.flatnonzero(~same)
         if self._second is None or not len(differing):
-            return _Partners.first_step(found.serials, scores, found.counts, same)
+            return Partners.first_step(found.serials, scores, found.counts, same)
         looked = self._second.look(story, serial, found.serials[differing])
         # Equal texts match whatever the second step would make of them.
         second, counts = np.ones(len(same)), found.counts.copy()
@@ -289,7 +266,7 @@ class Judge:
         second[at], counts[at], g[at], vectors[at] = looked.similarity, looked.counts, looked.g, looked.vectors
         order = np.sort(np.concatenate([np.flatnonzero(same), at]))
         order = order[np.lexsort((found.serials[order], -second[order]))]
-        return _Partners(found.serials[order], second[order], counts[order], same[order], g[order], vectors[order])
+        return Partners(found.serials[order], second[order], counts[order], same[order], g[order], vectors[order])
 
     def _story(self, number: int) -> Story:
         """Return what is known of a document that is held, or judged now."""

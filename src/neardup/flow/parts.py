@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from neardup.window.times import Moment
 from neardup.window.window import Arrivals
 
 Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 class Story(NamedTuple):
@@ -60,6 +61,43 @@ class Judged(NamedTuple):
     measures: tuple[Push, ...] = ()
 
 
+class Partners(NamedTuple):
+    """Held documents that match one, the best first.
+
+    Attributes
+    ----------
+    serials : int64[k]
+        Their numbers.
+    similarity, counts : float64[k], int64[k, 3]
+        How similar they are, and o, a and b.
+    same : bool[k]
+        Whether the texts are equal.
+    g, vectors : float64[k], float64[k, r]
+        What a learned decision makes of them, and from what; nan where none was asked.
+    """
+
+    serials: Integers
+    similarity: Floats
+    counts: Integers
+    same: npt.NDArray[np.bool_]
+    g: Floats
+    vectors: Floats
+
+    @classmethod
+    def first_step(cls, serials: Integers, similarity: Floats, counts: Integers, same: npt.NDArray[np.bool_]) -> Self:
+        """Return what no second step has looked at."""
+        return cls(serials, similarity, counts, same, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
+
+    def first(self) -> Partners:
+        """Return the best one alone."""
+        return self.among(slice(1))
+
+    def among(self, places: slice | Integers | npt.NDArray[np.bool_]) -> Partners:
+        """Return some of them."""
+        serials, similarity, counts, same, g, vectors = self
+        return Partners(serials[places], similarity[places], counts[places], same[places], g[places], vectors[places])
+
+
 class Kept(NamedTuple):
     """A document that was held before a restart: its number, text, time, and time of leaving."""
 
@@ -67,6 +105,17 @@ class Kept(NamedTuple):
     text: str
     time: int
     leaves: int
+
+
+def joined(parts: Sequence[Partners]) -> Partners:
+    """Return partners one behind the other, those of no second step with vectors of nan beside others."""
+    none = np.empty(0, np.int64)
+    empty = Partners.first_step(none, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
+    width = max((each.vectors.shape[1] for each in parts), default=0)
+    vectors = [np.pad(p.vectors, ((0, 0), (0, width - p.vectors.shape[1])), constant_values=np.nan) for p in parts]
+    columns = [np.concatenate(column) for column in zip(empty[:5], *(each[:5] for each in parts), strict=True)]
+    serials, similarity, counts, same, g = columns
+    return Partners(serials, similarity, counts, same, g, np.concatenate([np.empty((0, width)), *vectors]))
 
 
 def part_of(block: Block, heads: Integers | None, begin: int, end: int) -> Block:

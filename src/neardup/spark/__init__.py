@@ -7,18 +7,20 @@ the package, and import no more of it than they need.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from neardup.api.given import Choices, Given
+    from neardup.features.statistics import Statistics
     from neardup.recipe import Recipe
     from neardup.spark.result import SparkResult
     from neardup.spark.settings import Settings
     from neardup.spark.stages import Stages
 
-__all__ = ["dedup", "pairs", "run"]
+__all__ = ["dedup", "pairs", "run", "stream"]
 
 
 def dedup(frame: DataFrame, recipe: Recipe | str = "default", **options: Any) -> DataFrame:
@@ -92,8 +94,8 @@ def run(
     from neardup.errors import RecipeError
     from neardup.spark.documents import columns_beside, documents_of
     from neardup.spark.finding import check_recipe, find
+    from neardup.spark.masters import is_here
     from neardup.spark.result import SparkResult
-    from neardup.spark.session import is_here
     from neardup.spark.stages import Stages
 
     columns = {"title_column": title_column, "time_column": time_column}
@@ -110,3 +112,72 @@ def run(
     written = stages or Stages(frame.sparkSession)
     found = find(documents.frame, wanted, stages=written, order=documents.order, decision=learned, settings=settings)
     return SparkResult(documents, found, wanted, written)
+
+
+def stream(
+    frame: DataFrame,
+    recipe: Recipe | str = "default",
+    *,
+    decision: Given | None = None,
+    window: str | int | timedelta | None = "24h",
+    window_by: str = "time",
+    against: str = "originals",
+    text_column: str | None = None,
+    id_column: str | None = None,
+    time_column: str | None = None,
+    title_column: str | None = None,
+    order: str | Sequence[str] | None = None,
+    sample: Sequence[str] | Statistics | None = None,
+    shards: int | None = None,
+    **choices: Unpack[Choices],
+) -> DataFrame:
+    """Judge the documents of a stream as they arrive: a streaming data frame of verdicts, for any sink.
+
+    The verdicts are those of ``neardup.Index`` on the same documents in the same order, however they are cut into
+    micro-batches. The page docs/spark-stream.md says what a session needs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A streaming data frame, one row a document.
+    recipe, decision, window, window_by, against, sample, **choices
+        As in ``neardup.Index``.
+    text_column, id_column, time_column, title_column : str, optional
+        Columns; found by themselves where that is obvious. ``time_column=""``: documents are of the time of their
+        micro-batch.
+    order : str or list of str, optional
+        The columns that say which of two documents of a micro-batch is earlier, by default their times; then the ids.
+    shards : int, optional
+        How many parts the window is cut into; by default as many as the session has processors. A stream keeps the
+        number that it was begun with.
+
+    Returns
+    -------
+    DataFrame
+        id, kind (original, exact, near, or set-aside), of, similarity, time, flag, o, a, b, g, evidence, serial (its
+        number in order of arrival), origin (empty). A row without id, text or readable time has the kind set-aside, and
+        the reason in flag.
+
+    Raises
+    ------
+    NeardupError
+        If an option does not fit, before anything starts.
+    """
+    from neardup.spark.streaming.flow import verdicts_of
+
+    return verdicts_of(
+        frame,
+        recipe,
+        decision=decision,
+        window=window,
+        window_by=window_by,
+        against=against,
+        text_column=text_column,
+        id_column=id_column,
+        time_column=time_column,
+        title_column=title_column,
+        order=order,
+        sample=sample,
+        shards=shards,
+        choices=dict(choices),
+    )

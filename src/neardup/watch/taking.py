@@ -95,16 +95,32 @@ def take(root: str, found: Found, content: str, largest: int) -> Taken:
         too_large = Broken("the file", f"{found.stamp.size:,} bytes are more than --largest allows ({largest:,})", b"")
         return Taken(found, b"", "", 0, iter(()), [too_large])
     data = _read(os.path.join(root, found.path), found.stamp)
-    kind, items, broken = _items(found, data, content)
+    kind, items, broken = read_items(found.path, data, content)
     if len(data) <= _LISTED:
         listed = list(items)
         return Taken(found, data, kind, len(listed), iter(listed), broken)
     count = sum(1 for _ in items)
-    return Taken(found, data, kind, count, _items(found, data, content)[1], broken)
+    return Taken(found, data, kind, count, read_items(found.path, data, content)[1], broken)
 
 
-def _items(found: Found, data: bytes, content: str) -> tuple[str, Iterator[Item], list[Broken]]:
-    read = items_in(shown(found.path), data)
+def read_items(path: str, data: bytes, content: str) -> tuple[str, Iterator[Item], list[Broken]]:
+    """Return the kind of a file, its items, and what is broken in it, complete once the items have ended.
+
+    Parameters
+    ----------
+    path : str
+        Where it is below the inbox.
+    data : bytes
+        What is in it.
+    content : str
+        As in ``take``.
+
+    Raises
+    ------
+    NeardupError
+        If a library is missing.
+    """
+    read = items_in(shown(path), data)
     items = read.items
     if read.kind == "html" and content != "auto":
         # What of a page is compared is then the recipe's to say, as in every other command.

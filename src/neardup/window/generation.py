@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,6 +203,10 @@ class Generation:
         records = self._lists.records[out[:count, 0]]
         return Found(records[:, SERIAL], out[:count, 1:], records[:, 5])
 
+    def matches_each(self, items: Items, places: Sequence[int], window: int) -> list[Found]:
+        """Return all that each of some of the items matches."""
+        return [self.matches(_from(items, place), window) for place in places]
+
     def overlaps(self, items: Items, moment: Moment, window: int) -> Found:
         """Return what the first of the items has in common with every partner in time, where that is anything."""
         records = self._lists.records
@@ -273,6 +278,11 @@ class Generation:
         records[documents & (size - 1)] = lists.records[documents & (size // 2 - 1)]
         self._lists = lists._replace(records=records, met=met)
         self._room = self._scratch()
+
+
+def _from(items: Items, place: int) -> Items:
+    """Return the items from one on, which is then the first."""
+    return Items(items.features, items.order, *(column[place:] for column in items[2:]))
 
 
 def _in_time(records: Integers, moment: Moment, window: int) -> npt.NDArray[np.bool_]:

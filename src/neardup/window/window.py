@@ -151,6 +151,26 @@ class Window:
         found = [g.matches(self._items(arrivals, g), self._length) for g in self._generations if g.held]
         return self._sorted(found)
 
+    def matches_each(self, arrivals: Arrivals) -> tuple[Integers, Found, Floats]:
+        """Return all that documents match among what is held, themselves too where they are.
+
+        Returns
+        -------
+        places : int64[k]
+            Which of the documents, ascending.
+        found, similarity : Found, float64[k]
+            What each matches, the most similar first, then the first to arrive.
+        """
+        # A document without features matches nothing.
+        asking = np.flatnonzero(arrivals.block.sizes).tolist()
+        asked = [g for g in self._generations if g.held and asking]
+        found = [each for g in asked for each in g.matches_each(self._items(arrivals, g), asking, self._length)]
+        serials, counts, marks = _together(found)
+        scores = self._similarities(counts)
+        place = np.repeat(np.array(asking * len(asked), np.int64), [len(each.serials) for each in found])
+        order = np.lexsort((serials, -scores, place))
+        return place[order], Found(serials[order], counts[order], marks[order]), scores[order]
+
     def nearest(self, block: Block, moment: Moment) -> tuple[Found, Floats]:
         """Return all partners in time that have anything in common with a document, the most similar first."""
         if not len(block.features):
@@ -250,12 +270,18 @@ class Window:
         self._generations[-1] = fresh
 
     def _sorted(self, found: list[Found]) -> tuple[Found, Floats]:
-        empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty(0, np.int64))
-        serials, counts, marks = (np.concatenate(columns) for columns in zip(empty, *found, strict=True))
-        measure = self._measure if self._measure in SET_MEASURES else "hamming"
-        scores = similarities(measure, counts)
+        serials, counts, marks = _together(found)
+        scores = self._similarities(counts)
         order = np.lexsort((serials, -scores))
         return Found(serials[order], counts[order], marks[order]), scores[order]
+
+    def _similarities(self, counts: Integers) -> Floats:
+        return similarities(self._measure if self._measure in SET_MEASURES else "hamming", counts)
+
+
+def _together(found: list[Found]) -> Found:
+    empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty(0, np.int64))
+    return Found(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))
 
 
 def _heads(sizes: Integers) -> Integers:

@@ -1,0 +1,1 @@
+"""The flow on Spark: a stream of documents in, a stream of verdicts out."""

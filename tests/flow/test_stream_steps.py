@@ -1,0 +1,334 @@
+"""The steps of a stream on Spark, without Spark: shards, settling and chests against one index, verdict for verdict."""
+
+from __future__ import annotations
+
+import gzip
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from deciding import decision_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streaming import NOON, RECIPES, SetClock
+from test_index_properties import STREAMS, WINDOWS, Step, timed
+
+import neardup as nd
+from neardup.decision.decision import Decision
+from neardup.errors import RecipeError
+from neardup.flow.arriving import statistics_for
+from neardup.recipe import Recipe, load
+from neardup.spark.streaming import settling, sharding
+from neardup.spark.streaming.arriving import NO_ID, NO_TEXT, NO_TIME, NOT_UTF8, blobs_of, documents_of, in_order
+from neardup.spark.streaming.files import file_rows
+from neardup.spark.streaming.settling import settle
+from neardup.spark.streaming.sharding import ask
+from neardup.spark.streaming.tables import unpacked
+from neardup.spark.streaming.work import Work
+from neardup.window.times import Length
+
+
+class Remembered:
+    """A chest in memory; ``copy`` is what a micro-batch that fails began with."""
+
+    def __init__(self) -> None:
+        self.data: bytes | None = None
+        self.blobs: dict[int, bytes] = {}
+
+    def copy(self) -> Remembered:
+        found = Remembered()
+        found.data, found.blobs = self.data, dict(self.blobs)
+        return found
+
+    def head(self) -> bytes | None:
+        return self.data
+
+    def set_head(self, data: bytes) -> None:
+        self.data = data
+
+    def get(self, number: int) -> bytes | None:
+        return self.blobs.get(number)
+
+    def put(self, number: int, data: bytes) -> None:
+        self.blobs[number] = data
+
+    def drop(self, number: int) -> None:
+        del self.blobs[number]
+
+    def numbers(self) -> Iterator[int]:
+        return iter(list(self.blobs))
+
+
+class Here:
+    """Work that is not sent anywhere."""
+
+    def __init__(self, work: Work) -> None:
+        self.value = work
+
+
+class Plain:
+    """A stream whose shards are asked one after the other, each in any of some processes."""
+
+    def __init__(self, work: Work, processes: int = 1) -> None:
+        self.work = Here(work)
+        self.shards = [Remembered() for _ in range(int(work.mark["shards"]))]
+        self.settled = Remembered()
+        self.processes: list[tuple[Any, Any]] = [(OrderedDict(), OrderedDict()) for _ in range(processes)]
+
+    def restart(self) -> None:
+        for windows, dropped in self.processes:
+            windows.clear()
+            dropped.clear()
+
+    def batch(self, blobs: Sequence[bytes], now: float, where: Sequence[int]) -> list[dict[str, Any]]:
+        """Judge a micro-batch; where: the process of each shard, and of what puts their answers together."""
+        answers = []
+        for number, chest in enumerate(self.shards):
+            with patch.object(sharding, "_LIVE", self.processes[where[number]][0]):
+                answers.append(ask(self.work, number, chest, blobs, round(now * 1e6)))
+        with patch.object(settling, "_LIVE", self.processes[where[-1]][1]):
+            found: list[dict[str, Any]] = unpacked([settle(self.work, self.settled, answers)]).to_pylist()
+            return found
+
+    def failed(self, blobs: Sequence[bytes], now: float, where: Sequence[int]) -> None:
+        """Judge a micro-batch whose outcome is lost, as when a worker dies."""
+        kept = [each.copy() for each in (*self.shards, self.settled)]
+        self.batch(blobs, now, where)
+        *self.shards, self.settled = kept
+
+
+def work_of(
+    recipe: Recipe,
+    window: Any,
+    by: str,
+    against: str,
+    shards: int,
+    decision: Decision | None = None,
+    sample: Any = None,
+) -> Work:
+    mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "shards": str(shards)}
+    statistics = statistics_for(recipe, sample)
+    return Work(recipe, Length.parse(window, by), against == "everything", statistics, decision, mark)
+
+
+def blobs(documents: Sequence[nd.Document], pieces: int = 2) -> list[bytes]:
+    """Documents in the order in which they arrive, cut in pieces as Spark would, the last one first."""
+    rows = [
+        {
+            "now": 0,
+            "id": d.id,
+            "text": d.text,
+            "time": d.microseconds,
+            "title": d.title,
+            "origin": d.origin,
+            "order_0": i,
+        }
+        for i, d in enumerate(documents)
+    ]
+    types = {"now": pa.int64(), "time": pa.timestamp("us", "UTC"), "order_0": pa.int64()}
+    names = ("now", "id", "text", "time", "title", "origin", "order_0")
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in names] + [("aside", pa.string())])
+    size = max(1, -(-len(rows) // pieces))
+    cut = [rows[i : i + size] for i in range(0, len(rows), size)][::-1]
+    made = (pa.RecordBatch.from_pylist(part, schema) for part in cut)
+    return [blob for batch in blobs_of(made) for blob in batch.column("data").to_pylist()]
+
+
+def expected(verdict: nd.Verdict, serial: int, document: nd.Document) -> dict[str, Any]:
+    o, a, b = verdict.counts or (None, None, None)
+    return {
+        "id": verdict.id,
+        "kind": verdict.kind,
+        "of": verdict.of,
+        "similarity": verdict.similarity,
+        "time": verdict.time,
+        "flag": verdict.flag,
+        "o": o,
+        "a": a,
+        "b": b,
+        "g": verdict.g,
+        "evidence": verdict.evidence,
+        "serial": serial,
+        "origin": document.origin,
+    }
+
+
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its time in seconds, as a verdict has it."""
+    return row | {"time": (row["time"] - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) / 1_000_000}
+
+
+def check(
+    stream: Sequence[Step], window: tuple[Any, str, int], work: Work, index: nd.Index, clock: SetClock, data: Any
+) -> None:
+    """Let a stream arrive in micro-batches, with failures, restarts and moves, beside an index."""
+    unit = window[2]
+    plain = Plain(work, processes=2)
+    shards = len(plain.shards)
+    rest = timed([step for step in stream if step.does == "add"], unit)
+    serial = 0
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        batch, rest = [document for _, document, _ in rest[:size]], rest[size:]
+        clock.time = float(NOON) + serial
+        where = data.draw(st.lists(st.integers(0, 1), min_size=shards + 1, max_size=shards + 1))
+        given = blobs(batch)
+        happens = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
+        if happens == "fails":
+            plain.failed(given, clock.time, where[::-1])
+        if happens == "restarts":
+            plain.restart()
+        found = plain.batch(given, clock.time, where)
+        verdicts = index.add_many(batch)
+        wanted = [expected(v, serial + i, d) for i, (v, d) in enumerate(zip(verdicts, batch, strict=True))]
+        assert [told(row) for row in found] == wanted
+        serial += size
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@settings(max_examples=6)
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
+def test_shards_give_what_one_index_gives(
+    recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
+) -> None:
+    chosen, (length, by, _), clock = RECIPES[recipe], window, SetClock()
+    index = nd.Index(chosen, window=length, window_by=by, against=against, now=clock)
+    check(stream, window, work_of(chosen, length, by, against, shards), index, clock, data)
+
+
+@settings(max_examples=120)
+@given(
+    STREAMS, st.sampled_from(WINDOWS[:5]), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data()
+)
+def test_times_of_all_kinds_give_what_one_index_gives(
+    stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
+) -> None:
+    chosen, (length, by, _), clock = RECIPES["words"], window, SetClock()
+    index = nd.Index(chosen, window=length, window_by=by, against=against, now=clock)
+    check(stream, window, work_of(chosen, length, by, against, shards), index, clock, data)
+
+
+@pytest.mark.parametrize("vector", ["sets", "facts", "times"])
+@settings(max_examples=8)
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
+def test_a_decision_says_the_same(
+    vector: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
+) -> None:
+    decision = decision_of(vector) if vector != "times" else decision_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
+    (length, by, _), clock = window, SetClock()
+    index = nd.Index(decision=decision, window=length, window_by=by, against=against, now=clock)
+    work = work_of(index.recipe, length, by, against, shards, index.decision)
+    check(stream, window, work, index, clock, data)
+
+
+def test_a_document_that_was_ahead_comes_back_with_its_own_time() -> None:
+    """Confirmed in another process than it was entered in, and once its first sub-index has gone."""
+    recipe, clock = RECIPES["words"], SetClock(NOON + 10**6)
+    index = nd.Index(recipe, window="100s", now=clock)
+    plain = Plain(work_of(recipe, "100s", "time", "originals", 2), processes=2)
+    times = [0, 50, 700, 20, 99, 720, 760, 790, 815]
+    texts = ["fox", "dog", "the owl is here", "fox", "dog", "one more", "the owl is here", "cat", "the owl is here"]
+    for i, (time, text) in enumerate(zip(times, texts, strict=True)):
+        document = nd.Document(f"d{i}", text, float(NOON + time))
+        found = plain.batch(blobs([document]), clock.time, [i % 2, (i + 1) % 2, i % 2])
+        assert [told(row) for row in found] == [expected(index.add(document), i, document)]
+    assert [row["kind"] for row in found] == ["original"]
+
+
+def test_what_has_left_the_window_is_no_longer_remembered() -> None:
+    plain = Plain(work_of(RECIPES["words"], "100s", "time", "originals", 2))
+    for i in range(40):
+        documents = [nd.Document(f"{i} {j}", f"fox number {i} dog", float(NOON + 20 * i)) for j in range(4)]
+        plain.batch(blobs(documents), NOON, [0, 0, 0])
+    # Of 20 s each, those of the last 100 s and of the sub-index that the window ends in.
+    assert all(len(chest.blobs) <= 7 for chest in plain.shards)
+    assert len(plain.settled.blobs) <= 7
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"recipe": load("ddd")}, "the recipe"),
+        ({"window": "7d"}, "window 24h, and this stream has 7d"),
+        ({"against": "everything"}, "against originals"),
+        ({"shards": 3}, "shards 2, and this stream has 3"),
+    ],
+)
+def test_another_stream_does_not_go_on_from_a_checkpoint(changed: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"recipe": load("default"), "window": "24h", "against": "originals", "shards": 2}
+    plain = Plain(work_of(given["recipe"], given["window"], "time", given["against"], given["shards"]))
+    batch = blobs([nd.Document("a", "fox", 1.0)])
+    plain.batch(batch, NOON, [0, 0, 0])
+    given |= changed
+    plain.work = Here(work_of(given["recipe"], given["window"], "time", given["against"], given["shards"]))
+    with pytest.raises(RecipeError, match=message):
+        plain.batch(batch, NOON, [0, 0, 0])
+
+
+def test_rows_that_are_no_documents_are_set_aside_and_judged_by_nobody() -> None:
+    raw = pa.array([b"fox", b"dog", None, b"\xff\xfe", b"owl", "🛰 衛星".encode(), b""])
+    day = "1987-02-26"
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "now": pa.array([5] * 7),
+            "id": pa.array([1, None, 3, 4, 5, 6, 7]),
+            "text": raw,
+            "time": pa.array([day, day, day, day, "yesterday", "541296000", "1987"]),
+        }
+    )
+    assert documents_of(batch).column("aside").to_pylist() == [None, NO_ID, NO_TEXT, NOT_UTF8, NO_TIME, None, None]
+    plain = Plain(work_of(RECIPES["words"], None, "time", "originals", 2))
+    given = [blob for found in blobs_of(iter([batch])) for blob in found.column("data").to_pylist()]
+    rows = plain.batch(given, NOON, [0, 0, 0])
+    found = [(row["id"], row["kind"], row["flag"], row["serial"]) for row in rows]
+    documents = [("7", "original", "undecidable", 0), ("1", "original", "", 1), ("6", "original", "", 2)]
+    assert found[:3] == documents
+    aside = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
+    assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "set-aside" and serial is None} == aside
+    only = pa.RecordBatch.from_pydict({name: batch.column(name)[2:3] for name in batch.schema.names})
+    given = [blob for found in blobs_of(iter([only])) for blob in found.column("data").to_pylist()]
+    assert [row["flag"] for row in plain.batch(given, NOON, [0, 0, 0])] == [NO_TEXT]
+
+
+def test_an_id_that_comes_twice_is_a_name_and_no_more() -> None:
+    plain = Plain(work_of(RECIPES["words"], None, "time", "originals", 2))
+    documents = [nd.Document("a", "fox", 1.0), nd.Document("a", "fox", 2.0), nd.Document("a", "owl", 3.0)]
+    rows = plain.batch(blobs(documents), NOON, [0, 0, 0])
+    assert [(row["kind"], row["of"]) for row in rows] == [("original", None), ("exact", "a"), ("original", None)]
+
+
+def test_documents_of_a_micro_batch_go_by_time_then_id() -> None:
+    rows = [("b", 2), ("a", 2), ("c", 1), ("d", None)]
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "now": [3] * 4,
+            "id": [id for id, _ in rows],
+            "text": ["x"] * 4,
+            "time": pa.array([time for _, time in rows], pa.timestamp("us", "UTC")),
+            "aside": pa.nulls(4, pa.string()),
+        }
+    )
+    given = [blob for found in blobs_of(iter([batch])) for blob in found.column("data").to_pylist()]
+    assert in_order(given, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]
+
+
+def test_files_are_read_as_the_watcher_of_one_machine_reads_them() -> None:
+    def read(name: str, data: bytes, largest: int = 1000) -> list[tuple[Any, ...]]:
+        rows = file_rows(name, 7, data, "auto", largest)
+        return [(row.get("id"), row.get("text"), row.get("time"), row.get("aside"), row["order_2"]) for row in rows]
+
+    one, two = b'{"id": "x", "title": "T", "text": "fox", "date": "1970-01-01T00:00:01Z"}', b'{"text": "dog \\ud800"}'
+    assert read("a/b.json", one) == [("x", "T\nfox", 1_000_000, None, 1)]
+    assert read("a.txt", "ثعلب".encode()) == [("a.txt", "ثعلب", None, None, 1)]
+    several = read("wire/a.jsonl", one + b'\n{"text": "owl"}\n' + two + b"\nbroken\n")
+    assert [row[0] for row in several] == ["x", "wire/a.jsonl#2", None, None]
+    assert [row[3] is not None for row in several] == [False, False, True, True]
+    assert read("zip.jsonl.gz", gzip.compress(one)) == [("x", "T\nfox", 1_000_000, None, 1)]
+    assert "more than --largest allows" in read("big.txt", b"x" * 1001)[0][3]
+    assert read("empty.txt", b"")[0][3] == "the file: the file is empty"
+    for passed_over in (".hidden/a.txt", "a.txt.tmp", "b.part", "c/.d", "e.json.neardup.json"):
+        assert read(passed_over, b"fox") == []

@@ -1,0 +1,213 @@
+"""Streams that Spark runs, from files to files, against one index; and what is refused before one starts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import neardup as nd
+import neardup.spark
+from neardup.errors import InputError, NeardupError, OutputError, RecipeError
+from neardup.recipe import Recipe
+from neardup.spark.faults import told_by_spark
+from neardup.spark.streaming import flow, watching
+from neardup.spark.streaming.watching import Watching
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DAY = 86400
+NOON = 541339200.0
+STORY = "the harbour of velmora was closed on monday night after a silver astrolabe was stolen from its museum"
+ARABIC = "قال وزير الطاقة يوم الاثنين إن أسعار النفط سترتفع في الربع الأخير من العام الجاري بسبب الطلب"
+SNOW = "雪が降り続き 電車は 止まり 学校は 休みに なり 人々は 家で 過ごした と 伝えられた 月曜日"
+#: Id, text, seconds after noon; both halves in order of time within a micro-batch, but for the wrong dates.
+FIRST = [
+    ("شبكة-1", ARABIC, 0.0),
+    ("東京 🛰", SNOW, 60.0),
+    ("3", STORY, 61.5),
+    ("4", STORY + " police said", 62.000001),
+    ("5", "", 90.0),
+    ("6", ARABIC, 3600.0),
+    ("7", SNOW, 40 * DAY),
+    ("8", STORY, 10**11),
+]
+SECOND = [
+    ("9", STORY, -10 * DAY),
+    ("10", STORY + " and more", 7200.0),
+    ("11", "* * *", 7300.0),
+    ("12", SNOW + " と", 40 * DAY + 60.0),
+    ("13", SNOW, 40 * DAY + 120.0),
+]
+WORDS = Recipe(features="words:1", threshold=0.3, then="edit >= 0.6")
+
+
+def written(folder: Path, name: str, rows: list[Any]) -> None:
+    """A file that appears whole."""
+    folder.mkdir(exist_ok=True)
+    draft = folder / f".{name}"
+    lines = [json.dumps({"key": key, "body": text, "when": when}, ensure_ascii=False) for key, text, when in rows]
+    draft.write_text("\n".join(lines) + "\n", "utf-8")
+    draft.rename(folder / name)
+
+
+def source(spark: SparkSession, folder: Path) -> DataFrame:
+    folder.mkdir(exist_ok=True)
+    return spark.readStream.schema("key string, body string, when double").json(str(folder))
+
+
+def ended(verdicts: DataFrame, folder: Path) -> list[dict[str, Any]]:
+    """All that a stream has written when it has taken what is there, in order of arrival."""
+    writer = verdicts.writeStream.format("parquet").option("path", str(folder / "verdicts"))
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    with told_by_spark():
+        query.awaitTermination()
+    found = verdicts.sparkSession.read.parquet(str(folder / "verdicts"))
+    return [row.asDict() for row in found.orderBy("serial").collect()]
+
+
+def plain(verdict: nd.Verdict, serial: int) -> dict[str, Any]:
+    o, a, b = verdict.counts or (None, None, None)
+    found = verdict.as_dict() | {"o": o, "a": a, "b": b, "serial": serial, "origin": ""}
+    return {name: value for name, value in found.items() if name not in ("counts", "measures")}
+
+
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its time as a verdict has it: a data frame's times are of this machine's zone."""
+    return row | {"time": row["time"].astimezone(UTC).timestamp()}
+
+
+@pytest.mark.parametrize(("recipe", "against"), [("default", "originals"), (WORDS, "everything")])
+def test_a_stream_that_is_stopped_and_goes_on_says_what_an_index_says(
+    spark: SparkSession, tmp_path: Path, recipe: Any, against: str
+) -> None:
+    def judged() -> DataFrame:
+        frame = source(spark, tmp_path / "inbox")
+        columns: dict[str, Any] = {"text_column": "body", "id_column": "key", "time_column": "when", "order": "place"}
+        frame = frame.withColumn("place", frame["key"].try_cast("int"))
+        return neardup.spark.stream(frame, recipe, against=against, shards=2, **columns)
+
+    index = nd.Index(recipe, against=against, now=lambda: NOON + 100 * DAY)
+    expected: list[dict[str, Any]] = []
+    for name, rows in (("a.json", FIRST), ("b.json", SECOND)):
+        ordered = sorted(rows, key=lambda row: (not row[0].isdigit(), int(row[0]) if row[0].isdigit() else 0, row[0]))
+        timed = [(key, text, NOON + when) for key, text, when in ordered]
+        written(tmp_path / "inbox", name, timed)
+        documents = [nd.Document(*row) for row in timed]
+        serial = len(expected)
+        expected += [plain(verdict, serial + i) for i, verdict in enumerate(index.add_many(documents))]
+        assert [told(row) for row in ended(judged(), tmp_path)] == expected
+    assert {row["flag"] for row in expected} == {"", "late", "ahead", "future", "undecidable"}
+    assert {row["kind"] for row in expected} == {"original", "near", "exact"}
+    if against == "originals":
+        written(tmp_path / "inbox", "c.json", [("14", STORY, NOON)])
+        frame = source(spark, tmp_path / "inbox")
+        columns: dict[str, Any] = {"text_column": "body", "id_column": "key", "time_column": "when"}
+        other = neardup.spark.stream(frame, recipe, window="7d", shards=2, **columns)
+        with pytest.raises(RecipeError, match="begun with window 24h, and this stream has 168h"):
+            ended(other, tmp_path)
+
+
+def test_rows_that_are_no_documents_come_out_as_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(None, STORY, NOON), ("a", None, NOON), ("b", STORY, None), ("c", STORY, NOON), ("c", STORY, NOON + 1)]
+    written(tmp_path / "inbox", "a.json", rows)
+    frame = source(spark, tmp_path / "inbox").withColumnRenamed("body", "text").withColumnRenamed("key", "id")
+    timed = frame.selectExpr("id", "text", "timestamp_micros(cast(when * 1000000 as bigint)) as time")
+    # Spark's own watermark drops nothing here.
+    found = ended(neardup.spark.stream(timed.withWatermark("time", "1 second")), tmp_path)
+    aside = sorted((row["id"] or "", row["flag"]) for row in found if row["kind"] == "set-aside")
+    assert aside == [("", "no id"), ("a", "no text"), ("b", "no readable time")]
+    assert [(row["id"], row["kind"], row["of"]) for row in found if row["serial"] is not None] == [
+        ("c", "original", None),
+        ("c", "exact", "c"),
+    ]
+
+
+def test_a_folder_is_watched(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from neardup.spark.running import Engine
+
+    monkeypatch.setattr(watching, "session", lambda *given, **settings: nullcontext(spark))
+    inbox = tmp_path / "inbox"
+    (inbox / "wire").mkdir(parents=True)
+    (inbox / "wire" / "a 1.txt").write_text(ARABIC, "utf-8")
+    (inbox / "b.jsonl").write_text(json.dumps({"id": "x", "text": STORY, "date": "1987-02-26T12:00Z"}) + "\nbroken\n")
+    (inbox / "c.json.tmp").write_text(json.dumps({"id": "y", "text": STORY}))
+
+    def watch(window: str = "endless", shards: int | None = None) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
+        given = Watching(
+            inbox=str(inbox),
+            verdicts=str(tmp_path / "verdicts"),
+            stages=str(tmp_path / "stages"),
+            content="auto",
+            largest=10_000,
+            files=10,
+            poll=0.1,
+            once=True,
+        )
+        events: list[tuple[str, dict[str, Any]]] = []
+
+        def make(count: int) -> Any:
+            return flow.work_for("default", None, window, "time", "originals", None, count, {})
+
+        def say(event: str, **fields: Any) -> None:
+            events.append((event, fields))
+
+        return watching.watch(given, Engine(master="local[2]"), make, shards, say), events
+
+    totals, events = watch()
+    assert (totals.files, totals.items, totals.originals, totals.set_aside) == (3, 2, 2, 1)
+    assert [event for event, _ in events] == ["started", "batch", "stopped"]
+    (inbox / "c.json.tmp").rename(inbox / "c.json")
+    totals, events = watch()
+    assert (totals.files, totals.items, totals.duplicates, totals.exact) == (1, 1, 1, 1)
+    found = spark.read.parquet(str(tmp_path / "verdicts")).orderBy("serial").collect()
+    origins = [(row["id"], row["of"], row["origin"]) for row in found if row["serial"] is not None]
+    assert sorted(origins[:2]) == [("wire/a 1.txt", None, "wire/a 1.txt"), ("x", None, "b.jsonl")]
+    assert origins[2] == ("y", "x", "c.json")
+    assert [row["flag"] for row in found if row["kind"] == "set-aside"] == ["line 2: not valid JSON"]
+    with pytest.raises(OutputError, match="whose window is endless"):
+        watch(window="24h")
+    with pytest.raises(OutputError, match="a stream of 2 shards, and --shards says 5"):
+        watch(shards=5)
+    for path in (tmp_path / "stages").iterdir():
+        path.rename(tmp_path / path.name)
+    with pytest.raises(OutputError, match=r"is not empty, and the stream in .* is new"):
+        watch()
+
+
+def test_what_cannot_work_is_refused_before_it_starts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = source(spark, tmp_path / "inbox").withColumnRenamed("body", "text").withColumnRenamed("key", "id")
+    timed = frame.withColumnRenamed("when", "time")
+    refused: list[tuple[type[NeardupError], str, Any, dict[str, Any]]] = [
+        (InputError, "is no stream", spark.createDataFrame([("a", "b")], "id string, text string"), {}),
+        (InputError, "no column that is obviously the time", frame, {}),
+        (InputError, "no column 'day' for time_column", frame, {"time_column": "day"}),
+        (InputError, "which is no time", timed.selectExpr("id", "text", "array(time) as time"), {}),
+        (InputError, "no column that is obviously the id", timed.drop("id"), {}),
+        (InputError, "strings", timed.selectExpr("id", "time as text", "time"), {"text_column": "text"}),
+        (InputError, "no column 'rank' for order", timed, {"order": ["rank"]}),
+        (RecipeError, "have no keys", timed, {"recipe": "terms", "sample": ["a"]}),
+        (RecipeError, "give texts as sample", timed, {"recipe": "imatch"}),
+        (RecipeError, "against 'all' is not known", timed, {"against": "all"}),
+        (RecipeError, "shards 0 is below 1", timed, {"shards": 0}),
+        (RecipeError, "is no length", timed, {"window": "soon"}),
+        (RecipeError, "is for decisions that compare titles", timed, {"title_column": "text"}),
+    ]
+    for kind, message, given, options in refused:
+        with pytest.raises(kind, match=message):
+            neardup.spark.stream(given, **options)
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: {"protobuf": "6.31.1", "pandas": "2.2"}[name])
+    with pytest.raises(RecipeError, match=r"protobuf 6\.33 or newer, .* there is 6\.31\.1: pip install"):
+        neardup.spark.stream(timed)
+
+
+def test_times_are_seconds_since_1970() -> None:
+    assert datetime.fromtimestamp(NOON, UTC) == datetime(1987, 2, 26, 12, tzinfo=UTC)
