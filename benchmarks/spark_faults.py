@@ -1,9 +1,11 @@
 """Kills an executor, a worker and the driver of a real cluster while it works, and compares what comes out.
 
-    .venv/bin/python benchmarks/spark_faults.py [INPUT] [--fault executor --fault worker --fault driver] [--write FILE]
+    .venv/bin/python benchmarks/spark_faults.py [INPUT] [--fault executor --fault worker --fault driver] [--at features]
+        [--after 1.5] [--write FILE]
 
-A master and two workers are started on loopback (scripts/cluster). Each fault is a kill -9 as soon as a stage's folder
-appears; kept documents and duplicates have to be, byte for byte, those of the engine in memory.
+A master and two workers are started on loopback (scripts/cluster). Each fault is a kill -9 some seconds after a stage
+began, which has to be so long that its tasks still run; kept documents and duplicates have to be, byte for byte, those
+of the engine in memory.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 CLUSTER = [sys.executable, str(ROOT / "scripts" / "cluster")]
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-#: The stage at whose beginning something is killed.
-AT = "candidates"
 PATIENCE = 1800
+#: What Spark's log says of an executor that died.
+LOST = "Lost executor"
 
 
 def main() -> None:
@@ -34,17 +36,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("input", nargs="?", default=str(ROOT / "examples" / "newswire.jsonl"))
     parser.add_argument("--fault", action="append", choices=sorted(FAULTS), help="all by default")
+    parser.add_argument("--at", default="features", help="the stage in which something is killed")
+    parser.add_argument("--after", type=float, default=1.5, help="seconds after its folder appeared")
     parser.add_argument("--write", metavar="FILE", help="what was found, as JSON")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="neardup-faults-") as folder:
-        found = injected(given.input, given.fault or ["none", "executor", "worker", "driver"], Path(folder))
+        faults = given.fault or ["none", "executor", "worker", "driver"]
+        found = injected(given.input, faults, Path(folder), When(given.at, given.after))
     if given.write:
         Path(given.write).write_text(json.dumps(found, indent=2) + "\n")
     if not all(fault["same_bytes"] for fault in found):
         sys.exit(1)
 
 
-def injected(name: str, faults: list[str], folder: Path) -> list[dict[str, Any]]:
+class When(NamedTuple):
+    """When something is killed: so many seconds after the folder of a stage appeared."""
+
+    stage: str
+    after: float
+
+
+class Run(NamedTuple):
+    """One run: its input, its outputs' folder, the folder of its cluster, the cluster's address, and when."""
+
+    name: str
+    out: Path
+    cluster: Path
+    master: str
+    when: When
+
+
+def injected(name: str, faults: list[str], folder: Path, when: When) -> list[dict[str, Any]]:
     """Return what came of faults, each on a cluster of its own."""
     expected = folder / "memory"
     expected.mkdir()
@@ -58,7 +80,7 @@ def injected(name: str, faults: list[str], folder: Path) -> list[dict[str, Any]]
         begun = subprocess.run(start, check=True, stdout=subprocess.PIPE, text=True)
         began = time.perf_counter()
         try:
-            told = FAULTS[fault](name, own, cluster, begun.stdout.split()[-1])
+            told = FAULTS[fault](Run(name, own, cluster, begun.stdout.split()[-1], when))
         finally:
             subprocess.run([*CLUSTER, "stop", *given], check=True)
         same = all((own / file).read_bytes() == (expected / file).read_bytes() for file in OUTPUTS)
@@ -76,77 +98,80 @@ def command(name: str, out: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "neardup", "dedup", name, *outputs, "--summary", str(out / "summary.json"), *more]
 
 
-def on_cluster(name: str, out: Path, master: str, *more: str) -> list[str]:
+def on_cluster(run: Run, *more: str) -> list[str]:
     """Return the same command on a cluster."""
-    engine = ["--engine", "spark", "--master", master, "--stages", str(out / "stages"), "--wait", "10m"]
-    return command(name, out, *engine, "--ship", "--spark-conf", "spark.executor.memory=1g", *more)
+    engine = ["--engine", "spark", "--master", run.master, "--stages", str(run.out / "stages"), "--wait", "10m"]
+    engine += ["--spark-log", str(run.out / "spark.log"), "--ship", "--spark-conf", "spark.executor.memory=1g"]
+    return command(run.name, run.out, *engine, *more)
 
 
-def run_with(name: str, out: Path, master: str, kill: Callable[[subprocess.Popen[bytes]], list[int]]) -> dict[str, Any]:
-    """Run, kill when the stage begins, and return what was killed and how it ended."""
-    with open(out / "log", "wb") as log:
-        running = subprocess.Popen(on_cluster(name, out, master), stderr=log, stdout=log)
+def run_with(run: Run, kill: Callable[[subprocess.Popen[bytes]], list[int]]) -> dict[str, Any]:
+    """Run, kill while the stage is worked on, and return what was killed, whether it was in time, and how it ended."""
+    stage = run.out / "stages" / run.when.stage
+    with open(run.out / "log", "wb") as log:
+        running = subprocess.Popen(on_cluster(run), stderr=log, stdout=log)
         until = time.monotonic() + PATIENCE
-        while not (out / "stages" / AT).exists():
+        while not stage.exists():
             if running.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"the run ended before its stage {AT}: {(out / 'log').read_text()}")
+                raise RuntimeError(f"the run ended before its stage {stage.name}: {(run.out / 'log').read_text()}")
             time.sleep(0.02)
+        time.sleep(run.when.after)
+        at_work = not (stage / "_SUCCESS").exists()
         killed = kill(running)
         code = running.wait(PATIENCE)
-    return {"killed": len(killed), "exit_code": code}
+    lost = (run.out / "spark.log").read_text("utf-8", "replace").count(LOST)
+    return {"killed": len(killed), "stage_was_at_work": at_work, "lost_executors": lost, "exit_code": code}
 
 
-def stages_of(out: Path) -> dict[str, Any]:
+def stages_of(run: Run) -> dict[str, Any]:
     """Return what the summary says of tasks that failed, and of stages that were there already."""
-    stages = json.loads((out / "summary.json").read_text())["stages"]
+    stages = json.loads((run.out / "summary.json").read_text())["stages"]
     return {
         "failed_tasks": sum(stage.get("failed_tasks", 0) for stage in stages),
         "resumed_stages": sum(bool(stage.get("resumed")) for stage in stages),
     }
 
 
-def nothing(name: str, out: Path, cluster: Path, master: str) -> dict[str, Any]:
+def nothing(run: Run) -> dict[str, Any]:
     """Kill nothing."""
-    del cluster
-    return run_with(name, out, master, lambda running: []) | stages_of(out)
+    return run_with(run, lambda running: []) | stages_of(run)
 
 
-def executor(name: str, out: Path, cluster: Path, master: str) -> dict[str, Any]:
+def executor(run: Run) -> dict[str, Any]:
     """Kill what does the work of one worker."""
 
     def kill(running: subprocess.Popen[bytes]) -> list[int]:
         del running
-        return ended(children(pid_of(cluster, "worker-1"), EXECUTOR)[:1])
+        return ended(children(pid_of(run.cluster, "worker-1"), EXECUTOR)[:1])
 
-    return run_with(name, out, master, kill) | stages_of(out)
+    return run_with(run, kill) | stages_of(run)
 
 
-def worker(name: str, out: Path, cluster: Path, master: str) -> dict[str, Any]:
+def worker(run: Run) -> dict[str, Any]:
     """Kill one worker and what does its work."""
 
     def kill(running: subprocess.Popen[bytes]) -> list[int]:
         del running
-        own = pid_of(cluster, "worker-1")
+        own = pid_of(run.cluster, "worker-1")
         return ended([own, *children(own, EXECUTOR)])
 
-    return run_with(name, out, master, kill) | stages_of(out)
+    return run_with(run, kill) | stages_of(run)
 
 
-def driver(name: str, out: Path, cluster: Path, master: str) -> dict[str, Any]:
+def driver(run: Run) -> dict[str, Any]:
     """Kill the command and its JVM, then go on from the stages."""
-    del cluster
 
     def kill(running: subprocess.Popen[bytes]) -> list[int]:
         return ended([running.pid, *children(running.pid, "java")])
 
-    told = run_with(name, out, master, kill)
-    again = subprocess.run(on_cluster(name, out, master, "--resume"), capture_output=True, text=True)
+    told = run_with(run, kill)
+    again = subprocess.run(on_cluster(run, "--resume"), capture_output=True, text=True)
     if again.returncode:
         raise RuntimeError(again.stderr)
-    return told | stages_of(out)
+    return told | stages_of(run)
 
 
-FAULTS: dict[str, Callable[[str, Path, Path, str], dict[str, Any]]] = {
+FAULTS: dict[str, Callable[[Run], dict[str, Any]]] = {
     "none": nothing,
     "executor": executor,
     "worker": worker,

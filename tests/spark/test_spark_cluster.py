@@ -30,8 +30,13 @@ def faults() -> ModuleType:
 
 @pytest.mark.parametrize("fault", ["none", "executor", "worker", "driver"])
 def test_what_dies_changes_no_byte(tmp_path: Path, fault: str) -> None:
-    [found] = faults().injected(str(ROOT / "examples" / "newswire.jsonl"), [fault], tmp_path)
+    spark_faults = faults()
+    # The first stage starts Python on the workers, which takes seconds however little there is to read.
+    when = spark_faults.When("documents" if fault in ("executor", "worker") else "candidates", 0.2)
+    [found] = spark_faults.injected(str(ROOT / "examples" / "newswire.jsonl"), [fault], tmp_path, when)
     assert found["same_bytes"]
     assert found["killed"] == {"none": 0, "executor": 1, "worker": 2, "driver": 2}[fault]
     assert found["exit_code"] == (-9 if fault == "driver" else 0)
+    assert found["stage_was_at_work"]
+    assert (found["lost_executors"] > 0) == (fault in ("executor", "worker"))
     assert (found["resumed_stages"] > 0) == (fault == "driver")

@@ -33,6 +33,21 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
         (TRACE.format("OSError: No space left on device"), errors.OutputError, "has no space left"),
         ("java.lang.OutOfMemoryError: Java heap space", errors.RecipeError, "spark.executor.memory"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has 3.12", errors.RecipeError, "PYSPARK_PYTHON"),
+        (
+            TRACE.format('java.io.IOException: Cannot run program "/no/python": error=2, No such file'),
+            errors.RecipeError,
+            "has no Python at '/no/python' that can be started: let PYSPARK_PYTHON name theirs",
+        ),
+        (
+            "[FAILED_READ_FILE.NO_HINT] Error while reading file file:///st/features/p.parquet. SQLSTATE: KD001",
+            errors.InputError,
+            "damaged or gone (file:///st/features/p.parquet): where it is of a stage, remove",
+        ),
+        (
+            "An error occurred while calling None.a.B.\n: java.lang.IllegalStateException: the thing is shut",
+            errors.RecipeError,
+            "Spark gave up: the thing is shut; --spark-log FILE",
+        ),
         ("something\nelse", errors.RecipeError, "Spark gave up: something; --spark-log FILE"),
     ],
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neardup.documents import open_corpus, open_writer
+from neardup.documents import elsewhere, open_corpus, open_writer
 from neardup.errors import BrokenRecord, InputError, OutputError
 from neardup.pipeline import run
 from neardup.recipe import Recipe
@@ -66,68 +66,71 @@ def outputs(given: list[str], recipe: Recipe, folder: Path, find: Any, **reading
     return found | {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def recipes() -> dict[str, tuple[Recipe, dict[str, Any]]]:
-    default = load("default").changed(features="words:2", threshold=0.6)
-    return {
-        "first": (default, {}),
-        "newest": (default.changed(keep="newest"), {"order_column": "when"}),
-        "lsh": (load("lsh").changed(features="words:2", threshold=0.6), {"id_column": "", "max_document": 120}),
-    }
+def text_files(folder: Path) -> str:
+    """A folder of texts, one of which is none."""
+    (folder / "deep").mkdir(parents=True)
+    for number, text in enumerate([STORY, OTHER, EDITED, STORY]):
+        (folder / "deep" / f"{number}.txt").write_text(text)
+    (folder / "bad.txt").write_bytes(b"\xff\xfe\xfd")
+    return str(folder)
 
 
-@pytest.mark.parametrize("name", list(recipes()))
-def test_all_that_is_written_is_what_memory_writes(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines in several tasks, row groups, CSV and texts; then as a run that was killed while it decided who stays."""
+    from neardup.spark.inputs import read
+    from neardup.spark.running import answer, fingerprint_of
+    from neardup.spark.stages import Stages
+
+    monkeypatch.setattr(elsewhere, "BLOCK", 600)
+    given = [*inputs(tmp_path / "in"), text_files(tmp_path / "texts")]
+    recipe = load("default").changed(features="words:2", threshold=0.6)
+    expected = outputs(given, recipe, tmp_path / "memory", run)
+    assert expected["dropped"] >= 8
+    folder = tmp_path / "stages"
+    reports: list[list[dict[str, Any]]] = []
+
+    def find(corpus: Any, recipe: Recipe) -> Any:
+        assert len(elsewhere.tasks_of(corpus.sources)) >= 5
+        with Stages(spark, str(folder), fingerprint_of(corpus, recipe), resume=True) as stages:
+            found = answer(spark, corpus, recipe, stages, read(spark, corpus, stages, records=True))
+        reports.append(found.summary["stages"])
+        return found
+
+    assert outputs(given, recipe, tmp_path / "one", find) == expected
+    # What the kill leaves: one stage that is not complete, and those after it not there.
+    (folder / "company" / "_SUCCESS").unlink()
+    shutil.rmtree(folder / "verdicts")
+    assert outputs(given, recipe, tmp_path / "two", find) == expected
+    first, second = ({stage["name"]: stage for stage in report} for report in reports)
+    assert not any("resumed" in stage for stage in first.values())
+    resumed = {name for name, stage in second.items() if stage.get("resumed")}
+    assert {"documents", "features", "candidates", "pairs"} <= resumed
+    assert not resumed & {"company", "verdicts"}
+    assert all(stage["skew"] >= 1 and stage["bytes"] > 0 for stage in first.values() if "skew" in stage)
+    with pytest.raises(OutputError, match="another recipe"):
+        Stages(spark, str(folder), "another", resume=True)
+    with pytest.raises(OutputError, match="--resume"):
+        Stages(spark, str(folder), json.loads((folder / "neardup-stages.json").read_text())["fingerprint"])
+
+
+def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:
+    from neardup.spark.inputs import read
     from neardup.spark.running import answer
     from neardup.spark.stages import Stages
 
-    recipe, reading = recipes()[name]
+    recipe = load("lsh").changed(features="words:2", threshold=0.6, keep="newest")
+    reading: dict[str, Any] = {"id_column": "", "max_document": 120, "order_column": "when"}
     given = inputs(tmp_path / "in")
     expected = outputs(given, recipe, tmp_path / "memory", run, **reading)
     assert expected["dropped"] >= 4
     with Stages(spark) as stages:
 
         def find(corpus: Any, recipe: Recipe) -> Any:
-            return answer(spark, corpus, recipe, stages, records=True)
+            return answer(spark, corpus, recipe, stages, read(spark, corpus, stages, records=True))
 
         assert outputs(given, recipe, tmp_path / "spark", find, **reading) == expected
-
-
-def test_text_files_and_stages_that_are_gone_on_from(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.running import answer, fingerprint_of
-    from neardup.spark.stages import Stages
-
-    (tmp_path / "in" / "deep").mkdir(parents=True)
-    for number, text in enumerate([STORY, OTHER, EDITED, STORY]):
-        (tmp_path / "in" / "deep" / f"{number}.txt").write_text(text)
-    (tmp_path / "in" / "bad.txt").write_bytes(b"\xff\xfe\xfd")
-    recipe = load("default").changed(features="words:2", threshold=0.6)
-    expected = outputs([str(tmp_path / "in")], recipe, tmp_path / "memory", run)
-    folder = str(tmp_path / "stages")
-    reports: list[list[dict[str, Any]]] = []
-
-    def find(corpus: Any, recipe: Recipe) -> Any:
-        with Stages(spark, folder, fingerprint_of(corpus, recipe), resume=True) as stages:
-            found = answer(spark, corpus, recipe, stages)
-        reports.append(found.summary["stages"])
-        return found
-
-    assert outputs([str(tmp_path / "in")], recipe, tmp_path / "one", find) == expected
-    # As a run that was killed leaves it: one stage that is not complete, and those after it not there.
-    (tmp_path / "stages" / "candidates" / "_SUCCESS").unlink()
-    names = [stage["name"] for stage in reports[0] if "rows" in stage]
-    for name in names[names.index("candidates") + 1 :]:
-        shutil.rmtree(tmp_path / "stages" / name)
-    assert outputs([str(tmp_path / "in")], recipe, tmp_path / "two", find) == expected
-    first, second = ({stage["name"]: stage for stage in report} for report in reports)
-    assert not any("resumed" in stage for stage in first.values())
-    resumed = [name for name, stage in second.items() if stage.get("resumed")]
-    assert resumed == names[: names.index("candidates")] != []
-    assert first["documents"]["rows"] == 4 + 1
-    assert all(stage["skew"] >= 1 and stage["bytes"] > 0 for stage in first.values() if "skew" in stage)
-    with pytest.raises(OutputError, match="another recipe"):
-        Stages(spark, folder, "another", resume=True)
-    with pytest.raises(OutputError, match="--resume"):
-        Stages(spark, folder, json.loads((tmp_path / "stages" / "neardup-stages.json").read_text())["fingerprint"])
 
 
 def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
@@ -143,3 +146,20 @@ def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_p
         with pytest.raises(InputError, match=r"a\.jsonl changed while it was being read") as caught:
             read(spark, corpus, stages, records=False)
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_and_words_have_no_order_in_common(spark: SparkSession, tmp_path: Path) -> None:
+    from neardup.spark.inputs import read
+    from neardup.spark.stages import Stages
+
+    given = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
+    columns: list[list[Any]] = [[1.5, None], ["2025-01-01"]]
+    for name, values in zip(given, columns, strict=True):
+        lines = (json.dumps({"id": number, "text": STORY, "when": value}) for number, value in enumerate(values))
+        Path(name).write_text("\n".join(lines))
+    with open_corpus(given[:1], order_column="when") as corpus, Stages(spark) as stages:
+        kept = read(spark, corpus, stages, records=False).documents.orderBy("row").select("keep").collect()
+        assert [row["keep"] for row in kept] == ["1.5", None]
+    refused = pytest.raises(InputError, match="'when' holds values of types double, large_string, which have no common")
+    with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages, refused:
+        read(spark, corpus, stages, records=False)

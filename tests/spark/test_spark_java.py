@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from neardup.errors import OutputError, RecipeError
 from neardup.recipe.named import load
 from neardup.spark import session as sessions
+from neardup.spark.masters import check_master
 from neardup.spark.running import Engine
-from neardup.spark.stages import check_local
+from neardup.spark.stages import check_folder
 
 
 def java(folder: Path, version: str) -> Path:
@@ -75,8 +77,22 @@ def test_no_java_that_does(
 
 
 def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(RecipeError, match=r"pip install 'neardup\[spark\]'"):
+    versions = {"pyspark": "4.3.0", "pandas": "2.2.3"}
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr("importlib.metadata.version", version)
+    versions["pandas"] = "2.1.4"
+    with pytest.raises(RecipeError, match=r"needs pandas 2\.2 or newer, and this is 2\.1\.4: pip install"):
+        sessions.check_spark()
+    versions["pyspark"] = "3.5.1"
+    with pytest.raises(RecipeError, match=r"needs PySpark 4\.3 or newer, and this is 3\.5\.1: pip install"):
+        sessions.check_spark()
+    del versions["pyspark"]
+    with pytest.raises(RecipeError, match=r"and it is not installed: pip install 'neardup\[spark\]'"):
         sessions.check_spark()
 
 
@@ -103,23 +119,39 @@ def test_workers_elsewhere_need_a_folder() -> None:
     Engine(master="spark://127.0.0.1:7077").check(load("default"))
 
 
-def test_a_folder_of_stages_is_looked_at_before_anything_starts(tmp_path: Path) -> None:
-    check_local(str(tmp_path / "new"), "a", resume=False)
-    check_local(str(tmp_path), "a", resume=True)
+def test_a_folder_of_stages_is_looked_at_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_folder(str(tmp_path / "new"), "a", resume=False)
+    check_folder(str(tmp_path), "a", resume=True)
     (tmp_path / "other").write_text("x")
     with pytest.raises(OutputError, match="holds other files than stages"):
-        check_local(str(tmp_path), "a", resume=True)
+        check_folder(str(tmp_path), "a", resume=True)
     (tmp_path / "neardup-stages.json").write_text('{"fingerprint": "a"}')
-    check_local(str(tmp_path), "a", resume=False)
+    check_folder(str(tmp_path), "a", resume=False)
     with pytest.raises(OutputError, match=r"another recipe, input or version \(a, and this run is b\)"):
-        check_local(str(tmp_path), "b", resume=True)
+        check_folder(str(tmp_path), "b", resume=True)
     (tmp_path / "features").mkdir()
     with pytest.raises(OutputError, match="--resume"):
-        check_local(str(tmp_path), "a", resume=False)
-    check_local(str(tmp_path), "a", resume=True)
-    for broken in ("", "[1]", "{}"):
+        check_folder(str(tmp_path), "a", resume=False)
+    check_folder(str(tmp_path), "a", resume=True)
+    for broken in ("", "[1]", "{}", '{"fingerprint": 1}', '{"fingerprint": "a", "workers": "x"}', '{"fingerprint": "a'):
         (tmp_path / "neardup-stages.json").write_text(broken)
-        with pytest.raises(OutputError, match="another recipe"):
-            check_local(str(tmp_path), "a", resume=True)
-    with pytest.raises(OutputError, match="is a file"):
-        check_local(str(tmp_path / "other"), "a", resume=False)
+        with pytest.raises(OutputError, match=r"neardup-stages\.json in .* is damaged"):
+            check_folder(str(tmp_path), "a", resume=True)
+    for below in ("other", "other/new"):
+        with pytest.raises(OutputError, match="is a file"):
+            check_folder(str(tmp_path / below), "a", resume=False)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(OutputError, match="may not be written to by this user"):
+        check_folder(str(tmp_path / "new"), "a", resume=False)
+
+
+def test_a_master_that_nobody_listens_at_is_told_at_once() -> None:
+    with pytest.raises(
+        RecipeError, match=r"no master of Spark answers at spark://127\.0\.0\.1:9 \(.*\): check"
+    ) as caught:
+        check_master("spark://127.0.0.1:9")
+    assert "\n" not in str(caught.value)
+    check_master("local[2]")
+    check_master("yarn")

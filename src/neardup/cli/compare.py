@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from neardup.cli.choices import Content, Html, chosen_content
 from neardup.cli.decisions import PANEL, TimeColumn
+from neardup.cli.engine_options import EngineOptions, compared_on_spark
 from neardup.cli.numbers import parse_number
 from neardup.cli.options import (
     LABELS_PANEL,
@@ -54,6 +56,7 @@ def compare(
     inputs: Inputs,
     read: ReadOptions,
     running: RunOptions,
+    where: EngineOptions,
     html: Html = False,
     content: Content = None,
     labels: Annotated[
@@ -141,13 +144,25 @@ def compare(
     outputs = [*(output or []), *([report] if report is not None else [])]
     _check_outputs(outputs, [*inputs, *([labels] if labels is not None else []), *(decisions or [])], force=force)
     chosen = _recipes(recipes, chosen_content(html, content))
+    engine = where.chosen(
+        None,
+        **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decisions},
+    )
 
+    from neardup.evaluation.comparing import check_for_engine
     from neardup.evaluation.comparing import compare as compare_recipes
 
+    if engine is not None:
+        check_for_engine(chosen, thresholds, engine.check)
     with read.open(inputs, order_column=clusters) as corpus:
         say_notes(corpus, *chosen)
-        say_if_compiling(None, "matching", "banding", "hamming", "weighting")
-        with progress_bar() as progress:
+        if engine is None:
+            say_if_compiling(None, "matching", "banding", "hamming", "weighting")
+        with progress_bar() as progress, ExitStack() as stack:
+            elsewhere = None
+            if engine is not None:
+                records = read.quarantine is not None
+                elsewhere = stack.enter_context(compared_on_spark(corpus, engine, progress, records=records))
             found = compare_recipes(
                 corpus,
                 labels,
@@ -162,6 +177,7 @@ def compare(
                 title_column=title_column,
                 time_column=time_column,
                 progress=progress,
+                engine=elsewhere,
                 **limits,
             )
         say_set_aside(corpus)

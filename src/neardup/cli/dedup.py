@@ -133,7 +133,9 @@ def dedup(
             result: Result | Answer
             if engine is not None:
                 records = read.quarantine is not None and not dry_run
-                result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))
+                result = stack.enter_context(
+                    on_spark(corpus, recipe, engine, report, records=records, pairs_per_document=most)
+                )
             else:
                 result = run(
                     corpus,

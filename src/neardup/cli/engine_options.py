@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from neardup.documents import Corpus
     from neardup.recipe import Recipe
     from neardup.spark.answer import Answer
+    from neardup.spark.comparing import Compared
     from neardup.spark.running import Engine
 
 _ENGINE = "Engine"
@@ -67,13 +68,13 @@ class EngineOptions:
         str, typer.Option(metavar="TIME", rich_help_panel=_ENGINE, help="How long to wait for a first worker.")
     ] = "60s"
 
-    def chosen(self, recipe: Recipe, **others: object) -> Engine | None:
+    def chosen(self, recipe: Recipe | None, **others: object) -> Engine | None:
         """Return the engine where it is Spark, else None; refuse what does not go together.
 
         Parameters
         ----------
-        recipe : Recipe
-            What is to be done.
+        recipe : Recipe or None
+            What is to be done; None where there are several, which are looked at then.
         **others
             Options that Spark does not have, None or False where they were not given.
         """
@@ -109,7 +110,10 @@ class EngineOptions:
             wait=parse_seconds(self.wait, "--wait"),
             ship=self.ship,
         )
-        engine.check(recipe)
+        if recipe is None:
+            engine.check_place()
+        else:
+            engine.check(recipe)
         return engine
 
     def _settings(self) -> dict[str, str]:
@@ -129,3 +133,12 @@ def on_spark(
     from neardup.spark.running import answered
 
     return answered(corpus, recipe, engine, progress=progress, **options)
+
+
+def compared_on_spark(
+    corpus: Corpus, engine: Engine, progress: Report | None, *, records: bool
+) -> AbstractContextManager[Compared]:
+    """Give what finds the pairs of recipes on Spark, all in one session that is stopped at the end."""
+    from neardup.spark.comparing import Compared
+
+    return Compared(corpus, engine, progress=progress, records=records)

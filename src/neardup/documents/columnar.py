@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from neardup.documents.discover import Found, one_line
 from neardup.documents.parts import CUT_SHORT, UNREADABLE_GROUP, Broken, Part, Raw, Wanted
+from neardup.documents.streams import Span
 from neardup.documents.values import as_bytes, ids_from, is_text_type, lengths_of, single
 from neardup.errors import InputError
 
@@ -62,24 +63,50 @@ class ColumnarSource:
         What a group is called.
     damage : str
         What broke the file that the groups come from; empty when nothing did.
+    span : (int, int), optional
+        The groups that pass one reads: rows are counted from there.
+    cut : bool
+        Whether groups may be read by themselves, without the others.
     """
 
-    def __init__(self, found: Found, data: Columns, noun: str, damage: str = "") -> None:
+    def __init__(
+        self,
+        found: Found,
+        data: Columns,
+        noun: str,
+        damage: str = "",
+        span: Span | None = None,
+        *,
+        cut: bool = False,
+    ) -> None:
         self.found = found
         self.data = data
         self._schema = _without_views(data.schema)
         self._types = {field.name: field.type for field in self._schema}
         self._noun = noun
-        self._damage = damage
+        self._damage, self._span, self._cut = damage, span, cut
 
     def columns(self) -> dict[str, pa.DataType]:
         """Names and types of the columns."""
         return self._types
 
+    def cuts(self, size: int) -> list[Span]:
+        """Return the groups of about so many bytes that may be read by themselves; none where there is but one part."""
+        found, begin, total = list[Span](), 0, 0
+        for number, group in enumerate(self.data.groups if self._cut else ()):
+            total += group.size
+            if total >= size or number == len(self.data.groups) - 1:
+                found.append((begin, number + 1))
+                begin, total = number + 1, 0
+        return found if len(found) > 1 else []
+
     def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
         """Pass one: the wanted columns."""
-        first = 0
-        for number, group in enumerate(self.data.groups):
+        groups = self.data.groups
+        begin, end = self._span or (0, len(groups))
+        first = sum(group.rows for group in groups[:begin])
+        for number in range(begin, end):
+            group = groups[number]
             try:
                 tables = [_plain(table) for table in self.data.read(number, wanted.names)]
                 if sum(table.num_rows for table in tables) != group.rows:

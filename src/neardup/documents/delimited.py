@@ -50,6 +50,8 @@ def delimited_source(found: Found, codec: Codec | None) -> LineSource:
 class Delimited:
     """How delimited text is cut and parsed."""
 
+    by_lines = False
+
     def __init__(self, delimiter: str) -> None:
         self.delimiter = delimiter
         self.header = b""

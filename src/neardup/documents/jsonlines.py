@@ -30,7 +30,7 @@ from neardup.documents.parts import (
     Wanted,
 )
 from neardup.documents.records import LineSource, RecordError, Values
-from neardup.documents.streams import BLOCK, Block, blocks, is_utf8, positions_of
+from neardup.documents.streams import BLOCK, Block, Span, blocks, is_utf8, positions_of
 from neardup.documents.values import single, unified
 from neardup.errors import InputError
 
@@ -38,8 +38,8 @@ _HEAD_LINES = 100
 _THREAD_BLOCK = BLOCK // 4
 
 
-def json_source(found: Found, codec: Codec | None) -> LineSource:
-    """Open a file of JSON lines.
+def json_source(found: Found, codec: Codec | None, span: Span | None = None) -> LineSource:
+    """Open a file of JSON lines, or a part of it.
 
     Raises
     ------
@@ -61,13 +61,14 @@ def json_source(found: Found, codec: Codec | None) -> LineSource:
     dialect.kinds = {
         name: kind if kind in (pa.int64(), pa.float64()) else pa.large_string() for name, kind in columns.items()
     }
-    return LineSource(found, codec, dialect, 0, columns)
+    return LineSource(found, codec, dialect, 0, columns, span)
 
 
 class JsonLines:
     """How JSON lines are cut and parsed."""
 
     line_end = b"\n"
+    by_lines = True
 
     def __init__(self) -> None:
         self.kinds: dict[str, pa.DataType] = {}

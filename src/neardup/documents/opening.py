@@ -14,7 +14,7 @@ from neardup.documents.formats import KNOWN_SUFFIXES, Format, codec_of_bytes, fo
 from neardup.documents.jsonlines import json_source
 from neardup.documents.parquet import UnreadableFile, columnar_source
 from neardup.documents.parts import CUT_SHORT, UNREADABLE_FILE, Broken, Part, Raw, Source, Wanted
-from neardup.documents.streams import head_of
+from neardup.documents.streams import Span, head_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError
 
@@ -42,10 +42,20 @@ def open_sources(found: list[Found], spool: str) -> list[Source]:
     return sources
 
 
-def open_again(found: Sequence[Found], spool: str) -> Source:
-    """Open the files of one source that were opened before, in another process; a damaged one is set aside as then."""
+def open_again(found: Sequence[Found], spool: str, span: Span | None = None) -> Source:
+    """Open the files of one source that were opened before, in another process; a damaged one is set aside as then.
+
+    Parameters
+    ----------
+    found : sequence of Found
+        A file, or some text files.
+    spool : str
+        A folder for what is decompressed.
+    span : (int, int), optional
+        A part of the file, as its source's ``cuts`` gave it.
+    """
     form = _format_of(found[0])
-    return TextFiles(list(found)) if form.kind == "text" else _open(found[0], form, spool, alone=False)
+    return TextFiles(list(found)) if form.kind == "text" else _open(found[0], form, spool, alone=False, span=span)
 
 
 def _with_folders(found: list[Found]) -> list[Found]:
@@ -72,13 +82,13 @@ def _format_of(found: Found) -> Format:
     return Format(kind, codec)
 
 
-def _open(found: Found, form: Format, spool: str, *, alone: bool) -> Source:
+def _open(found: Found, form: Format, spool: str, *, alone: bool, span: Span | None = None) -> Source:
     if form.kind == "jsonl":
-        return json_source(found, form.codec)
+        return json_source(found, form.codec, span)
     if form.kind == "csv":
         return delimited_source(found, form.codec)
     try:
-        return columnar_source(found, form.kind, form.codec, spool)
+        return columnar_source(found, form.kind, form.codec, spool, span)
     except UnreadableFile as error:
         if alone:
             raise InputError(f"{found.name} is damaged and shows no row ({error}); get or write it again") from None

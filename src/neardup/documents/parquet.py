@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from neardup.documents.columnar import READ_FAULTS, TARGET, ColumnarSource, Group
 from neardup.documents.discover import Found, one_line, readable
 from neardup.documents.formats import Codec, Kind
-from neardup.documents.streams import spooled
+from neardup.documents.streams import Span, spooled
 from neardup.documents.values import as_bytes, is_text_type
 
 
@@ -20,8 +20,10 @@ class UnreadableFile(Exception):
     """A file that shows no row at all."""
 
 
-def columnar_source(found: Found, kind: Kind, codec: Codec | None, spool: str) -> ColumnarSource:
-    """Open a Parquet or Arrow file; a compressed one is decompressed to a temporary file first.
+def columnar_source(
+    found: Found, kind: Kind, codec: Codec | None, spool: str, span: Span | None = None
+) -> ColumnarSource:
+    """Open a Parquet or Arrow file, or row groups of it; a compressed one is decompressed to a temporary file first.
 
     Raises
     ------
@@ -37,7 +39,7 @@ def columnar_source(found: Found, kind: Kind, codec: Codec | None, spool: str) -
             file = pa.OSFile(path)
     try:
         if kind == "parquet":
-            return ColumnarSource(found, ParquetColumns(file, found.size), "row group", damage)
+            return ColumnarSource(found, ParquetColumns(file, found.size), "row group", damage, span, cut=codec is None)
         return ColumnarSource(found, _ArrowColumns(file, kind, found.size), "record batch", damage)
     except READ_FAULTS as error:
         file.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 from neardup.documents.discover import Found
 from neardup.documents.formats import Codec
 from neardup.documents.parts import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted
-from neardup.documents.streams import Block, blocks
+from neardup.documents.streams import Block, Span, blocks
 from neardup.documents.values import id_array, order_array, unified
 
 Values = tuple[str, int | str | None, int | float | str | None]
@@ -36,6 +37,8 @@ class Dialect(Protocol):
     """What JSON lines and delimited text do differently."""
 
     line_end: bytes
+    #: Whether each line feed ends a record, so that a file may be cut at any.
+    by_lines: bool
 
     def record_ends(self, data: bytes) -> np.ndarray:
         """Positions just after each record that ends in the bytes."""
@@ -77,13 +80,28 @@ class LineSource:
         Number of records at the start that are no documents.
     types : dict of str to DataType
         The columns as the start of the file shows them.
+    span : (int, int), optional
+        The part of the file that is read: its rows and lines are counted from there.
+
+    Attributes
+    ----------
+    line_feeds : int
+        How many line feeds the last pass has gone through.
     """
 
     def __init__(
-        self, found: Found, codec: Codec | None, dialect: Dialect, header: int, types: dict[str, pa.DataType]
+        self,
+        found: Found,
+        codec: Codec | None,
+        dialect: Dialect,
+        header: int,
+        types: dict[str, pa.DataType],
+        span: Span | None = None,
     ) -> None:
         self.found = found
         self.dialect = dialect
+        self.line_feeds = 0
+        self._span = span
         self._codec = codec
         self._header = header
         self._types = types
@@ -94,13 +112,21 @@ class LineSource:
 
     def blocks(self) -> Generator[Block, None, None]:
         """Return the blocks of the file without header and blank lines."""
-        skip = self._header
-        with closing(blocks(self.found, self._codec, self.dialect.record_ends)) as whole:
+        skip, self.line_feeds = self._header, 0
+        with closing(blocks(self.found, self._codec, self.dialect.record_ends, None, self._span)) as whole:
             for block in whole:
+                self.line_feeds += block.lines
                 filled = ~self.dialect.blank(block)
                 starts, ends = block.starts[filled][skip:], block.ends[filled][skip:]
                 skip -= min(skip, int(np.count_nonzero(filled)))
                 yield replace(block, starts=starts, ends=ends)
+
+    def cuts(self, size: int) -> list[Span]:
+        """Return the parts of about so many bytes that may be read by themselves; none where there is but one."""
+        if self._codec is not None or not self.dialect.by_lines or self.found.size <= size:
+            return []
+        places = [*range(0, self.found.size, size), self.found.size]
+        return list(pairwise(places))
 
     def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
         """Pass one: the wanted columns, a block a part."""

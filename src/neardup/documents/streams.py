@@ -22,16 +22,50 @@ _STEP = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 
 
-class Stream:
-    """Bytes of a file, decompressed; a broken compressed file ends where it breaks, and says so."""
+#: The bytes of a file from one place to another, or the row groups.
+Span = tuple[int, int]
 
-    def __init__(self, found: Found, codec: Codec | None) -> None:
-        self.damage = ""
+
+class Stream:
+    """Bytes of a file, decompressed; a broken compressed file ends where it breaks, and says so.
+
+    Of a span of a plain file, the lines that end in it: so each line is of one span, wherever the file is cut.
+    """
+
+    def __init__(self, found: Found, codec: Codec | None, span: Span | None = None) -> None:
+        self.damage, self.begin = "", 0
         self._found = found
         self._codec = codec
         self._given = 0
+        self._left: int | None = None
         with readable(found.name):
             self._open()
+            if span is not None:
+                self.begin = self._line_at(span[0])
+                end = span[1] if span[1] >= found.size else self._line_at(span[1])
+                self._raw.seek(self.begin)
+                self._left = end - self.begin
+
+    def _line_at(self, place: int) -> int:
+        """Return where the line begins that the byte before a place is not the end of: behind the last line feed."""
+        while place > 0:
+            low = max(place - _STEP, 0)
+            self._raw.seek(low)
+            at = self._raw.read(place - low).rfind(b"\n")
+            if at >= 0:
+                return low + int(at) + 1
+            place = low
+        return 0
+
+    def lines_before(self) -> int:
+        """Return how many line feeds stand before the span; what is read next is undefined then."""
+        left, lines = self.begin, 0
+        with readable(self._found.name):
+            self._raw.seek(0)
+            while left and (data := self._raw.read(min(left, BLOCK))):
+                left -= len(data)
+                lines += data.count(b"\n")
+        return lines
 
     def _open(self) -> None:
         self._raw = self._found.filesystem.open_input_file(self._found.path)
@@ -41,7 +75,9 @@ class Stream:
         """Return up to ``size`` bytes; fewer only at the end or at a break."""
         if self._codec is None:
             with readable(self._found.name):
-                plain: bytes = self._stream.read(size)
+                plain: bytes = self._stream.read(size if self._left is None else min(size, self._left))
+            if self._left is not None:
+                self._left -= len(plain)
             return plain
         pieces: list[bytes] = []
         missing = size
@@ -131,6 +167,8 @@ class Block:
     damage: str = ""
     tail: bytes = b""
     """What stands after the last record end of a file that is cut short."""
+    lines: int = 0
+    """How many line feeds are in it."""
 
     def record(self, position: int) -> bytes:
         """Bytes of a record, with its line end."""
@@ -155,7 +193,11 @@ class Block:
 
 
 def blocks(
-    found: Found, codec: Codec | None, record_ends: Callable[[bytes], np.ndarray], size: int | None = None
+    found: Found,
+    codec: Codec | None,
+    record_ends: Callable[[bytes], np.ndarray],
+    size: int | None = None,
+    span: Span | None = None,
 ) -> Generator[Block, None, None]:
     """Cut a file into blocks of whole records.
 
@@ -169,13 +211,17 @@ def blocks(
         Gives the positions just after each record that ends in the bytes.
     size : int, optional
         Bytes to read at a time; a record larger than that makes its block as large as it needs.
+    span : (int, int), optional
+        Of a plain file whose records are lines: only those that end between two places. Lines are counted from there.
     """
     size = size or BLOCK
-    with closing(Stream(found, codec)) as stream:
-        pending, line, position = b"", 1, 0
-        first = True
+    with closing(Stream(found, codec, span)) as stream:
+        pending, line, position = b"", 1, stream.begin
+        first = not stream.begin
+        # Then blocks end where those of the whole file do, if it is cut at multiples of their size.
+        lead = 0 if span is None else span[0] - stream.begin
         while True:
-            chunk = stream.read(max(size, len(pending)))
+            chunk, lead = stream.read(max(size, len(pending)) + lead), 0
             last = not chunk
             data = pending + chunk if pending else chunk
             if first:
@@ -191,14 +237,16 @@ def blocks(
                 whole = data if cut == len(data) else data[:cut]
                 now = stream.position()
                 damage, tail = (stream.damage, data[cut:]) if last else ("", b"")
-                yield Block(whole, starts, ends, line, now - position, damage, tail)
-                line, position = line + data.count(b"\n", 0, cut), now
+                lines = whole.count(b"\n")
+                yield Block(whole, starts, ends, line, now - position, damage, tail, lines)
+                line, position = line + lines, now
                 pending = data[cut:]
             else:
                 pending = data
             if last:
                 return
             if len(pending) > LARGEST_RECORD:
+                line += stream.lines_before()
                 raise InputError(
                     f"{found.name}, line {line}: no record end within {LARGEST_RECORD >> 20} MiB, the "
                     "largest record allowed; check that the file is what its name says"

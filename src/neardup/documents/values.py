@@ -169,7 +169,19 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
     """
     if not parts:
         return pa.array([], pa.int64())
-    kinds = {part.type for part in parts if part.null_count < len(part)} or {parts[0].type}
+    kind = order_type({part.type for part in parts if part.null_count < len(part)} or {parts[0].type}, name)
+    joined = pa.concat_arrays([part.cast(kind) for part in parts])
+    return _numbers(joined) if is_text_type(kind) else joined
+
+
+def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
+    """Return the type that order values of several types are compared in.
+
+    Raises
+    ------
+    InputError
+        When there is none.
+    """
     if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
         kinds = {pa.float64()}
     text = any(is_text_type(kind) for kind in kinds)
@@ -180,9 +192,7 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
             f"column {name!r} holds values of types {', '.join(sorted(map(str, kinds)))}, which have no "
             "common order: choose another column or give it one type"
         )
-    kind = kinds.pop()
-    joined = pa.concat_arrays([part.cast(kind) for part in parts])
-    return _numbers(joined) if is_text_type(kind) else joined
+    return next(iter(kinds))
 
 
 def _numbers(strings: Any) -> Any:

@@ -35,7 +35,6 @@ class Answer:
             company = found.company.toArrow()
             verdicts = found.verdicts.toArrow()
             edges = found.edges.select("left", "right", "similarity").toArrow()
-            self._counted = _counted(found)
         away = read.raw(np.sort(repeated))
         corpus.set_aside_rows(away, REPEATED_ID)
         company = company.sort_by("row")
@@ -68,12 +67,7 @@ class Answer:
         """Counts, stages, recipe and versions, ready for JSON."""
         found = dict(self._found_summary)
         stages = [*found.pop("stages"), *self._stages]
-        counts: dict[str, Any] = {}
-        for name, value in found.items():
-            if name == "equal_content":
-                counts["exact_copies"] = self._counted["exact_copies"]
-            counts[name] = self._counted.get(name, value)
-        return counts | {"set_aside": dict(self._corpus.set_aside.counts), "stages": stages} | self._details
+        return found | {"set_aside": dict(self._corpus.set_aside.counts), "stages": stages} | self._details
 
     def duplicates(self) -> pa.Table:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family."""
@@ -96,18 +90,3 @@ class Answer:
 
 def _column(table: pa.Table, name: str) -> Any:
     return table[name].to_numpy()
-
-
-def _counted(found: Found) -> dict[str, int]:
-    """Return what the summary says of the documents that take part: repeated ids are not among them."""
-    from pyspark.sql import functions as F
-
-    present = found.features.where("size >= 0").join(found.repeated, "row", "left_anti")
-    sums = (
-        F.count("*").alias("copies"),
-        F.sum("text_bytes").alias("bytes"),
-        F.sum(F.expr("int(size = 0)")).alias("empty"),
-    )
-    totals = present.groupBy("text_mark").agg(*sums)
-    row = totals.agg(F.sum(F.col("copies") - 1), F.sum("bytes"), F.sum("empty")).first()
-    return dict(zip(("exact_copies", "text_bytes", "undecidable"), (int(value or 0) for value in row), strict=True))

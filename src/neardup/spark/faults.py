@@ -12,6 +12,11 @@ from neardup.errors import InputError, NeardupError, OutputError, RecipeError
 #: How a worker's own error is found in the trace that Spark hands over.
 _OWN = re.compile(r"neardup\.errors\.(\w+): (.+?)(?=\n\s*at |\n\n|\Z|\n\tat )", re.DOTALL)
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_DAMAGED = re.compile(r"(?:FAILED_READ_FILE|PATH_NOT_FOUND).*?(?:reading file|Path does not exist:) (\S+?)\.? SQLSTATE")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
+#: What a line of Java's begins with that says nothing to the user, and lines that do not at all.
+_CLASS = re.compile(r"^(: )?([a-z]\w*\.)+\w*(Exception|Error): ")
+_NOTHING = ("WARNING", "An error occurred while calling", "Error while", "Caused by: ", "at ")
 _LENGTH = 300
 
 
@@ -41,7 +46,19 @@ def _told(message: str) -> NeardupError:
     missing = _MISSING.search(message)
     if missing is not None:
         return RecipeError(
-            f"a worker of Spark has no module {missing[1]!r}: give all workers the package (docs/spark.md, shipping)"
+            f"a worker of Spark has no module {missing[1]!r}: install neardup and what it stands on for all workers "
+            "(docs/spark.md, shipping)"
+        )
+    python = _NO_PYTHON.search(message)
+    if python is not None:
+        return RecipeError(
+            f"a worker of Spark has no Python at {python[1]!r} that can be started: let PYSPARK_PYTHON name theirs"
+        )
+    damaged = _DAMAGED.search(message)
+    if damaged is not None:
+        return InputError(
+            f"a file that Spark reads is damaged or gone ({damaged[1]}): where it is of a stage, remove that stage's "
+            "folder and go on with --resume"
         )
     if "PYTHON_VERSION_MISMATCH" in message:
         return RecipeError(
@@ -62,6 +79,6 @@ def _told(message: str) -> NeardupError:
 
 def first_line(message: str) -> str:
     """Return what a message of many lines begins with, shortened."""
-    lines = [" ".join(line.split()) for line in message.splitlines()]
-    line = next((line for line in lines if line and not line.startswith("WARNING")), "")
+    lines = [_CLASS.sub("", " ".join(line.split())) for line in message.splitlines()]
+    line = next((line for line in lines if line and not line.startswith(_NOTHING)), "")
     return line if len(line) <= _LENGTH else line[: _LENGTH - 3] + "..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import tempfile
 from collections.abc import Iterator
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents import Batch, Corpus, join_order
-from neardup.documents.elsewhere import Reading, Task, as_json, from_json, tasks_of
+from neardup.documents import Batch, Corpus
+from neardup.documents.elsewhere import Reading, Task, as_json, from_json, placed, tasks_of
 from neardup.documents.parts import Broken, Wanted
 from neardup.documents.records import LineSource
-from neardup.documents.values import is_text_type
+from neardup.documents.values import is_text_type, order_type
 from neardup.errors import InputError
+from neardup.spark.faults import told_by_spark
 from neardup.spark.sharing import Shared
 from neardup.spark.stages import Stages
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
-#: A row holds the number of its input above so many bits, and its place in that below: rows need not be counted first.
+#: A row holds the number of its task above so many bits, and its place in that below: rows need not be counted first.
 _ROW_BITS = 40
 #: What is not a document has this for a row.
 _NO_ROW = -1
@@ -48,13 +50,16 @@ class Read(NamedTuple):
     bad : bool[n]
         Of all raw rows, those that were set aside.
     bounds : int64[k + 1]
-        Where the raw rows of each input begin.
+        Where the raw rows of each task begin.
+    tallies : list
+        Of each input how many rows it has, and what is broken.
     """
 
     documents: DataFrame
     numbers: bool
     bad: np.ndarray[Any, np.dtype[np.bool_]]
     bounds: Integers
+    tallies: list[tuple[int, list[Broken]]]
 
     def raw(self, rows: Integers) -> Integers:
         """Return the raw rows of rows of ``documents``."""
@@ -95,13 +100,14 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool) 
 
     def made() -> DataFrame:
         frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(worker, ", ".join(columns))
-        # Files that are fewer than the workers would leave some of these without work from here on.
+        # Tasks that are fewer than the workers would leave some of these without work from here on.
         return frame if len(tasks) >= wanted else frame.repartition(wanted, "row", "fault")
 
     frame = stages.run("documents", made)
     told: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(tasks))}
-    for row in frame.where("fault is not null").select("fault").collect():
-        report = json.loads(row["fault"])
+    with told_by_spark():
+        reports = [json.loads(row["fault"]) for row in frame.where("fault is not null").select("fault").collect()]
+    for report in reports:
         told[report["task"]].append(report)
     return _taken_over(corpus, tasks, told, frame.where("fault is null").drop("fault"), kind)
 
@@ -110,34 +116,30 @@ def _taken_over(
     corpus: Corpus, tasks: list[Task], told: dict[int, list[dict[str, Any]]], documents: DataFrame, kind: str
 ) -> Read:
     """Put together what the tasks say of the inputs."""
-    rows, broken, bad = (
-        [0] * len(corpus.sources),
-        [list[Broken]() for _ in corpus.sources],
-        list[tuple[int, int, int]](),
-    )
-    numbers, kinds = True, list[pa.Array]()
+    rows, lines = ([0] * len(corpus.sources) for _ in range(2))
+    broken = [list[Broken]() for _ in corpus.sources]
+    bad = list[tuple[int, int]]()
+    bounds = np.zeros(len(tasks) + 1, np.int64)
+    numbers, kinds = True, set[pa.DataType]()
     for number, task in enumerate(tasks):
         [report] = told[number]
-        rows[task.source] += report["rows"]
-        broken[task.source] += [_placed(from_json(fault), task.first) for fault in report["broken"]]
-        broken[task.source] += [Broken(task.first, reason, count) for reason, count in report["others"].items()]
-        bad += [(task.source, task.first + row, count) for row, count in report["bad"]]
+        own, first = task.source, rows[task.source]
+        broken[own] += [placed(from_json(fault), first, lines[own]) for fault in report["broken"]]
+        broken[own] += [Broken(first, reason, count) for reason, count in report["others"].items()]
+        bad += [(int(bounds[number]) + row, count) for row, count in report["bad"]]
+        rows[own] += report["rows"]
+        lines[own] += report["lines"]
+        bounds[number + 1] = bounds[number] + report["rows"]
         numbers &= report["numbers"]
-        kinds += [pa.array(["0"]).cast(getattr(pa, name)()) for name in report["order"]]
-    if kind == "string" and corpus.order_column:
-        join_order(kinds, corpus.order_column)
-    corpus.read_elsewhere(zip(rows, broken, strict=True))
-    bounds = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+        kinds |= {_type_from(name) for name in report["order"]}
+    if kinds and corpus.order_column:
+        order_type(kinds, corpus.order_column)
+    tallies = list(zip(rows, broken, strict=True))
+    corpus.read_elsewhere(tallies)
     mask = np.zeros(corpus.raw_rows, np.bool_)
-    for source, row, count in bad:
-        mask[bounds[source] + row : bounds[source] + row + count] = True
-    return Read(documents, numbers, mask, bounds)
-
-
-def _placed(fault: Broken, first: int) -> Broken:
-    from dataclasses import replace
-
-    return replace(fault, row=fault.row + first)
+    for row, count in bad:
+        mask[row : row + count] = True
+    return Read(documents, numbers, mask, bounds, tallies)
 
 
 def _kind(corpus: Corpus) -> str:
@@ -161,21 +163,35 @@ def read_batches(
     tasks: Shared[list[Task]], wanted: Wanted, kind: str, records: bool, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the documents of tasks, then what was broken; in a worker."""
+    from pyspark import SparkFiles
+
     for batch in batches:
         for number in batch.column("id").to_pylist():
             task = tasks.value[number]
             for found in task.files:
                 found.refuse_if_changed()
-            with tempfile.TemporaryDirectory(prefix="neardup-") as spool:
+            # Below what Spark removes at the end, even of a worker that was killed.
+            with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as spool:
                 reading = Reading(task, wanted, spool)
                 numbers, order = True, set[str]()
                 for read_ in reading.batches():
                     numbers &= read_.ids is None or pa.types.is_int64(read_.ids.type) or not len(read_.ids)
                     if read_.order is not None and read_.order.null_count < len(read_.order):
-                        order.add(str(read_.order.type))
-                    yield _batch(read_, task, kind)
-            report = {"task": number, "rows": reading.rows, "numbers": bool(numbers), "order": sorted(order)}
+                        order.add(_type_told(read_.order.type))
+                    yield _batch(read_, number, kind)
+            report = {"task": number, "rows": reading.rows, "lines": reading.lines}
+            report |= {"numbers": bool(numbers), "order": sorted(order)}
             yield _report(report | _told(reading.broken, records), kind, wanted)
+
+
+def _type_told(kind: pa.DataType) -> str:
+    """Return a type as text."""
+    return base64.b64encode(pa.schema([("", kind)]).serialize()).decode()
+
+
+def _type_from(told: str) -> pa.DataType:
+    """Return what ``_type_told`` wrote."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(told))).field(0).type
 
 
 def _told(broken: list[Broken], records: bool) -> dict[str, Any]:
@@ -191,9 +207,9 @@ def _told(broken: list[Broken], records: bool) -> dict[str, Any]:
     }
 
 
-def _batch(read_: Batch, task: Task, kind: str) -> pa.RecordBatch:
+def _batch(read_: Batch, task: int, kind: str) -> pa.RecordBatch:
     """Return a batch of documents."""
-    rows = read_.rows + ((task.source << _ROW_BITS) + task.first)
+    rows = read_.rows + (task << _ROW_BITS)
     columns = [pa.array(rows), read_.texts.cast(pa.string()), pa.nulls(len(rows), pa.string())]
     names = ["row", "text", "fault"]
     if read_.ids is not None:

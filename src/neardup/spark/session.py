@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import importlib.metadata
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from neardup import __version__
 from neardup.errors import RecipeError
+from neardup.spark.ending import guarded, stop
 from neardup.spark.faults import first_line, told_by_spark
+from neardup.spark.masters import check_address, is_here, silent
 from neardup.spark.shipping import shipped
 from neardup.spark.workers import check_workers, wait_for_workers
 
@@ -27,7 +32,8 @@ if TYPE_CHECKING:
 #: The oldest Java that PySpark 4 runs on, and what to install.
 OLDEST_JAVA = 17
 _INSTALL_JAVA = "install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or let JAVA_HOME name one"
-_INSTALL_SPARK = "the engine 'spark' needs PySpark, which is not installed: pip install 'neardup[spark]'"
+#: What the engine stands on, in the oldest versions that do (pyproject.toml, spark).
+_NEEDED = {"pyspark": ("PySpark", (4, 3)), "pandas": ("pandas", (2, 2))}
 #: Where systems keep their Javas.
 _JAVAS = (
     "/usr/lib/jvm/*/bin/java",
@@ -36,8 +42,6 @@ _JAVAS = (
     "/opt/homebrew/opt/openjdk*/bin/java",
 )
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|spark://\S+:\d+|yarn|k8s://\S+")
-_LOOPBACK = re.compile(r"local\b.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
 
 #: What a session is given unless its caller says otherwise; the page docs/spark.md gives the reasons at length.
 SETTINGS = {
@@ -55,6 +59,10 @@ SETTINGS = {
     # Times without a zone mean the same on every machine.
     "spark.sql.session.timeZone": "UTC",
 }
+
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: For work of less than a minute: to compile Spark's own code well would take longer than running it as it is.
+BRIEF = {"spark.driver.extraJavaOptions": _BRIEF, "spark.executor.extraJavaOptions": _BRIEF}
 
 
 class Java(NamedTuple):
@@ -118,8 +126,17 @@ def check_spark() -> Java:
     RecipeError
         In one sentence that says what to install.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise RecipeError(_INSTALL_SPARK)
+    for package, (name, oldest) in _NEEDED.items():
+        try:
+            found = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found = ""
+        if tuple(map(int, re.findall(r"\d+", found)[:2])) < oldest:
+            what = f"this is {found}" if found else "it is not installed"
+            raise RecipeError(
+                f"the engine 'spark' needs {name} {'.'.join(map(str, oldest))} or newer, and {what}: "
+                "pip install 'neardup[spark]'"
+            )
     return find_java()
 
 
@@ -152,13 +169,11 @@ def session(
     RecipeError
         In one sentence: no PySpark, no Java, no such cluster, no workers, or workers without this package.
     """
-    if not _MASTER.fullmatch(master):
-        raise RecipeError(
-            f"master {master!r} is no address of a cluster: give local[N], spark://HOST:PORT, yarn or k8s://..."
-        )
+    check_address(master)
     java = check_spark()
     given = dict(settings or {})
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet())
         path = log
         if path is None:
             folder = stack.enter_context(
@@ -169,20 +184,23 @@ def session(
             given = stack.enter_context(shipped()) | given
         with told_by_spark():
             spark = _started(master, java, given, path)
-        stack.callback(_stop, spark)
+        stack.callback(stop, spark)
         if not master.startswith("local"):
             wait_for_workers(spark, master, wait)
+            stack.enter_context(guarded(spark, master, wait))
         parallel = int(spark.sparkContext.defaultParallelism)
         if "spark.sql.shuffle.partitions" not in (settings or {}):
             # 200 is Spark's default, for any cluster: a second of overhead for each join on two cores.
             spark.conf.set("spark.sql.shuffle.partitions", str(max(2, 2 * parallel)))
-        check_workers(spark)
+        if not _is_this_process(master, given):
+            check_workers(spark)
         yield spark
 
 
-def is_here(master: str) -> bool:
-    """Return whether all workers of a master are on this machine."""
-    return _LOOPBACK.fullmatch(master) is not None
+def _is_this_process(master: str, settings: Mapping[str, str]) -> bool:
+    """Return whether workers are children of this process with its own Python, which has all that this one has."""
+    python = settings.get("spark.pyspark.python", os.environ.get("PYSPARK_PYTHON"))
+    return master.startswith("local") and python == sys.executable
 
 
 def _started(master: str, java: Java, settings: dict[str, str], log: str) -> SparkSession:
@@ -192,6 +210,8 @@ def _started(master: str, java: Java, settings: dict[str, str], log: str) -> Spa
 
     if not os.environ.get("JAVA_HOME") and Path(shutil.which("java") or "") != java.path:
         os.environ["JAVA_HOME"] = str(java.path.parent.parent)
+    # What finds out how to start the Java is a Java itself, which lives for less than a second.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _BRIEF)
     if is_here(master):
         # A machine's name may lead to an address that it cannot reach itself by, and its workers have this Python.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -199,12 +219,17 @@ def _started(master: str, java: Java, settings: dict[str, str], log: str) -> Spa
     builder = SparkSession.builder.master(master).appName(f"neardup {__version__}")
     for name, value in (SETTINGS | settings).items():
         builder = builder.config(name, value)
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
     with _aside(log):
         try:
             spark: SparkSession = builder.getOrCreate()
         except Exception as error:
             _refuse_if_silent(master, error, log)
             raise
+    if here and before is not None:
+        # PySpark's own handler calls Java from inside whatever call of Java is interrupted.
+        signal.signal(signal.SIGINT, before)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -212,13 +237,21 @@ def _started(master: str, java: Java, settings: dict[str, str], log: str) -> Spa
 def _refuse_if_silent(master: str, error: Exception, log: str) -> None:
     """Say what is wrong with a cluster that a session could not be started on."""
     if master.startswith("spark://"):
-        raise RecipeError(
-            f"no master of Spark answers at {master} ({first_line(str(error))}): check the address, and that it runs "
-            "(scripts/cluster start runs one here)"
-        ) from None
+        raise silent(master, first_line(str(error))) from None
     said = Path(log).read_text("utf-8", "replace") if os.path.exists(log) else ""
     if "Gateway" in type(error).__name__ or "JAVA_GATEWAY" in str(error):
         raise RecipeError(f"Spark does not start: {first_line(said) or first_line(str(error))}") from None
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Py4J from writing traces of calls that were interrupted: whoever has set up logging still gets them."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+    root.addHandler(silent)
+    try:
+        yield
+    finally:
+        root.removeHandler(silent)
 
 
 @contextlib.contextmanager
@@ -236,8 +269,3 @@ def _aside(log: str) -> Iterator[None]:
             for number, copy in zip((1, 2), kept, strict=True):
                 os.dup2(copy, number)
                 os.close(copy)
-
-
-def _stop(spark: SparkSession) -> None:
-    with contextlib.suppress(Exception):
-        spark.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -39,29 +40,40 @@ def checked(mark: bytes, folder: str, fingerprint: str, *, resume: bool) -> dict
     except ValueError:
         known = None
     found: dict[str, Any] = known if isinstance(known, dict) else {}
-    if found.get("fingerprint") != fingerprint:
+    own = found.get("fingerprint")
+    if not isinstance(own, str) or not isinstance(found.get("workers", 1), int):
         raise OutputError(
-            f"{folder} holds the stages of another recipe, input or version ({found.get('fingerprint')}, and this run "
-            f"is {fingerprint}): name another folder, or remove it"
+            f"{_MARK} in {folder} is damaged, so that nobody knows whose stages these are: name another folder, or "
+            "remove it"
+        )
+    if own != fingerprint:
+        raise OutputError(
+            f"{folder} holds the stages of another recipe, input or version ({own}, and this run is {fingerprint}): "
+            "name another folder, or remove it"
         )
     if not resume:
         raise OutputError(f"{folder} holds stages of this very run: go on from them with --resume, or remove it")
     return found
 
 
-def check_local(folder: str, fingerprint: str, *, resume: bool) -> None:
-    """Refuse a folder of this machine before a session is started, for what ``Stages`` would refuse it for.
+def check_folder(folder: str, fingerprint: str, *, resume: bool) -> None:
+    """Refuse a folder before a session is started, for what ``Stages`` would refuse it for; a URI is not looked at.
 
     Raises
     ------
     OutputError
         As ``Stages``.
     """
+    if "://" in folder:
+        return
     path = Path(folder)
+    above = next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
+    if not above.is_dir():
+        raise OutputError(f"{above} is a file, but stages need a folder: name another")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise OutputError(f"{above} may not be written to by this user, but stages are: name another folder")
     if not path.exists():
         return
-    if not path.is_dir():
-        raise OutputError(f"{folder} is a file, but stages need a folder: name another")
     mark = path / _MARK
     if mark.exists():
         begun = any(entry.is_dir() for entry in path.iterdir())

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from neardup import __version__
 from neardup.errors import RecipeError
+from neardup.spark.ending import count_workers
 from neardup.spark.faults import told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SHIP = "give all workers the same wheel, or send it along with --py-files (docs/spark.md, shipping)"
+_SHIP = "give all workers the same wheel, or send this one along with --ship (docs/spark.md, shipping)"
 
 
 @cache
@@ -40,11 +41,9 @@ def wait_for_workers(spark: SparkSession, master: str, seconds: float) -> None:
         If none came in time.
     """
     until = time.monotonic() + seconds
-    context: Any = spark.sparkContext
     while True:
         with told_by_spark():
-            # The driver is one of those that are counted.
-            if context._jsc.sc().getExecutorMemoryStatus().size() > 1:
+            if count_workers(spark):
                 return
         if time.monotonic() > until:
             raise RecipeError(

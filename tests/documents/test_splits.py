@@ -1,0 +1,186 @@
+"""Files cut into tasks that are read by themselves: rows, lines and faults are those of the file read in one go."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from making import compressed
+
+from neardup.documents import open_corpus
+from neardup.documents import streams as streams_module
+from neardup.documents.elsewhere import Reading, Task, placed, tasks_of
+from neardup.documents.parts import Broken
+from neardup.errors import InputError
+
+BOM = b"\xef\xbb\xbf"
+
+
+class Told(NamedTuple):
+    """What comes of an input."""
+
+    documents: list[tuple[int, str, str, Any]]
+    broken: list[Broken]
+    rows: int
+
+
+def told(path: Path, size: int | None, **options: Any) -> tuple[Told, list[Task]]:
+    """What the tasks of a file say, put together."""
+    documents: list[tuple[int, str, str, Any]] = []
+    broken: list[Broken] = []
+    rows = lines = 0
+    with open_corpus([str(path)], **options) as corpus:
+        tasks = tasks_of(corpus.sources, size)
+        for task in tasks:
+            reading = Reading(task, corpus.wanted, str(path.parent))
+            for batch in reading.batches():
+                ids: list[Any] = (
+                    [None] * len(batch.rows) if batch.ids is None else batch.ids.cast(pa.string()).to_pylist()
+                )
+                order: list[Any] = (
+                    [None] * len(batch.rows) if batch.order is None else batch.order.cast(pa.string()).to_pylist()
+                )
+                documents += zip((batch.rows + rows).tolist(), batch.texts.to_pylist(), ids, order, strict=True)
+            broken += [placed(fault, rows, lines) for fault in reading.broken]
+            rows, lines = rows + reading.rows, lines + reading.lines
+    return Told(documents, broken, rows), tasks
+
+
+def local(path: Path, **options: Any) -> tuple[list[tuple[int, str]], list[str], int]:
+    """What the reader of this process says."""
+    with open_corpus([str(path)], **options) as corpus:
+        found = [
+            (int(row), text)
+            for batch in corpus.scan()
+            for row, text in zip(batch.rows, batch.texts.to_pylist(), strict=True)
+        ]
+        return found, [str(example) for example in corpus.set_aside.examples], corpus.raw_rows
+
+
+def object_of(text: str, key: int | str) -> bytes:
+    return json.dumps({"id": key, "text": text, "when": "2025"}, ensure_ascii=False).encode()
+
+
+LINES = st.one_of(
+    st.builds(
+        object_of, st.text(st.characters(exclude_categories=["Cs"]), max_size=6), st.integers(0, 9) | st.just("x")
+    ),
+    st.sampled_from(
+        [
+            *(b"", b" \t", b"\r", b"not json", b"[1]", b'{"id": 1}', b'{"text": 5}', b'{"text": "\xff", "id": 2}'),
+            *(b'{"text": null}', b'{"text": "\xe9\x9b\xaa", "id": 3, "when": 1}  ', b"\xe9", b'{"text": "a\\ud800"}'),
+        ]
+    ),
+)
+
+
+@given(st.lists(LINES, min_size=1, max_size=14), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 90))
+@example([object_of("雪" * 30, 1)] * 3, True, False, True, 1)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_of_json_lines_gives_what_the_whole_file_gives(
+    tmp_path: Path, lines: list[bytes], mark: bool, returns: bool, ended: bool, size: int
+) -> None:
+    end = b"\r\n" if returns else b"\n"
+    data = (BOM if mark else b"") + object_of("first", 0) + end + end.join(lines) + (end if ended else b"")
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(data)
+    whole, [task] = told(path, len(data), order_column="when")
+    assert task.span is None
+    parts, tasks = told(path, size, order_column="when")
+    assert parts == whole
+    assert [task.span for task in tasks] == (
+        [*pairwise([*range(0, len(data), size), len(data)])] if tasks[1:] else [None]
+    )
+    documents, examples, rows = local(path, order_column="when")
+    assert ([document[:2] for document in parts.documents], parts.rows) == (documents, rows)
+    assert len(examples) == min(len(parts.broken), 5)
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 4000))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_of_row_groups_gives_what_the_whole_file_gives(tmp_path: Path, groups: list[int], size: int) -> None:
+    path, number = tmp_path / "in.parquet", 0
+    with pq.ParquetWriter(path, pa.schema({"id": pa.int64(), "text": pa.string()})) as writer:
+        for rows in groups:
+            places = range(number, number + rows)
+            texts = [None if place % 5 == 3 else f"text {place} 雪" for place in places]
+            writer.write_table(pa.table({"id": pa.array(places, pa.int64()), "text": pa.array(texts, pa.string())}))
+            number += rows
+    whole, [task] = told(path, 1 << 30)
+    assert task.span is None
+    parts, tasks = told(path, size)
+    assert parts == whole
+    spans = [task.span or (0, len(groups)) for task in tasks]
+    assert [place for begin, end in spans for place in range(begin, end)] == list(range(len(groups)))
+    assert local(path)[0] == [document[:2] for document in parts.documents]
+
+
+def test_a_damaged_row_group_is_told_with_its_number_and_rows(tmp_path: Path) -> None:
+    path = tmp_path / "in.parquet"
+    table = {"id": list(range(300)), "text": [f"text {number} " * 20 for number in range(300)]}
+    pq.write_table(pa.table(table), path, row_group_size=100, compression="zstd", use_dictionary=False)
+    begin = pq.ParquetFile(path).metadata.row_group(1).column(1).data_page_offset
+    data = bytearray(path.read_bytes())
+    data[begin : begin + 60] = b"\xff" * 60
+    path.write_bytes(data)
+    whole, _ = told(path, 1 << 30)
+    parts, tasks = told(path, 1)
+    assert len(tasks) == 3
+    assert parts == whole
+    [fault] = parts.broken
+    assert (fault.row, fault.count) == (100, 100)
+    assert fault.detail.startswith("row group 1, rows 100-199: ")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "a.parquet.gz", "a.csv", "a.arrow"])
+def test_what_cannot_be_cut_is_read_in_one_go(tmp_path: Path, name: str) -> None:
+    rows = [{"id": number, "text": f"text {number}\nof two lines"} for number in range(40)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    table, sink = pa.Table.from_pylist(rows), pa.BufferOutputStream()
+    if ".parquet" in name:
+        pq.write_table(table, sink, row_group_size=10)
+    elif ".arrow" in name:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=10)
+    elif ".csv" in name:
+        sink.write(b"id,text\n" + b"".join(b'%d,"text\nof two lines"\n' % number for number in range(40)))
+    else:
+        sink.write(lines)
+    (tmp_path / name).write_bytes(compressed(bytes(sink.getvalue()), "".join(Path(name).suffixes[1:])))
+    parts, [task] = told(tmp_path / name, 16)
+    assert task.span is None
+    assert parts.rows == 40
+
+
+def test_blocks_of_parts_end_where_those_of_the_file_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams_module, "BLOCK", 64)
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"".join(object_of("x" * (number % 11), number) + b"\n" for number in range(30)))
+    with open_corpus([str(path)]) as corpus:
+        source: Any = corpus.sources[0]
+        spans = [None, *source.cuts(128)]
+        cut: list[list[bytes]] = []
+        for span in spans:
+            blocks = streams_module.blocks(source.found, None, source.dialect.record_ends, None, span)
+            cut.append([block.data for block in blocks if block.data])
+    assert len(spans) > 5
+    assert [data for blocks in cut[1:] for data in blocks] == cut[0]
+
+
+def test_a_line_that_never_ends_is_told_with_its_number_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams_module, "LARGEST_RECORD", 1000)
+    monkeypatch.setattr(streams_module, "BLOCK", 256)
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"".join(object_of("x", number) + b"\n" for number in range(40)) + b'{"text": "' + b"y" * 4000)
+    for size in (1 << 20, 512, 100):
+        with pytest.raises(InputError, match="line 41: no record end"):
+            told(path, size)
