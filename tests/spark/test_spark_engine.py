@@ -98,7 +98,7 @@ def test_too_many_pairs_are_told_as_in_memory(
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
     settings = Settings(driver_pairs=driver_pairs, pairs_per_document=0)
-    summary = hold_equal(spark, table_of(9, 100), recipe, partitions=2, settings=settings, most=0)
+    summary = hold_equal(spark, table_of(9, 60), recipe, partitions=2, settings=settings, most=0)
     assert summary["all_pairs"] is False
 
 

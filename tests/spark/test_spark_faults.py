@@ -49,6 +49,12 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
             "Spark gave up: the thing is shut; --spark-log FILE",
         ),
         ("something\nelse", errors.RecipeError, "Spark gave up: something; --spark-log FILE"),
+        (
+            TRACE.format("ValueError: seven is not eight"),
+            errors.RecipeError,
+            "gave up: ValueError: seven is not eight;",
+        ),
+        ("Answer from Java side is empty", errors.RecipeError, "Java on this machine is gone, killed or out of memory"),
     ],
 )
 def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], expected: str) -> None:
@@ -61,6 +67,13 @@ def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], 
     assert type(caught.value) is kind
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_java_that_is_gone_refuses_connections() -> None:
+    from neardup.spark.faults import told_by_spark
+
+    with pytest.raises(errors.RecipeError, match="go on with --resume"), told_by_spark():
+        raise ConnectionRefusedError(111, "Connection refused")
 
 
 def test_other_errors_pass() -> None:

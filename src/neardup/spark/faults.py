@@ -18,6 +18,14 @@ _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 _CLASS = re.compile(r"^(: )?([a-z]\w*\.)+\w*(Exception|Error): ")
 _NOTHING = ("WARNING", "An error occurred while calling", "Error while", "Caused by: ", "at ")
 _LENGTH = 300
+#: What Python says when it speaks to a Java that is not there any more.
+_GONE = "Answer from Java side is empty"
+_SIGNS_OF_DEATH = (
+    *(_GONE, "exception str() failed"),
+    *("while sending or receiving", "trying to connect to the Java server"),
+)
+#: The last line of a trace of Python.
+_RAISED = re.compile(r"Traceback \(most recent call last\):.*?^(\w[\w.]*: [^\n]*)", re.DOTALL | re.MULTILINE)
 
 
 @contextmanager
@@ -35,10 +43,25 @@ def told_by_spark() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise _told(str(error)) from None
+        raise _told(_text(error)) from None
+    except ConnectionError:
+        raise _told(_GONE) from None
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # the text is asked from the Java that is gone
+        return _GONE
 
 
 def _told(message: str) -> NeardupError:
+    if any(sign in message for sign in _SIGNS_OF_DEATH):
+        return RecipeError(
+            "Spark's Java on this machine is gone, killed or out of memory: give it more with --spark-conf "
+            "spark.driver.memory=8g, and go on with --resume where --stages DIR was named; --spark-log FILE keeps what "
+            "it says"
+        )
     own = _OWN.search(message)
     if own is not None:
         kind = getattr(errors, own[1], InputError)
@@ -74,7 +97,9 @@ def _told(message: str) -> NeardupError:
             "a machine of Spark has no memory left: give it more with --spark-conf spark.executor.memory=8g (or "
             "spark.driver.memory), or cut the work smaller with spark.sql.shuffle.partitions"
         )
-    return RecipeError(f"Spark gave up: {first_line(message)}; --spark-log FILE keeps all that it says")
+    raised = _RAISED.search(message)
+    line = first_line(message if raised is None else raised[1])
+    return RecipeError(f"Spark gave up: {line}; --spark-log FILE keeps all that it says")
 
 
 def first_line(message: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -45,8 +46,12 @@ class Measured:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-        self._context.setLocalProperty("spark.jobGroup.id", None)
-        self._context.setLocalProperty("spark.job.description", None)
+        from py4j.protocol import Py4JError
+
+        # Where the session has died, what ended it is being told already.
+        with suppress(ConnectionError, Py4JError):
+            self._context.setLocalProperty("spark.jobGroup.id", None)
+            self._context.setLocalProperty("spark.job.description", None)
 
     def _look(self) -> None:
         tracker = self._context.statusTracker()

@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup import __version__
 from neardup.errors import RecipeError
@@ -231,6 +231,10 @@ def _started(master: str, java: Java, settings: dict[str, str], log: str) -> Spa
         # PySpark's own handler calls Java from inside whatever call of Java is interrupted.
         signal.signal(signal.SIGINT, before)
     spark.sparkContext.setLogLevel("ERROR")
+    # Where the Java dies, the thread that it sends counts to would write a trace on the screen; its end is told anyway.
+    counting: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if counting is not None:
+        counting.handle_error = lambda request, address: None
     return spark
 
 

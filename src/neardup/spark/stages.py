@@ -103,8 +103,6 @@ class Stages:
     report : list of dict
         Of each stage: name, wall_s, and of one that was made rows, bytes, partitions, skew (the largest partition over
         the mean), shuffle_bytes, worker_s and more; of one that was there already, ``resumed``.
-    workers : int
-        How many parts work is cut into at least: as many as worked when the folder was begun, whoever goes on from it.
 
     Raises
     ------
@@ -125,7 +123,7 @@ class Stages:
         self._temporary = tempfile.mkdtemp(prefix="neardup-stages-") if folder is None else None
         self.folder = str(folder or self._temporary)
         self.report: list[dict[str, Any]] = []
-        self.workers = int(spark.sparkContext.defaultParallelism)
+        self._mark: dict[str, Any] = {"fingerprint": fingerprint}
         with told_by_spark():
             self._folder = Folder(spark, self.folder)
             self._claim(fingerprint)
@@ -136,9 +134,20 @@ class Stages:
         if mark is None and not self._folder.is_empty():
             raise OutputError(f"{self.folder} holds other files than stages: name a folder that is new or empty")
         if mark is not None:
-            known = checked(mark, self.folder, fingerprint, resume=self._resume or not self._folder.names())
-            self.workers = int(known.get("workers", self.workers))
-        self._folder.write(_MARK, json.dumps({"fingerprint": fingerprint, "workers": self.workers}).encode())
+            self._mark = checked(mark, self.folder, fingerprint, resume=self._resume or not self._folder.names())
+        self._folder.write(_MARK, json.dumps(self._mark).encode())
+
+    @property
+    def workers(self) -> int:
+        """How many parts work is cut into at least, whoever goes on from the folder.
+
+        As many as there are when it is asked first, which is not before something was read: workers come one by one.
+        """
+        if "workers" not in self._mark:
+            with told_by_spark():
+                self._mark["workers"] = int(self._spark.sparkContext.defaultParallelism)
+                self._folder.write(_MARK, json.dumps(self._mark).encode())
+        return int(self._mark["workers"])
 
     def run(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         """Return what ``make`` gives, read back from the stage's folder; one that is complete is not made again."""

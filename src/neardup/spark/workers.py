@@ -23,12 +23,11 @@ _SHIP = "give all workers the same wheel, or send this one along with --ship (do
 
 @cache
 def sources_digest() -> str:
-    """Return a digest of all that this package does in workers: two copies of one version may differ while in work."""
+    """Return a digest of this package's code: two copies of one version may differ while in work."""
     own = Path(__file__).parent.parent
     found = hashlib.sha256()
-    for room in ("_kernels", "spark", "features", "text", "content", "documents"):
-        for source in sorted((own / room).glob("*.py")):
-            found.update(f"{room}/{source.name} ".encode() + source.read_bytes())
+    for source in sorted(own.rglob("*.py")):
+        found.update(f"{source.relative_to(own)} ".encode() + source.read_bytes())
     return found.hexdigest()[:16]
 
 
