@@ -17,10 +17,10 @@ demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
 # Two processes: more would only help where there are more than two processors, and each takes 1.5 GB.
-# Those of Spark share one session, which uses both.
+# Those of Spark come by themselves: each process has one session for all of its files.
 test: $(STAMP) browser java
 	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark
-	$(BIN)/python -m pytest tests/spark
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java
