@@ -30,6 +30,7 @@ import neighbors
 import peers
 import sketches
 import spark_sizing
+import spark_stream
 import spark_tables
 import vector_cost
 import watch_report
@@ -76,6 +77,7 @@ TABLES: dict[str, tuple[str, Table]] = {
     "spark-shuffle": ("spark", spark_tables.shuffle_table),
     "spark-peers": ("spark", spark_tables.peers_table),
     "spark-faults": ("spark_faults", spark_tables.faults_table),
+    "spark-stream": ("spark_stream", spark_stream.shown),
     "spark-given": ("spark", spark_sizing.given_table),
     "spark-sizing": ("spark", spark_sizing.as_table),
     "spark-work": ("spark", spark_sizing.work_table),
