@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup import reading
 from neardup._kernels.choosing import value_of
 from neardup.documents import corpus_of
-from neardup.errors import RecipeError
+from neardup.errors import NeardupError, RecipeError
 from neardup.features.extraction import extract, gram_hashes
 from neardup.features.gathering import Gathering, gather
 from neardup.features.statistics import Statistics
@@ -259,16 +259,28 @@ def test_weights_and_clipping_share_a_table() -> None:
     assert found[0] == round(2**16 * math.log(7))
 
 
-@given(st.integers(1, 10**15), st.integers(1, 2**50))
-def test_the_square_of_a_vector_fits_into_61_bits(documents: int, heaviest: int) -> None:
-    statistics = Statistics(documents, 1, heaviest, as_array([]), np.empty(0, np.int64))
-    recipe = Recipe(features="words:1", weights="tfidf", measure="cosine")
+# No machine holds 2**50 features.
+@given(st.integers(1, 10**15), st.integers(1, 2**62), st.integers(1, 2**50), st.sampled_from(["idf", "tfidf"]))
+@example(documents=1, heaviest=56936522560, distinct=2**50, weights="tfidf")
+@example(documents=10**15, heaviest=2**50, distinct=1, weights="tfidf")
+def test_the_square_of_a_vector_fits_into_61_bits(documents: int, heaviest: int, distinct: int, weights: str) -> None:
+    statistics = Statistics(documents, distinct, heaviest, as_array([]), np.empty(0, np.int64))
+    recipe = Recipe(features="words:1", weights=weights, measure="cosine")
+    squares = heaviest if weights == "tfidf" else min(heaviest, distinct)
+
+    def longest(bits: int) -> int:
+        return squares * max(round(2**bits * math.log(1 + documents)), 1) ** 2
+
+    if longest(0) >= 2**61:
+        assert weights == "tfidf"
+        with pytest.raises(NeardupError, match=f"{heaviest:,}.*choose weights 'idf'"):
+            statistics.bits(recipe)
+        return
     bits = statistics.bits(recipe)
     assert 0 <= bits <= 16
-    rarest = max(round(2**bits * math.log(1 + documents)), 1)
-    assert heaviest * rarest**2 < 2**61
-    # No place is given away: another one would leave less than the two bits that are kept free.
-    assert bits == 16 or heaviest * (2 * rarest + 1) ** 2 > 2**59
+    assert longest(bits) < 2**61
+    # No place is given away.
+    assert bits == 16 or longest(bits + 1) >= 2**61
 
 
 def test_only_weights_by_idf_have_binary_places() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, log, log2, sqrt
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup._kernels.choosing import enter_values
-from neardup.errors import RecipeError
+from neardup.errors import NeardupError, RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Clip
 
@@ -20,7 +20,8 @@ Integers = npt.NDArray[np.int64]
 
 #: idf weights are whole numbers of 2**-16, or coarser where a vector's square would not fit into 2**61.
 _FINEST_BITS = 16
-_LONGEST_VECTOR = 2.0**30
+#: A vector's square is less, so that sums of squares and products fit into 63 bits.
+_LARGEST_SQUARE = 1 << 61
 _MARGIN = 1e-12
 
 
@@ -75,11 +76,27 @@ class Statistics:
         return found
 
     def bits(self, recipe: Recipe) -> int:
-        """Return how many binary places idf weights have: they are whole numbers of 2**-bits."""
-        if recipe.weights not in ("idf", "tfidf") and recipe.parsed_features.kind != "terms":
-            return 0
-        longest = sqrt(max(self.heaviest, 1)) * log(2 + self.documents)
-        return max(min(_FINEST_BITS, floor(log2(_LONGEST_VECTOR / longest))), 0)
+        """Return how many binary places idf weights have: they are whole numbers of 2**-bits.
+
+        As many as keep the square of every counted document's vector below 2**61, and 16 at most. Such a square is at
+        most ``heaviest`` times the square of the largest idf; where repeats do not count, ``distinct`` times it.
+
+        Raises
+        ------
+        NeardupError
+            If not even whole numbers keep it below.
+        """
+        if recipe.weights not in ("idf", "tfidf"):
+            # Terms are chosen by weights, which are then forgotten: nothing is squared.
+            return _FINEST_BITS if recipe.parsed_features.kind == "terms" else 0
+        most = self.heaviest if recipe.weights == "tfidf" else min(self.heaviest, self.distinct)
+        for bits in range(_FINEST_BITS, -1, -1):
+            if most * self._fixed(1, bits) ** 2 < _LARGEST_SQUARE:
+                return bits
+        raise NeardupError(
+            f"the squared counts of a document's features add up to {self.heaviest:,}, too many for weights 'tfidf' of "
+            f"{self.documents:,} documents; choose weights 'idf', for which repeats do not count"
+        )
 
     def unit(self, recipe: Recipe) -> int:
         """Return how much of o, a and b of ``neardup.measures`` makes 1 for weighted vectors."""
@@ -94,6 +111,10 @@ class Statistics:
         """
         return log(1 + self.documents / df)
 
+    def _fixed(self, df: int, bits: int) -> int:
+        """Return the idf as a whole number of 2**-bits, 1 at least."""
+        return max(round((1 << bits) * self.idf(df)), 1)
+
     def lookup(self, recipe: Recipe) -> Lookup:
         """Return the table for a recipe's clipping and weights.
 
@@ -106,14 +127,14 @@ class Statistics:
         by_idf = recipe.weights in ("idf", "tfidf") or recipe.parsed_features.kind == "terms"
         if clip is None and not by_idf:
             return Lookup(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
-        scale = 1 << self.bits(recipe)
+        bits = self.bits(recipe)
         frequencies, place = np.unique(self.df, return_inverse=True)
         values = np.ones(len(frequencies) + 1, np.int64)
         for i, df in enumerate([*frequencies.tolist(), 1]):
             if clip is not None and not self._keeps(clip, df):
                 values[i] = 0
             elif by_idf:
-                values[i] = max(round(scale * self.idf(df)), 1)
+                values[i] = self._fixed(df, bits)
         singles = self.distinct > len(self.features)
         if self.distinct and not values[:-1].any() and not (singles and values[-1]):
             raise RecipeError(
