@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trained import SETS, texts, trained
 from ways import TEXTS, WAYS
@@ -90,6 +90,7 @@ def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: lis
 
 @pytest.mark.parametrize("way", ["jaccard", "containment", "weighted", "euclidean", "then"])
 @given(TEXTS, st.integers(0, 3))
+@example(["fox", "fox fox fox", "fox dog owl ran", "fox dog owl sat"], 1)
 @settings(max_examples=8)
 def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str], count: int) -> None:
     recipe, around = WAYS[way]

@@ -58,8 +58,8 @@ def chosen_cases(found: Findings, count: int, seed: int) -> Cases:
     found : Findings
         What the run found.
     count : int
-        So many on each side of the threshold, the nearest first; not two with one document, or of one family, while
-        there are others.
+        So many on each side of the threshold, the nearest first; on a side not two with one document, or of one
+        family, while there are others.
     seed : int
         Of the draw elsewhere.
     """
@@ -70,10 +70,11 @@ def chosen_cases(found: Findings, count: int, seed: int) -> Cases:
     above, below = np.flatnonzero(matching), np.flatnonzero(~matching)
     above = above[np.argsort(similarity[above], kind="stable")]
     below = below[np.argsort(-similarity[below], kind="stable")]
-    taken: set[int] = set()
-    near = [_apart(every, places, count, family, taken) for places in (above, below)]
+    # Sides are apart from themselves only: the nearest pair of each is shown, whatever the other one shows.
+    sides: tuple[set[int], set[int]] = set(), set()
+    near = [_apart(every, places, count, family, taken) for places, taken in zip((above, below), sides, strict=True)]
     rest = np.setdiff1d(np.arange(len(every.left)), np.array([*near[0], *near[1]], np.int64))
-    elsewhere = _spread(every, rest, similarity, family, taken, seed)
+    elsewhere = _spread(every, rest, similarity, family, set.union(*sides), seed)
 
     def picked(places: Sequence[int]) -> list[Picked]:
         return [
