@@ -326,7 +326,7 @@ def test_refusals() -> None:
     with pytest.raises(RecipeError, match="measure 'jaccard' does not compare weights"):
         nearest(vectors_of([{1: 1}], weighted=True), "jaccard", np.array([0]), 1)
     heavy = vectors_of([{1: 1 << 31}, {1: 1}], weighted=True)
-    with pytest.raises(NeardupError, match="make the weights smaller"):
+    with pytest.raises(NeardupError, match=r"2\*\*61.*weights 'idf'"):
         nearest(heavy, "cosine", np.array([0]), 1)
-    with pytest.raises(NeardupError, match="make the weights smaller"):
+    with pytest.raises(NeardupError, match=r"2\*\*61.*weights 'idf'"):
         matching(heavy, heavy.features[:1], heavy.weights[:1], "cosine", Fraction(1))

@@ -269,7 +269,8 @@ def test_the_square_of_a_vector_fits_into_61_bits(documents: int, heaviest: int,
     squares = heaviest if weights == "tfidf" else min(heaviest, distinct)
 
     def longest(bits: int) -> int:
-        return squares * max(round(2**bits * math.log(1 + documents)), 1) ** 2
+        rarest = max(round((1 << bits) * math.log(1 + documents)), 1)
+        return squares * rarest * rarest
 
     if longest(0) >= 2**61:
         assert weights == "tfidf"

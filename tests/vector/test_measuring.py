@@ -264,3 +264,27 @@ def test_statistics_are_counted_once_for_all_terms() -> None:
     assert list(found) == ["terms:1", "words:1"]
     assert (found["terms:1"].documents, found["terms:1"].distinct) == (2, 3)
     assert counted(Vector.parse("cheap"), texts) == {}
+
+
+@pytest.mark.parametrize("repeats", [1_000, 12_000, 100_000])
+def test_a_word_repeated_without_end_is_counted_in_full(repeats: int) -> None:
+    # Statistics are those of other texts, so that nothing bounds the squares of new ones.
+    vector = Vector.parse(", ".join(f"{name}(words:1:tfidf)" for name in WEIGHTED))
+    measurer = measurer_for(vector, [f"word{i} is here with word{i + 1}" for i in range(60)])
+    texts = ["spam " * repeats, "spam " * repeats + "egg", "spam egg", "", "spam " * repeats]
+    prepared = measurer.prepare(Records(texts))
+    found = measurer.measure(prepared, np.zeros(4, np.int64), np.array([4, 1, 2, 3]))
+    expected = {
+        # o, a and b in units of the idf that spam and egg have alike.
+        "cosine": [1.0, repeats / math.hypot(repeats, 1), math.sqrt(0.5), 0.0],
+        "dice": [1.0, 2 * repeats**2 / (2 * repeats**2 + 1), 2 * repeats / (repeats**2 + 2), 0.0],
+        "extended_jaccard": [1.0, repeats**2 / (repeats**2 + 1), repeats / (repeats**2 + 2 - repeats), 0.0],
+        "weighted_jaccard": [1.0, repeats / (repeats + 1), 1 / (repeats + 1), 0.0],
+    }
+    for name, values in expected.items():
+        assert found[:, vector.names.index(f"{name}(words:1:tfidf)")].tolist() == pytest.approx(values, rel=1e-4), name
+    distance = found[:, vector.names.index("euclidean(words:1:tfidf)")]
+    assert distance[0] == 1.0
+    assert distance[1] == pytest.approx(1 / (1 + math.log(61)), rel=1e-4)
+    assert distance[2] == pytest.approx(1 / (1 + math.log(61) * math.hypot(repeats - 1, 1)), rel=1e-4)
+    assert distance[3] == 0.0

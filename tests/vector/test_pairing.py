@@ -68,6 +68,7 @@ WEIGHTS = st.dictionaries(st.integers(1, 30), st.integers(1, 1 << 30), max_size=
 
 
 @given(st.lists(WEIGHTS, min_size=2, max_size=6))
+@example([dict.fromkeys(range(1, 9), 1 << 30), {1: 1 << 30, 2: 1 << 29}, {3: 7}])
 def test_weighted_rows_are_compared_as_dicts(documents: list[dict[int, int]]) -> None:
     features = np.array([feature for document in documents for feature in document], np.uint64)
     weights = np.array([weight for document in documents for weight in document.values()], np.int64)
@@ -82,7 +83,10 @@ def test_weighted_rows_are_compared_as_dicts(documents: list[dict[int, int]]) ->
         if len(features):
             assert found[True, True][i] == [sum(min(f[x], g[x]) for x in both), sum(f.values()), sum(g.values())]
             squares = [sum(x * x for x in side.values()) for side in (f, g)]
-            assert found[True, False][i] == [sum(f[x] * g[x] for x in both), *squares]
+            plain = sum(f[x] * g[x] for x in both), *squares
+            assert rows.products(d, e) == plain
+            assert found[True, False][i][1:] == [square if square < 2**61 else -1 for square in squares]
+            assert max(squares) >= 2**61 or found[True, False][i][0] == plain[0]
 
 
 def test_rows_are_joined_in_order() -> None:

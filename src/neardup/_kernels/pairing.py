@@ -1,12 +1,13 @@
 """Pairs of documents: what their features have in common, and how far their tokens are apart."""
 
 import numpy as np
-from numba import int64, uint64
+from numba import float64, int64, uint64
 
 from neardup._kernels.compiling import kernel
 
 _ALL = ~uint64(0)
 _ONE = uint64(1)
+_LARGEST_SQUARE = 2.0**61
 
 
 @kernel
@@ -28,13 +29,17 @@ def sort_rows(heads, features, weights):
 
 @kernel
 def add_up(heads, weights, sums, squares):
-    """Set sums[d] and squares[d] to the sum of a document's weights, and of their squares."""
+    """Set sums[d] to the sum of a document's weights, and squares[d] to that of their squares, -1 from 2**61 on."""
     for d in range(sums.shape[0]):
         sums[d] = 0
         squares[d] = 0
+        about = 0.0
         for i in range(heads[d], heads[d + 1]):
             sums[d] += weights[i]
             squares[d] += weights[i] * weights[i]
+            about += float64(weights[i]) * float64(weights[i])
+        if about >= _LARGEST_SQUARE:
+            squares[d] = -1
 
 
 @kernel

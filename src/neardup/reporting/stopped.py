@@ -103,12 +103,16 @@ def chosen_of(flow: Flow, around: Around, extent: Extent, *, everything: bool) -
         for place in near[np.argsort(flow.similarity[near], kind="stable")].tolist()
     ]
     missing = _missing(flow, around, everything=everything)
-    taken: set[int] = set()
-    above = _apart(flow, matching, extent.cases, taken)
-    below = _apart(flow, missing, extent.cases, taken)
+    # Sides are apart from themselves only: the nearest pair of each is shown, whatever the other one shows.
+    sides: tuple[set[int], set[int]] = set(), set()
+    above = _apart(flow, matching, extent.cases, sides[0])
+    below = _apart(flow, missing, extent.cases, sides[1])
     known = {*above, *below}
     return Chosen(
-        listed, above, below, _spread(flow, [one for one in (*missing, *matching) if one not in known], taken)
+        listed,
+        above,
+        below,
+        _spread(flow, [one for one in (*missing, *matching) if one not in known], set.union(*sides)),
     )
 
 

@@ -156,7 +156,9 @@ def rows_of(vectors: Vectors, measure: str, allowed: Mask) -> Rows:
     if kind != COUNTS:
         own = np.empty(len(allowed), np.int64)
         if totals(np.arange(len(allowed)), vectors.heads, vectors.weights, kind == MINIMA, own) >= _LARGEST_SQUARE:
-            raise NeardupError("the squared weights of a document sum up to 2**61 or more; make the weights smaller")
+            raise NeardupError(
+                "the squared weights of a document add up to 2**61 or more; choose weights 'idf', which take no repeats"
+            )
     own[~allowed] = -1
     smallest = int(own[own > 0].min(initial=np.iinfo(np.int64).max >> 1))
     roots = np.sqrt(np.maximum(own, 0).astype(np.float64))

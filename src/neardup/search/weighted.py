@@ -116,7 +116,9 @@ def weighted_join(
     sizes = np.empty(len(members), np.int64)
     minima = measure == "weighted_jaccard"
     if totals(members, vectors.heads, vectors.weights, minima, sizes) >= _LARGEST_SQUARE:
-        raise NeardupError("the squared weights of a document add up to 2**61 or more; give it smaller weights")
+        raise NeardupError(
+            "the squared weights of a document add up to 2**61 or more; choose weights 'idf', which take no repeats"
+        )
     order = np.argsort(sizes, kind="stable")
     members, sizes = members[order], sizes[order]
     run = _Join(vectors, members, sizes, measure, threshold, threads)

@@ -19,7 +19,7 @@ from neardup.parallel import in_order
 from neardup.recipe import Recipe
 from neardup.vector.encoder import Encoder, embed
 from neardup.vector.facts import facts_of, prefixes_of
-from neardup.vector.methods import METHODS, alike
+from neardup.vector.methods import METHODS, alike, alike_exactly
 from neardup.vector.prepared import Prepared
 from neardup.vector.records import Records
 from neardup.vector.rows import Rows
@@ -132,8 +132,14 @@ class Measurer:
     def _fill(self, prepared: Prepared, left: Integers, right: Integers, out: Floats) -> None:
         for rows, weighted, minima, parts in self._comparisons:
             counts = prepared.rows[rows].counts(left, right, weighted=weighted, minima=minima)
+            heavy = (counts[:, 1:] < 0).any(axis=1)
+            counts[heavy] = 0
             for column, part in parts:
                 out[:, column] = self._value(part, counts)
+            for pair in np.flatnonzero(heavy).tolist():
+                products = prepared.rows[rows].products(int(left[pair]), int(right[pair]))
+                for column, part in parts:
+                    out[pair, column] = alike_exactly(part.measure, *products, self._units.get(part, 1))
         for column, part in enumerate(self.vector.parts):
             if part.name in METHODS:
                 out[:, column] = METHODS[part.name](prepared, left, right)

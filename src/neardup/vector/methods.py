@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup._kernels.pairing import align
-from neardup.measures import similarities
+from neardup.measures import measure, similarities
 from neardup.vector.encoder import cosine_counts
 from neardup.vector.prepared import Prepared
 from neardup.vector.records import NO_TIME
@@ -32,6 +32,16 @@ def alike(name: str, counts: Integers, unit: int = 1) -> Floats:
     found[empty.any(axis=1)] = 0.0
     found[empty.all(axis=1)] = 1.0
     return found
+
+
+def alike_exactly(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
+    """Return the same of one pair whose o, a and b are too large for 64 bits."""
+    if not (a and b):
+        return 0.0
+    known = measure(name)
+    if known.distance:
+        return float(known.similarity(0.0, (a + b - 2 * o) / unit, 0.0))
+    return float(known.similarity(float(o), float(a), float(b)))
 
 
 def _sizes(prepared: Prepared, left: Integers, right: Integers) -> tuple[Integers, Integers]:

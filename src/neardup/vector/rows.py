@@ -29,7 +29,8 @@ class Rows(NamedTuple):
     weights : int64[m]
         At least 1; empty for sets.
     sums, squares : int64[n]
-        The sum of a row's weights and of their squares; the number of features, for sets.
+        The sum of a row's weights, and that of their squares, or -1 where it is 2**61 or more; the number of features,
+        for sets.
     """
 
     heads: Integers
@@ -66,6 +67,8 @@ class Rows(NamedTuple):
     def counts(self, left: Integers, right: Integers, *, weighted: bool = False, minima: bool = False) -> Integers:
         """Return int64[k, 3], the o, a and b of ``neardup.measures`` for pairs of rows.
 
+        Of a row whose square is too large, a or b is -1 and o is none: ``products`` has them.
+
         Parameters
         ----------
         left, right : int64[k]
@@ -84,3 +87,15 @@ class Rows(NamedTuple):
         add_shared(self.heads, self.features, self.weights, not minima, left, right, shared)
         totals = self.sums if minima else self.squares
         return np.column_stack([shared, totals[left], totals[right]])
+
+    def products(self, left: int, right: int) -> tuple[int, int, int]:
+        """Return the dot product of two rows' weights and both squares, whatever their size."""
+        f, g = (
+            dict(zip(self.features[part].tolist(), self.weights[part].tolist(), strict=True))
+            for part in (slice(*self.heads[row : row + 2]) for row in (left, right))
+        )
+        return (
+            sum(f[x] * g[x] for x in f.keys() & g.keys()),
+            sum(x * x for x in f.values()),
+            sum(x * x for x in g.values()),
+        )
