@@ -1,17 +1,26 @@
-"""Hypothesis draws the same examples on every run of CI, and new ones elsewhere; the browser ends with the tests."""
+"""What all tests share: how Hypothesis draws, signals that reach what is started, a browser that ends with the tests."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import browser
 import pytest
 from hypothesis import settings
 
+# The same examples on every run of CI, new ones elsewhere.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("default", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_arrive() -> None:
+    """A runner in the background ignores SIGINT, and so would the commands that tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import resource
 import signal
+import struct
 import subprocess
+import termios
 import time
 from pathlib import Path
 from typing import TextIO
@@ -13,7 +17,7 @@ from typing import TextIO
 import pytest
 from calling import FOX, RULES, finished, names_in, neardup, process, refused, write_lines
 
-BIG = 40_000
+BIG = 8_000
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_wrong_use_is_told_by_the_parser(corpus: Path) -> None:
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus that takes a moment to write."""
+    """A corpus of more than a little disk holds."""
     rows = [{"id": i, "text": f"{i} of {i * 7} and {i * 13} {FOX[: 20 + i % 60]} {i * 31}"} for i in range(BIG)]
     return write_lines(tmp_path_factory.mktemp("big") / "big.jsonl", rows)
 
@@ -158,9 +162,14 @@ def test_interrupted_while_reading(number: int, code: int, tmp_path: Path) -> No
     with _once_it_reads(started, fifo) as file:
         file.write('{"id": 1, "text": "a"}\n')
         file.flush()
-        # Python notices a signal inside a read that waits, not one that comes just before it.
-        time.sleep(0.2)
+        _wait_until_read(started, file)
         started.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            started.wait(timeout=1)
+        if started.returncode is None:
+            # Python notices a signal inside a read that waits; one that comes just before it, after that read.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(file.fileno(), b'{"id": 2, "text": "b"}\n')
         ended = finished(started)
     assert ended == (code, "", "neardup: interrupted; nothing was written\n" if code == 130 else "")
     assert names_in(out) == set()
@@ -174,7 +183,7 @@ def test_interrupted_while_reading(number: int, code: int, tmp_path: Path) -> No
 )
 def test_interrupted_while_writing(number: int, code: int, big: Path, tmp_path: Path, warm: None) -> None:
     outputs = "-o", tmp_path / "clean.jsonl.gz", "--duplicates", tmp_path / "dups.csv"
-    started = process("dedup", big, *outputs, env=_temporary(tmp_path))
+    started = process("dedup", big, *outputs, pausing=True, env=_temporary(tmp_path))
     _wait_for_partial(started, tmp_path, "clean")
     started.send_signal(number)
     ended, out, err = finished(started)
@@ -205,9 +214,20 @@ def _once_it_reads(started: subprocess.Popen[str], fifo: Path) -> TextIO:
         time.sleep(0.001)
 
 
+def _wait_until_read(started: subprocess.Popen[str], file: TextIO) -> None:
+    """Wait until nothing that was written to a pipe is left in it."""
+    end = time.monotonic() + 60
+    while struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, bytes(4)))[0]:
+        assert started.poll() is None, finished(started)
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
 def _wait_for_partial(started: subprocess.Popen[str], folder: Path, name: str) -> None:
     end = time.monotonic() + 60
-    while not any(entry.stat().st_size for entry in folder.glob(f".{name}*")):
+    while not list(folder.glob(f".{name}*")):
         assert started.poll() is None, "it ended before it was interrupted"
-        assert time.monotonic() < end
+        if time.monotonic() > end:
+            started.kill()
+            pytest.fail(f"nothing was written: {finished(started)}")
         time.sleep(0.001)

@@ -1,0 +1,23 @@
+"""Runs the command up to its first write to what -o names, where it waits for a signal, however fast the machine is."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Any
+
+from neardup.__main__ import main
+from neardup.documents.output import OutputFile
+
+write = OutputFile.write
+
+
+def pausing(file: OutputFile, data: Any) -> int:
+    written = write(file, data)
+    if file.name == sys.argv[sys.argv.index("-o") + 1]:
+        signal.pause()
+    return written
+
+
+OutputFile.write = pausing  # type: ignore[method-assign]
+main()
