@@ -28,6 +28,8 @@ def chromium() -> Any:
         except sync_api.Error as error:
             pytest.skip(f"no Chromium can be started: {str(error).splitlines()[0]}")
         starting.callback(browser.close)
+        # A bound for what never comes: a busy machine may need longer than the five seconds of Playwright.
+        sync_api.expect.set_options(timeout=120_000)
         _RUNNING.push(starting.pop_all())
     return browser
 
@@ -73,6 +75,7 @@ def opened(
         "java_script_enabled": script,
     }
     context = chromium().new_context(**(settings | options))
+    context.set_default_timeout(120_000)
     try:
         page = context.new_page()
         page.on("pageerror", lambda error: found.append(f"error: {error}"))

@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis draws, signals that reach what is started, a browser that ends with the tests."""
+"""What all tests share: how Hypothesis draws, interrupts that arrive, a browser that ends with the tests."""
 
 from __future__ import annotations
 

@@ -320,5 +320,5 @@ def test_what_is_wrong_with_a_page_is_found(tmp_path: Path) -> None:
         made = tmp_path / f"{kind}.html"
         made.write_text(f"<!DOCTYPE html><title>t</title>{body}", "utf-8")
         with pytest.raises(AssertionError, match=kind), opened(made) as page:
-            page.wait_for_timeout(200)
+            page.wait_for_load_state("networkidle")
     assert browser.chromium() is browser.chromium()

@@ -24,6 +24,8 @@ DOCUMENTS: list[dict[str, Any]] = [
     {"id": "fox-edited", "text": FOX + " today", "date": "2024-01-04", "score": 0},
     {"id": "empty", "text": "", "date": None, "score": None},
 ]
+#: Seconds after which what was waited for counts as never to come; no machine is that slow.
+NEVER = 300
 RULES = ("--features", "words:3", "--threshold", "0.8")
 
 
@@ -57,7 +59,7 @@ def process(*arguments: str | Path, pausing: bool = False, **options: Any) -> su
 def finished(started: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Wait for a process: its exit code, stdout and stderr."""
     try:
-        out, err = started.communicate(timeout=60)
+        out, err = started.communicate(timeout=NEVER)
     except subprocess.TimeoutExpired:
         started.kill()
         started.communicate()

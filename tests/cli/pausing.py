@@ -19,5 +19,5 @@ def pausing(file: OutputFile, data: Any) -> int:
     return written
 
 
-OutputFile.write = pausing  # type: ignore[method-assign]
+OutputFile.write = pausing  # type: ignore[assignment, method-assign]
 main()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, ROSE, neardup, process, read_lines, refused, write_lines
+from calling import FOX, NEVER, ROSE, neardup, process, read_lines, refused, write_lines
 from deciding import trained
 
 import neardup as nd
@@ -140,7 +140,7 @@ SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
 
 def test_a_process_of_its_own_watches_with_a_decision(inbox: str) -> None:
     started = process(*WATCH, "--decision", inbox, "--precision", "0.5")
-    out, err = started.communicate(timeout=120)
+    out, err = started.communicate(timeout=NEVER)
     assert (started.returncode, out) == (0, ""), err
     assert [json.loads(line)["event"] for line in err.splitlines()][-1] == "stopped"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 import pytest
-from calling import FOX, RULES, finished, names_in, neardup, process, refused, write_lines
+from calling import FOX, NEVER, RULES, finished, names_in, neardup, process, refused, write_lines
 
 BIG = 8_000
 
@@ -204,7 +204,7 @@ def _temporary(folder: Path) -> dict[str, str]:
 
 def _once_it_reads(started: subprocess.Popen[str], fifo: Path) -> TextIO:
     """Open a pipe for writing as soon as the process has opened it for reading."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + NEVER
     while True:
         try:
             return open(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK), "w")
@@ -216,7 +216,7 @@ def _once_it_reads(started: subprocess.Popen[str], fifo: Path) -> TextIO:
 
 def _wait_until_read(started: subprocess.Popen[str], file: TextIO) -> None:
     """Wait until nothing that was written to a pipe is left in it."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + NEVER
     while struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, bytes(4)))[0]:
         assert started.poll() is None, finished(started)
         assert time.monotonic() < end
@@ -224,7 +224,7 @@ def _wait_until_read(started: subprocess.Popen[str], file: TextIO) -> None:
 
 
 def _wait_for_partial(started: subprocess.Popen[str], folder: Path, name: str) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + NEVER
     while not list(folder.glob(f".{name}*")):
         assert started.poll() is None, "it ended before it was interrupted"
         if time.monotonic() > end:

@@ -55,7 +55,7 @@ def titles(page: Any) -> list[str]:
 def draw_all(page: Any) -> None:
     """Bring every chart near the window, and wait until it is drawn."""
     page.set_viewport_size({"width": page.viewport_size["width"], "height": 20_000})
-    expect(page.locator(".chart:not(:has(svg))")).to_have_count(0, timeout=30_000)
+    expect(page.locator(".chart:not(:has(svg))")).to_have_count(0)
 
 
 def test_every_part_is_there(whole: Path) -> None:

@@ -107,7 +107,7 @@ class Browser:
     def _ask(self, path: str, body: bytes | None, usual: dict[str, str], headers: dict[str, str]) -> Reply:
         given = usual | {name.replace("_", "-"): value for name, value in headers.items()}
         kept = {name: value for name, value in given.items() if value}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         with closing(connection):
             connection.request("GET" if body is None else "POST", path, body, kept)
             found = connection.getresponse()

@@ -101,7 +101,7 @@ class Running:
     def end(self, number: int | None = None) -> str:
         if number is not None:
             self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=300)
         assert out == ""
         assert self.process.returncode == 0, err
         return self.said + err

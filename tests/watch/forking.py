@@ -1,42 +1,76 @@
 """Starts many watchers quickly: everything is loaded once, and each line on stdin becomes a process of its own.
 
-A line holds the arguments as JSON; the answer is the id of the process. An empty line waits for the last one and gives
-its exit code. Small batches make many moments between a verdict and its file's move.
+A line holds, as JSON, the arguments, after how many steps the process is killed (0: never), and how many seconds after
+that step; the answer is its exit code. A step is a call that changes something on the disk. Who ends unkilled writes
+how many there were beside its inbox. Small batches make many steps between a verdict and its file's move.
 """
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import signal
 import sys
+from pathlib import Path
+from typing import Any, NoReturn
 
 from neardup.cli.app import app
 from neardup.flow.document import Document
 from neardup.flow.index import Index
-from neardup.watch import gathering
+from neardup.flow.store import Store
+from neardup.watch import gathering, moving
+
+STEPS: list[tuple[Any, str]] = [
+    *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),
+    (moving, "rename_new"),
+    (builtins, "open"),
+    *((Store, name) for name in ("record", "placed", "set_state")),
+]
+steps = 0
 
 
-def answer(number: int) -> None:
-    sys.stdout.write(f"{number}\n")
-    sys.stdout.flush()
+def counted(function: Any, last: int, after: float) -> Any:
+    def call(*values: Any, **options: Any) -> Any:
+        global steps
+        steps += 1
+        if steps == last:
+            if after:
+                # The system ends the process then, wherever it is, as SIGKILL does.
+                signal.setitimer(signal.ITIMER_REAL, after)
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return function(*values, **options)
+
+    return call
+
+
+def run(arguments: list[str], last: int, after: float) -> NoReturn:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    log = os.open(f"{arguments[1]}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    for owner, name in STEPS:
+        setattr(owner, name, counted(getattr(owner, name), last, after))
+    code: Any = 70
+    try:
+        app(arguments, prog_name="neardup")
+    except SystemExit as ended:
+        code = ended.code
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    Path(f"{arguments[1]}.steps").write_text(str(steps))
+    os._exit(code or 0)
 
 
 gathering._ITEMS = gathering._FILES = 7
 with Index("ddd") as idle:
     idle.add_many(Document(str(number), f"words to warm up with {number}", 0.0) for number in range(3))
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-last = 0
+signal.signal(signal.SIGALRM, signal.SIG_DFL)
 for line in sys.stdin:
-    if not line.strip():
-        answer(os.waitstatus_to_exitcode(os.waitpid(last, 0)[1]))
-        continue
-    last = os.fork()
-    if not last:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        log = os.open(f"{json.loads(line)[1]}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        app(json.loads(line), prog_name="neardup")
-        os._exit(70)
-    answer(last)
+    child = os.fork()
+    if not child:
+        run(*json.loads(line))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    sys.stdout.write(f"{code}\n")
+    sys.stdout.flush()

@@ -107,16 +107,22 @@ class Newsroom:
                 yield watcher
             finally:
                 watcher.stop()
-                thread.join(timeout=30)
+                thread.join(timeout=300)
             assert not thread.is_alive()
             assert not failed, failed
 
-    def until(self, true: Callable[[], bool], seconds: float = 20.0) -> None:
-        """Wait for something to become true."""
+    def until(self, true: Callable[[], bool], seconds: float = 300.0) -> None:
+        """Wait for something to become true; the bound is for what never does, not for what is slow."""
         end = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < end, self.said
             time.sleep(0.01)
+
+    def until_looked(self, watcher: Watcher) -> None:
+        """Wait until a watcher has seen what the inbox holds now, and has taken what it wanted of it."""
+        for _ in range(3):
+            before = watcher._looked
+            self.until(lambda before=before: watcher._looked > before)  # type: ignore[misc]
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """What was said of one kind."""

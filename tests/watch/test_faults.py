@@ -89,9 +89,10 @@ def test_with_once_a_full_disk_ends_the_run_and_the_next_goes_on(tmp_path: Path,
 
 
 def test_the_folder_of_originals_vanishes_and_comes_back(room: Newsroom, tmp_path: Path) -> None:
-    with room.watching():
+    with room.watching() as watcher:
         room.deliver("one.txt", text_of(1))
-        room.until(lambda: (room.out / "one.txt").exists())
+        # It is there before the folder is flushed and the store knows; while that goes on, the folder stays.
+        room.until(lambda: watcher.counters.files == 1)
         room.out.rename(tmp_path / "away")
         room.deliver("two.txt", text_of(2))
         room.deliver("three.jsonl", lines_of([{"id": i, "text": text_of(30 + i)} for i in range(3)]))
@@ -106,10 +107,10 @@ def test_the_folder_of_originals_vanishes_and_comes_back(room: Newsroom, tmp_pat
 
 def test_the_inbox_vanishes_and_comes_back(room: Newsroom, tmp_path: Path) -> None:
     names = [f"{number}.txt" for number in range(6)]
-    with room.watching():
+    with room.watching() as watcher:
         for number in range(3):
             room.deliver(names[number], text_of(number))
-        room.until(lambda: len(names_in(room.out)) == 3)
+        room.until(lambda: watcher.counters.files == 3)
         room.inbox.rename(tmp_path / "away")
         room.until(lambda: bool(room.events("trouble")))
         (tmp_path / "away").rename(room.inbox)

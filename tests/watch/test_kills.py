@@ -1,6 +1,7 @@
-"""kill -9 at random moments, under load: afterwards every item has one verdict and one place, as without kills.
+"""kill -9 at random moments: afterwards every item has one verdict and one place, as without kills.
 
-The suite kills a few times; ``NEARDUP_KILLS=200 pytest tests/watch/test_kills.py`` does it as often as one likes.
+Moments are counted in what a watcher does, not in seconds, so a slow machine and a fast one kill alike. The suite kills
+a few times; ``NEARDUP_KILLS=200 pytest tests/watch/test_kills.py`` does it as often as one likes.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,33 +27,28 @@ FOLDERS = ("out", "duplicates", "quarantine", "done")
 
 
 class Starter:
-    """Starts watchers as processes of their own."""
+    """Runs watchers as processes of their own."""
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__).with_name("forking.py"))]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
-    def ask(self, line: str) -> int:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{line}\n")
-        return int(self._process.stdout.readline())
-
-    def start(self, room: Newsroom, place: str, *, reports: bool = False) -> int:
+    def run(self, room: Newsroom, place: str, *, steps: int = 0, after: float = 0.0, reports: bool = False) -> int:
+        """Run a watcher to its end, or to its death some seconds after so many steps; return its exit code."""
         folders = [part for name in FOLDERS[1:] for part in (f"--{name}", str(getattr(room, name)))]
         now = ["--settle", "0", "--patience", "0", "--poll", "0.1", "--place", place, "--recipe", "ddd", "--once"]
         arguments = ["watch", str(room.inbox), "--store", str(room.store), "--originals", str(room.out), *folders, *now]
         page = ["--report", str(room.root / "report.html"), "--report-every", "1s", "--report-items", "50"]
-        return self.ask(json.dumps([*arguments, *(page if reports else [])]))
-
-    def ended(self) -> int:
-        return self.ask("")
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([[*arguments, *(page if reports else [])], steps, after]) + "\n")
+        return int(self._process.stdout.readline())
 
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=300)
         self._process.stdout.close()
 
 
@@ -101,63 +97,46 @@ def _timeless(path: str, content: bytes) -> Any:
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict[str, Any]:
-    """What runs without kills leave, and how long they take, by where files go."""
-    found: dict[str, Any] = {}
+def expected(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> dict[str, tuple[dict[str, Any], int]]:
+    """What runs without kills leave, and how many steps they take, by where files go."""
+    found = {}
     for place in ("move", "link"):
         room = Newsroom(tmp_path_factory.mktemp("whole"))
         fill(room, KILLS)
-        begin = time.monotonic()
-        starter.start(room, place)
-        assert starter.ended() == 0, Path(f"{room.inbox}.log").read_text()
-        found[place] = outcome(room), time.monotonic() - begin
+        assert starter.run(room, place) == 0, Path(f"{room.inbox}.log").read_text()
+        found[place] = outcome(room), int(Path(f"{room.inbox}.steps").read_text())
     return found
 
 
 @pytest.mark.parametrize("way", ["move", "link", "move to another disk", "move with reports"])
-def test_killed_at_any_moment(way: str, tmp_path: Path, starter: Starter, expected: dict[str, Any]) -> None:
-    place = way.split()[0]
-    whole, seconds = expected[place]
+def test_killed_at_any_moment(
+    way: str, tmp_path: Path, starter: Starter, expected: dict[str, tuple[dict[str, Any], int]]
+) -> None:
+    place, reports = way.split()[0], "reports" in way
+    whole, steps = expected[place]
     kills = KILLS if way == "move" else KILLS // 3
-    # How long a run takes says little about the next one: where few were killed in time, once more and sooner.
-    longest = 1.5 * seconds / kills + 0.15
-    for attempt in range(8):
-        base = tmp_path / str(attempt)
-        base.mkdir()
-        if _killed(way, base, starter, whole, kills, longest / 3**attempt) > 2:
-            return
-    pytest.fail("no run took long enough to be killed")
-
-
-def _killed(way: str, base: Path, starter: Starter, whole: dict[str, Any], kills: int, longest: float) -> int:
-    """Fill a room, kill its watchers within ``longest`` seconds, compare what is left with ``whole``; how many died."""
-    place = way.split()[0]
-    room = Newsroom(base, _other_disk(base) if "disk" in way else None)
+    room = Newsroom(tmp_path, _other_disk(tmp_path) if "disk" in way else None)
     fill(room, KILLS)
-    chosen = random.Random()
-    moments, killed = [], 0
+    chosen = random.Random(seed := random.getrandbits(32))
     try:
-        while killed < kills:
-            pid = starter.start(room, place, reports="reports" in way)
-            moments.append(chosen.uniform(0.0, longest))
-            time.sleep(moments[-1])
-            os.kill(pid, signal.SIGKILL)
-            if starter.ended() == -signal.SIGKILL:
-                killed += 1
-            elif not names_in(room.inbox) or place == "link":
-                break
-        starter.start(room, place, reports="reports" in way)
-        assert starter.ended() == 0, Path(f"{room.inbox}.log").read_text()[-3000:]
-        if "reports" in way:
+        for number in range(kills):
+            # All together are fewer steps than a run takes, so none ends before it is killed; half die at the step
+            # itself, the others a little later, wherever they are then.
+            last = chosen.randint(1, max(4 * steps // (5 * kills), 1))
+            after = chosen.choice([0.0, chosen.uniform(1e-6, 0.004)])
+            code = starter.run(room, place, steps=last, after=after, reports=reports)
+            assert code in (-signal.SIGKILL, -signal.SIGALRM), (code, number, last, after, seed)
+        code = starter.run(room, place, reports=reports)
+        assert code == 0, Path(f"{room.inbox}.log").read_text()[-3000:]
+        if reports:
             assert (room.root / "report.html").read_text("utf-8").endswith("</html>\n")
         found = outcome(room)
         for name, wanted in whole.items():
-            assert found[name] == wanted, f"{name} after kills at {moments}"
+            assert found[name] == wanted, f"{name} after kills drawn from {seed}"
         assert all(row[-1] for row in rows_of(room.store))
-        return killed
     finally:
         if "disk" in way:
-            _remove(room.out)
+            shutil.rmtree(room.out)
 
 
 def _other_disk(tmp_path: Path) -> Path:
@@ -167,9 +146,3 @@ def _other_disk(tmp_path: Path) -> Path:
     folder = memory / f"neardup-{os.getpid()}-{tmp_path.parent.name}-{tmp_path.name}"
     folder.mkdir()
     return folder
-
-
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)

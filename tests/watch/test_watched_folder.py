@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from newsroom import Newsroom, edited, feed_of, files_in, lines_of, names_in, rows_of, sidecar, text_of
+
+from neardup.watch import watcher as watching
+from neardup.watch.inbox import Inbox
 
 
 def test_originals_go_on_and_duplicates_stop(room: Newsroom) -> None:
@@ -264,14 +268,19 @@ def test_an_item_has_the_time_it_states(room: Newsroom) -> None:
     assert room.verdicts() == {"a": ("original", None), "b": ("exact", "a"), "c": ("original", None)}
 
 
-def test_a_file_that_grows_is_waited_for(room: Newsroom) -> None:
-    with room.watching(settle=0.4):
+def test_a_file_that_grows_is_waited_for(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(watching, "Inbox", partial(Inbox, clock=lambda: now))
+    with room.watching(settle=0.4) as watcher:
         path = room.inbox / "slow.txt"
         for piece in range(6):
             with path.open("a") as file:
                 file.write(text_of(piece, 20) + " ")
-            time.sleep(0.1)
-            assert not room.events("quarantined")
+            room.until_looked(watcher)
+            now += 0.3
+            room.until_looked(watcher)
+            assert path.exists()
+        now += 0.3
         room.until(lambda: (room.out / "slow.txt").exists())
     assert (room.out / "slow.txt").read_text().split() == " ".join(text_of(i, 20) for i in range(6)).split()
     assert len(rows_of(room.store)) == 1
@@ -280,12 +289,12 @@ def test_a_file_that_grows_is_waited_for(room: Newsroom) -> None:
 def test_a_file_that_ends_in_the_middle_is_given_time(room: Newsroom) -> None:
     whole = lines_of([{"id": "a", "text": text_of(1)}, {"id": "b", "text": text_of(2)}])
     now = time.time()
-    with room.watching(patience=20.0):
+    with room.watching(patience=600.0) as watcher:
         room.deliver("cut.jsonl", whole[:-20], at=now)
         room.deliver("empty.txt", "", at=now)
         room.deliver("mark.txt", text_of(3), at=now)
         room.until(lambda: (room.out / "mark.txt").exists())
-        time.sleep(0.3)
+        room.until_looked(watcher)
         assert (room.inbox / "cut.jsonl").exists()
         assert (room.inbox / "empty.txt").exists()
         room.deliver("cut.jsonl", whole, at=now + 1)
