@@ -47,9 +47,9 @@ def refused(*arguments: str | Path, code: int = 2) -> str:
     return result.stderr.removeprefix("neardup: ").rstrip("\n")
 
 
-def process(*arguments: str | Path, pausing: bool = False, **options: Any) -> subprocess.Popen[str]:
-    """Start the command as a process of its own, which may pause where it writes."""
-    program = [str(Path(__file__).with_name("pausing.py"))] if pausing else ["-m", "neardup"]
+def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+    """Start the command as a process of its own; with ``pausing`` it waits where it writes."""
+    program = [str(Path(__file__).with_name("pausing.py"))] if options.pop("pausing", False) else ["-m", "neardup"]
     command = [sys.executable, *program, *map(str, arguments)]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     environment = os.environ | {"PYTHONUTF8": "1", "COLUMNS": "100"} | pipes.pop("env", {})
