@@ -1,19 +1,27 @@
-# Every target sets up .venv first; nothing but Python >= 3.11 is needed.
+# Every target sets up .venv first, with no more than it needs; nothing but Python >= 3.11 has to be there.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.base
 STAMP := $(VENV)/.installed
 
 .PHONY: setup demo test test-cluster browser java check format bench clean
 
 setup: $(STAMP)
 
+# What `pip install .` brings: enough for the demo.
+$(BASE): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $(BASE)
+
+# And what tests and checks need.
 $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
-	@touch $(STAMP)
+	@touch $(BASE) $(STAMP)
 
-demo: $(STAMP)
+demo: $(BASE)
 	@$(BIN)/python examples/demo.py
 
 # Two processes: more would only help where there are more than two processors, and each takes 1.5 GB.
