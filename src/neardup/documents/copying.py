@@ -67,9 +67,22 @@ def copy_kept(masked: Sequence[Masked], output: str, text: str, progress: Callab
     return _copy_tables(masked, output, text, progress)
 
 
-def kept_schema(masked: Sequence[Masked]) -> pa.Schema:
-    """Give the schema that holds the kept rows of all sources."""
-    wanted = [(source, mask) for source, mask in masked if mask.any()] or list(masked)
+def promised(sources: Sequence[Source], text: str) -> pa.Schema:
+    """Give the columns that the inputs show before any row is read, the texts among them even where all are empty."""
+    kinds: dict[str, pa.DataType] = {}
+    for source in sources:
+        for name, kind in source.columns().items():
+            # Of an object whose keys nobody has seen no format can make a column.
+            kinds.setdefault(name, pa.null() if kind == pa.struct([]) else kind)
+    kinds.setdefault(text, pa.large_string())
+    return pa.schema(list(kinds.items()))
+
+
+def kept_schema(masked: Sequence[Masked], text: str) -> pa.Schema:
+    """Give the schema that holds the kept rows of all sources; of no row, the columns that the inputs show."""
+    wanted = [(source, mask) for source, mask in masked if mask.any()]
+    if not wanted:
+        return promised([source for source, _ in masked], text)
     names = ", ".join(dict.fromkeys(source.found.name for source, _ in wanted[:3]))
     return unified([source.schema(mask) for source, mask in wanted], names)
 
@@ -115,7 +128,7 @@ def _copy_lines(
 def _copy_tables(
     masked: Sequence[Masked], output: str, text: str, progress: Callable[[int], None] | None
 ) -> CopyReport:
-    schema = kept_schema(masked)
+    schema = kept_schema(masked, text)
     with Writer(output, schema, text, _codec([source for source, _ in masked])) as writer:
         for source, mask in masked:
             for table in ahead(source.tables(mask, schema)):
