@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from calling import neardup, read_lines, refused, write_lines
+from calling import neardup, read_lines, write_lines
 from trained import DATED, trained
 
 import neardup as nd

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +23,7 @@ from neardup.documents.textfiles import TextFiles, name_of
 from neardup.documents.values import unified
 from neardup.documents.writers import Writer
 from neardup.errors import OutputError
+from neardup.wholefile import Unfinished
 
 Masked = tuple[Source, np.ndarray]
 
@@ -166,21 +165,18 @@ def _copy_files(masked: Sequence[Masked], output: str, progress: Callable[[int],
                     ".jsonl, or read the folders one by one"
                 )
             kept[place] = found
-    target = os.path.realpath(output)
-    folder, base = os.path.split(target)
-    temporary = os.path.join(folder, f".{base[:150]}.partial-{secrets.token_hex(6)}")
     size = 0
     with writable(output):
-        os.mkdir(temporary)
+        unfinished = Unfinished.beside(os.path.realpath(output), folder=True)
     try:
         for place, found in kept.items():
-            size += _copy_file(found, os.path.join(temporary, place), output)
+            size += _copy_file(found, os.path.join(unfinished.path, place), output)
             if progress is not None:
                 progress(1)
         with writable(output):
-            os.rename(temporary, target)
+            unfinished.place(os.path.realpath(output))
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        unfinished.discard()
         raise
     return CopyReport(len(kept), size)
 

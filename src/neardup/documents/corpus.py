@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -22,6 +21,7 @@ from neardup.documents.quarantine import Quarantine, SetAside
 from neardup.documents.sift import Batch, sift, sized
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError
+from neardup.wholefile import Unfinished
 
 
 class Corpus:
@@ -59,7 +59,7 @@ class Corpus:
         strict: bool = False,
         quarantine: str | None = None,
         notes: Sequence[str] = (),
-        spool: str | None = None,
+        spool: Unfinished | None = None,
     ) -> None:
         self.total_bytes = total_bytes
         self.text_column = wanted.text
@@ -71,7 +71,7 @@ class Corpus:
         self._quarantine_path, self._quarantine = quarantine, Quarantine(None, strict)
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
-        self._clean = None if spool is None else weakref.finalize(self, shutil.rmtree, spool, True)
+        self._clean = None if spool is None else weakref.finalize(self, spool.discard)
 
     @property
     def inputs(self) -> list[str]:
