@@ -280,5 +280,5 @@ def test_a_row_without_a_label_is_no_label() -> None:
     labels = read_labels(rows, ["a", "b", "c", "d"])
     assert (labels.duplicates, labels.others) == (1, 1)
     assert any("3 of the 5 rows" in warning for warning in labels.warnings)
-    with pytest.raises(InputError, match="3 of the 5 rows.*leave them out"):
+    with pytest.raises(InputError, match=r"3 of the 5 rows.*leave them out"):
         read_labels(rows, ["a", "b", "c", "d"], complete=True)

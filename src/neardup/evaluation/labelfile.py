@@ -128,7 +128,7 @@ class LabelTable:
         return self._with(kept)
 
     def answered(self, column: str) -> Self:
-        """Return the rows with something in the column of the labels: an empty one says that nobody has judged the pair.
+        """Return the rows with something in the column of the labels; an empty one says that nobody has judged.
 
         Raises
         ------

@@ -28,8 +28,8 @@ _TERMS = (
     "jaccard({0}), cosine({0}), euclidean({0}), dice({0}), cosine({0}:tfidf), euclidean({0}:tfidf), "
     "extended_jaccard({0}:tfidf), dice({0}:tfidf)"
 )
-#: Vectors by name; a name may stand among other measures and names. All of ``default`` and ``cheap`` takes time that grows with
-#: the length of the texts, not with its square, and nothing of the collection.
+#: Vectors by name; a name may stand among measures and other names. All of ``default`` and ``cheap`` takes time that
+#: grows with the length of the texts, not with its square, and nothing of the collection.
 VECTORS: dict[str, str] = {
     "default": (
         "jaccard(words:4), containment(words:4), containment(words:1), shared(words:1), swapped(words:1), "
