@@ -216,7 +216,7 @@ def test_warnings() -> None:
         ([("a", "b", 0)], {}, "no label at or above 1, so no duplicates; lower --positive"),
         ([("a", "b", 1)], {"positive": 3}, "no label at or above 3"),
         ([("a", "b", "yes")], {}, "row 0: label 'yes' is not a number"),
-        ([("a", "b", None)], {}, "row 0: label '' is not a number"),
+        ([("a", "b", None)], {}, "holds no label of a pair"),
         ([("a", "b", "nan")], {}, "label 'nan' is not a number"),
         ([("a", None, 1)], {}, "row 0 has no id in column 'id2'"),
         ([("a", "b", 1), ("c", "c", 1)], {}, "row 1 pairs document 'c' with itself"),
@@ -273,3 +273,12 @@ def test_json_lines_may_lack_a_key(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"line 2 has no id in column 'id2'"):
         read_labels(path, NAMES)
+
+
+def test_a_row_without_a_label_is_no_label() -> None:
+    rows = [("a", "b", 1), ("a", "c", None), ("b", "c", 0), ("c", "nobody", ""), ("b", "d", " ")]
+    labels = read_labels(rows, ["a", "b", "c", "d"])
+    assert (labels.duplicates, labels.others) == (1, 1)
+    assert any("3 of the 5 rows" in warning for warning in labels.warnings)
+    with pytest.raises(InputError, match=r"3 of the 5 rows.*leave them out"):
+        read_labels(rows, ["a", "b", "c", "d"], complete=True)

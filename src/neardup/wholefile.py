@@ -1,12 +1,158 @@
-"""Small files that are there in full or not at all."""
+"""Files and folders that are there in full or not at all, and what a process that was killed has left of them."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import secrets
+import shutil
+import tempfile
 from contextlib import suppress
+from typing import Self
 
 from neardup.errors import InputError, OutputError
+
+#: What stands behind the name that is begun; 16 digits, so that nothing else has such a name by chance.
+_MARK = re.compile(r"[0-9a-f]{16}")
+#: Bytes that remain of a name of 255, less the mark and what is around it.
+_LONGEST = 200
+
+
+class Unfinished:
+    """A file or folder that its process has not finished, under a name that says so.
+
+    The process holds a lock on it, which ends with the process, however it ends. So whoever makes the next one of that
+    name can tell what a killed process left, and removes it; what is locked, or belongs to another user, stays.
+
+    Parameters
+    ----------
+    start : str
+        Its path but for the mark behind it.
+    folder : bool
+        Whether it is a folder.
+    mode : int
+        Its permissions, less those that the user's mask takes.
+
+    Attributes
+    ----------
+    path : str
+        Where it is.
+    handle : int
+        The open file, or folder; it holds the lock until it is closed.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+
+    def __init__(self, start: str, *, folder: bool = False, mode: int = 0o777) -> None:
+        _sweep(start)
+        while True:
+            self.path = start + secrets.token_hex(8)
+            self._folder = folder
+            if folder:
+                os.mkdir(self.path, mode)
+            try:
+                self.handle = os.open(self.path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileNotFoundError:
+                if not folder:
+                    raise
+                continue
+            # Before it is locked, another process may take it for what a dead one left.
+            if _lock(self.handle) is not False and _is_at(self.handle, self.path):
+                return
+            os.close(self.handle)
+
+    @classmethod
+    def beside(cls, target: str, *, folder: bool = False) -> Self:
+        """Begin what is to be put at a place."""
+        directory, base = os.path.split(target)
+        base = os.fsencode(base)[:_LONGEST].decode("utf-8", "ignore")
+        return cls(os.path.join(directory, f".{base}.partial-"), folder=folder)
+
+    @classmethod
+    def temporary(cls) -> Self:
+        """Make a folder for temporary files, for this user alone."""
+        return cls(os.path.join(tempfile.gettempdir(), "neardup-spool-"), folder=True, mode=0o700)
+
+    def place(self, target: str) -> None:
+        """Make the disk hold it and put it at its place."""
+        if not self._folder:
+            os.fsync(self.handle)
+        os.replace(self.path, target)
+        _flush(os.path.dirname(target))
+        self._close()
+
+    def discard(self) -> None:
+        """Remove it."""
+        with suppress(OSError):
+            _remove(self.path, folder=self._folder)
+        self._close()
+
+    def _close(self) -> None:
+        # Another file may have the number by now if it is closed twice.
+        handle, self.handle = self.handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Lock an open file or folder; False if another process holds it, None where there are no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _is_at(handle: int, path: str) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    return False
+
+
+def _sweep(start: str) -> None:
+    """Remove what dead processes of this user left under names that start so."""
+    directory, base = os.path.split(start)
+    with suppress(OSError), os.scandir(directory or ".") as entries:
+        for entry in entries:
+            if entry.name.startswith(base) and _MARK.fullmatch(entry.name, len(base)):
+                with suppress(OSError):
+                    _remove_if_left(entry)
+
+
+def _remove_if_left(entry: os.DirEntry[str]) -> None:
+    folder = entry.is_dir(follow_symlinks=False)
+    if not folder and not entry.is_file(follow_symlinks=False):
+        return
+    if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+        return
+    handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if _lock(handle):
+            _remove(entry.path, folder=folder)
+    finally:
+        os.close(handle)
+
+
+def _remove(path: str, *, folder: bool) -> None:
+    if folder:
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        os.unlink(path)
+
+
+def _flush(folder: str) -> None:
+    """Make the disk hold a folder's entries."""
+    handle = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read(path: str | os.PathLike[str], way: str) -> bytes:
@@ -33,15 +179,14 @@ def write(path: str | os.PathLike[str], data: bytes) -> None:
         If it cannot be written.
     """
     target = os.path.realpath(path)
-    folder, base = os.path.split(target)
-    temporary = os.path.join(folder, f".{base[:150]}.partial-{secrets.token_hex(6)}")
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        made = Unfinished.beside(target)
+        try:
+            with open(made.handle, "wb", closefd=False) as file:
+                file.write(data)
+            made.place(target)
+        except BaseException:
+            made.discard()
+            raise
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(temporary)
         raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None

@@ -152,3 +152,15 @@ def test_a_sample_is_replaced_only_by_force(corpus: Path, tmp_path: Path) -> Non
     assert sample.read_text() == "mine"
     neardup("audit", corpus, *OPTIONS, "--sample-to", sample, "--force")
     assert sample.read_text().startswith('"id1"')
+
+
+def test_an_untouched_sheet_says_nothing_wherever_it_is_given(corpus: Path, tmp_path: Path) -> None:
+    sheet, store = tmp_path / "sheet.csv", tmp_path / "labels.db"
+    neardup("audit", corpus, "--net", "0.2", "--sample", "12", "--sample-to", sheet)
+    told = neardup("label", corpus, "--store", store, "--import", sheet, "--labeller", "anna").stderr
+    assert "0 labels" in told
+    assert "12 without an answer" in told
+    assert LabelStore(store).labels == {}
+    assert "no label" in neardup("compare", corpus, "--labels", sheet, "--recipes", "jaccard", code=2).stderr
+    audited = neardup("audit", corpus, "--net", "0.2", "--sample", "12", "--labels", sheet, "--json")
+    assert json.loads(audited.stdout)["missing"] == 12

@@ -52,6 +52,18 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     assert "Few labels" in result.stderr or "Few groups" in result.stderr or not result.stderr
 
 
+def test_vectors_combine(corpus: Path, labels: Path, tmp_path: Path) -> None:
+    place, listed = tmp_path / "d.neardup", tmp_path / "listed.neardup"
+    choices = "--net", "jaccard(words:1) >= 0.2", "--kernel", "linear"
+    neardup("train", corpus, "--labels", labels, *choices, "--vector", "cheap, default", "-o", place)
+    vector = nd.load_decision(place).vector
+    assert len(vector) == len(set(vector.names)) == 13
+    # The file names each measure, so that a later change of what "default" means changes no decision.
+    neardup("train", corpus, "--labels", labels, *choices, "--vector", str(vector), "-o", listed)
+    assert nd.load_decision(listed).fingerprint == nd.load_decision(place).fingerprint
+    assert listed.read_bytes() == place.read_bytes()
+
+
 def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
     place, whole = tmp_path / "d.neardup", tmp_path / "s.json"
     result = neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--summary", whole, "--json")

@@ -58,9 +58,9 @@ def test_an_export_of_each_goes_into_another_store(room: Room, tmp_path: Path) -
         "a1,a2,anna,same,1000000000.000,4.5,spread,0.25",
     ]
     with Room(tmp_path / "other.db") as other:
-        assert take_in(other.known, out) == Imported(7, 0, 0, 0)
+        assert take_in(other.known, out) == Imported(7, 0, 0, 0, 0)
         assert other.store.labels == room.store.labels
-        assert take_in(other.known, out) == Imported(0, 7, 0, 0)
+        assert take_in(other.known, out) == Imported(0, 7, 0, 0, 0)
         # A table is not what somebody did last.
         assert other.store.undo("anna") is None
         assert other.known.check() == []
@@ -70,9 +70,16 @@ def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
     fill(room)
     table = tmp_path / "given.tsv"
     table.write_text("left\tright\tlabel\na2\ta1\t0\nb1\tb2\tNo\na1\tc1\t1\nzz\ta1\t1\n")
-    assert take_in(room.known, table, labeller="anna") == Imported(1, 1, 1, 1)
+    assert take_in(room.known, table, labeller="anna") == Imported(1, 1, 1, 1, 0)
     assert room.store.labels["a1", "a2"]["anna"] == "same"
     assert room.store.labels["a1", "c1"] == {"anna": "same"}
+
+
+def test_an_empty_answer_is_none(room: Room, tmp_path: Path) -> None:
+    table = tmp_path / "given.csv"
+    table.write_text("id1,id2,label\na1,a2,\nb1,b2,?\na1,c1, \nzz,yy,\na2,a1,1\n")
+    assert take_in(room.known, table, labeller="anna") == Imported(2, 0, 0, 0, empty=3)
+    assert room.store.labels == {("b1", "b2"): {"anna": "unsure"}, ("a1", "a2"): {"anna": "same"}}
 
 
 @pytest.mark.parametrize(

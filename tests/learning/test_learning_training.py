@@ -246,7 +246,6 @@ def test_measures_that_tell_nothing(made: tuple[Texts, list[Row]]) -> None:
             {"rows": {"id": ["d0", "d1", "d2"], "cluster": [1, 1, 2]}},
             "the labels are clusters, and a decision is learned",
         ),
-        ({"vector": "jaccard(words:1), jaccard(words:1)"}, "stands there twice"),
         ({"vector": "semantic"}, r"semantic needs an encoder, .* nd.train\(..., encoder=...\)"),
         ({"net": "edit >= 0.5"}, "is no measure of feature sets"),
         ({"kernels": ("poly",)}, r"kernels \['poly'\]: choose from linear, rbf"),

@@ -125,19 +125,16 @@ def votes_of(
             f"{table.name} has the columns {columns}, but labels need two ids and a label: id1,id2,label; name "
             "another column with --label-column"
         )
+    table = table.answered(column)
     rows, left, right = table.positions(ids, place, ignore_unknown=ignore_unknown)
-    votes = []
-    for row, one, other in zip(rows.tolist(), left.tolist(), right.tolist(), strict=True):
-        answer = _answer(table, row, column, positive)
-        if answer:
-            votes.append((one, other, answer))
-    return votes
+    return [
+        (one, other, _answer(table, row, column, positive))
+        for row, one, other in zip(rows.tolist(), left.tolist(), right.tolist(), strict=True)
+    ]
 
 
 def _answer(table: LabelTable, row: int, column: str, positive: float) -> str:
     text = (table.cell(row, column) or "").strip().lower()
-    if not text:
-        return ""
     try:
         value = float(text)
     except ValueError:

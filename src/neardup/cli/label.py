@@ -215,6 +215,7 @@ def _taken(taken: Imported, source: str) -> str:
         (taken.known, "there already"),
         (taken.kept, "judged otherwise in the store and left so"),
         (taken.unknown, "of documents that this corpus does not hold"),
+        (taken.empty, "without an answer"),
     )
     rest = "".join(f"; {count:,} {what}" for count, what in others if count)
     return f"{count_text(taken.added, 'label')} taken in from {source}{rest}"

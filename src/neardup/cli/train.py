@@ -63,7 +63,7 @@ def train(
             metavar="MEASURES",
             rich_help_panel=_LEARNED,
             help="The measures: default, cheap, short (for sentences and headlines), terms-svm, terms-svm-sentence, or "
-            "a list: 'jaccard(words:4), cosine(terms:64:tfidf), numbers, title'.",
+            "a list of these and of measures: 'short, jaccard(words:4), cosine(terms:64:tfidf), title'.",
         ),
     ] = "default",
     net: Annotated[

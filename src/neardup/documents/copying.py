@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +23,7 @@ from neardup.documents.textfiles import TextFiles, name_of
 from neardup.documents.values import unified
 from neardup.documents.writers import Writer
 from neardup.errors import OutputError
+from neardup.wholefile import Unfinished
 
 Masked = tuple[Source, np.ndarray]
 
@@ -67,9 +66,22 @@ def copy_kept(masked: Sequence[Masked], output: str, text: str, progress: Callab
     return _copy_tables(masked, output, text, progress)
 
 
-def kept_schema(masked: Sequence[Masked]) -> pa.Schema:
-    """Give the schema that holds the kept rows of all sources."""
-    wanted = [(source, mask) for source, mask in masked if mask.any()] or list(masked)
+def promised(sources: Sequence[Source], text: str) -> pa.Schema:
+    """Give the columns that the inputs show before any row is read, the texts among them even where all are empty."""
+    kinds: dict[str, pa.DataType] = {}
+    for source in sources:
+        for name, kind in source.columns().items():
+            # Of an object whose keys nobody has seen no format can make a column.
+            kinds.setdefault(name, pa.null() if kind == pa.struct([]) else kind)
+    kinds.setdefault(text, pa.large_string())
+    return pa.schema(list(kinds.items()))
+
+
+def kept_schema(masked: Sequence[Masked], text: str) -> pa.Schema:
+    """Give the schema that holds the kept rows of all sources; of no row, the columns that the inputs show."""
+    wanted = [(source, mask) for source, mask in masked if mask.any()]
+    if not wanted:
+        return promised([source for source, _ in masked], text)
     names = ", ".join(dict.fromkeys(source.found.name for source, _ in wanted[:3]))
     return unified([source.schema(mask) for source, mask in wanted], names)
 
@@ -115,7 +127,7 @@ def _copy_lines(
 def _copy_tables(
     masked: Sequence[Masked], output: str, text: str, progress: Callable[[int], None] | None
 ) -> CopyReport:
-    schema = kept_schema(masked)
+    schema = kept_schema(masked, text)
     with Writer(output, schema, text, _codec([source for source, _ in masked])) as writer:
         for source, mask in masked:
             for table in ahead(source.tables(mask, schema)):
@@ -153,21 +165,18 @@ def _copy_files(masked: Sequence[Masked], output: str, progress: Callable[[int],
                     ".jsonl, or read the folders one by one"
                 )
             kept[place] = found
-    target = os.path.realpath(output)
-    folder, base = os.path.split(target)
-    temporary = os.path.join(folder, f".{base[:150]}.partial-{secrets.token_hex(6)}")
     size = 0
     with writable(output):
-        os.mkdir(temporary)
+        unfinished = Unfinished.beside(os.path.realpath(output), folder=True)
     try:
         for place, found in kept.items():
-            size += _copy_file(found, os.path.join(temporary, place), output)
+            size += _copy_file(found, os.path.join(unfinished.path, place), output)
             if progress is not None:
                 progress(1)
         with writable(output):
-            os.rename(temporary, target)
+            unfinished.place(os.path.realpath(output))
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        unfinished.discard()
         raise
     return CopyReport(len(kept), size)
 

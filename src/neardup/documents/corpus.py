@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.ahead import ahead
-from neardup.documents.copying import CopyReport, copy_kept, kept_schema
+from neardup.documents.copying import CopyReport, copy_kept, kept_schema, promised
 from neardup.documents.origins import origins
 from neardup.documents.output import check_output
 from neardup.documents.parts import Broken, Source, Wanted
@@ -22,6 +21,7 @@ from neardup.documents.quarantine import Quarantine, SetAside
 from neardup.documents.sift import Batch, sift, sized
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError
+from neardup.wholefile import Unfinished
 
 
 class Corpus:
@@ -59,7 +59,7 @@ class Corpus:
         strict: bool = False,
         quarantine: str | None = None,
         notes: Sequence[str] = (),
-        spool: str | None = None,
+        spool: Unfinished | None = None,
     ) -> None:
         self.total_bytes = total_bytes
         self.text_column = wanted.text
@@ -71,7 +71,7 @@ class Corpus:
         self._quarantine_path, self._quarantine = quarantine, Quarantine(None, strict)
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
-        self._clean = None if spool is None else weakref.finalize(self, shutil.rmtree, spool, True)
+        self._clean = None if spool is None else weakref.finalize(self, spool.discard)
 
     @property
     def inputs(self) -> list[str]:
@@ -180,7 +180,7 @@ class Corpus:
         return copy_kept(self._masked(keep), output, self.wanted.text, progress)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
-        """Return raw rows with all columns, in the order asked for.
+        """Return raw rows with all columns of the corpus, in the order asked for; a row without one has null there.
 
         Parameters
         ----------
@@ -191,11 +191,14 @@ class Corpus:
         mask = self._mask_of(asked)
         self._refuse_if_changed()
         masked = self._masked(mask)
-        schema = kept_schema(masked)
+        schema = kept_schema(masked, self.text_column)
         tables = [table for source, part in masked for table in source.tables(part, schema)]
         joined = pa.concat_tables(tables) if tables else schema.empty_table()
         if joined.num_rows != np.count_nonzero(mask):
             raise InputError("a row that was set aside fits no table: take only rows that the scan gave")
+        for field in promised(self.sources, self.text_column):
+            if field.name not in joined.column_names:
+                joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[asked]))
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, text_bytes
 from neardup.documents.columns import choose_columns
 from neardup.documents.corpus import Corpus
-from neardup.documents.discover import Found, discover
+from neardup.documents.discover import Found, discover, one_line
 from neardup.documents.opening import open_sources
 from neardup.documents.output import check_quarantine
 from neardup.documents.parts import Source
 from neardup.documents.tables import table_of
-from neardup.errors import InputError
+from neardup.errors import InputError, OutputError
+from neardup.wholefile import Unfinished
 
 _IN_MEMORY = "the data in memory"
 
@@ -60,17 +59,27 @@ def open_corpus(
         inputs = [inputs]
     if quarantine is not None:
         check_quarantine(quarantine, inputs)
-    spool = tempfile.mkdtemp(prefix="neardup-")
+    spool = _spool()
     try:
         notes: list[str] = []
-        found = discover(inputs, notes, spool)
-        sources = open_sources(found, spool)
+        found = discover(inputs, notes, spool.path)
+        sources = open_sources(found, spool.path)
         wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
     except BaseException:
-        shutil.rmtree(spool, ignore_errors=True)
+        spool.discard()
         raise
     names, size = [os.fspath(name) for name in inputs], sum(file.size for file in found)
     return Corpus(sources, wanted, size, inputs=names, strict=strict, quarantine=quarantine, notes=notes, spool=spool)
+
+
+def _spool() -> Unfinished:
+    """Make the folder for what must lie in a file to be read."""
+    try:
+        return Unfinished.temporary()
+    except OSError as error:
+        raise OutputError(
+            f"no temporary folder can be made ({one_line(error)}); set TMPDIR to a folder that may be written to"
+        ) from None
 
 
 def corpus_of(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gzip
 import os
-import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ import pyarrow as pa
 from neardup.documents.discover import one_line
 from neardup.documents.formats import KIND_OF_SUFFIX, TEXT_SUFFIXES, suffixes
 from neardup.errors import OutputError
+from neardup.wholefile import Unfinished
 
 _PIECE = 1 << 20
 _OUTPUTS = ".parquet, .jsonl, .ndjson, .csv, .tsv, .arrow or .feather, with .gz or .zst behind it to compress"
@@ -52,7 +52,7 @@ class OutputFile:
     def __init__(self, path: str) -> None:
         self.name = "standard output" if path == "-" else path
         self._target = None if path == "-" else os.path.realpath(path)
-        self._temporary = ""
+        self._unfinished: Unfinished | None = None
         self._held: list[bytes | memoryview] = []
         self._size = 0
         with writable(self.name):
@@ -68,9 +68,8 @@ class OutputFile:
             self._sink = pa.CompressedOutputStream(pa.PythonFile(self._base, "w"), codec)
 
     def _beside(self, target: str) -> Any:
-        folder, base = os.path.split(target)
-        self._temporary = os.path.join(folder, f".{base[:150]}.partial-{secrets.token_hex(6)}")
-        return open(self._temporary, "xb")
+        self._unfinished = Unfinished.beside(target)
+        return os.fdopen(self._unfinished.handle, "wb", closefd=False)
 
     @property
     def closed(self) -> bool:
@@ -119,13 +118,11 @@ class OutputFile:
                 self._sink.write(b"".join(self._held))
                 if self._sink is not self._base:
                     self._sink.close()
-                if self._target is None:
+                if self._target is None or self._unfinished is None:
                     self._base.flush()
                 else:
                     self._base.close()
-                    _sync(self._temporary)
-                    os.replace(self._temporary, self._target)
-                    _sync(os.path.dirname(self._target))
+                    self._unfinished.place(self._target)
         except BaseException:
             self.discard()
             raise
@@ -135,12 +132,11 @@ class OutputFile:
         """Remove what was written."""
         sink, base, self._sink, self._base = self._sink, self._base, None, None
         self._held = []
-        if self._target is not None and base is not None:
+        if self._unfinished is not None and base is not None:
             for file in (sink, base):
                 with suppress(OSError, ValueError, pa.ArrowException):
                     file.close()
-            with suppress(OSError):
-                os.unlink(self._temporary)
+            self._unfinished.discard()
 
     def __enter__(self) -> Self:
         return self
@@ -150,15 +146,6 @@ class OutputFile:
             self.commit()
         else:
             self.discard()
-
-
-def _sync(path: str) -> None:
-    """Make the disk hold a file or a folder's entries."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def names_table(output: str) -> bool:

@@ -125,7 +125,21 @@ class LabelTable:
             there = list(dict.fromkeys(self.cell(row, column) or "" for row in range(len(self))))
             shown = ", ".join(map(repr, there[:_SHOWN])) + (" and others" if len(there) > _SHOWN else "")
             raise InputError(f"{self.name} has no row with {value!r} in column {column!r}; there are {shown}")
-        return replace(self, rows=[self.rows[row] for row in kept], lines=[self.lines[row] for row in kept])
+        return self._with(kept)
+
+    def answered(self, column: str) -> Self:
+        """Return the rows with something in the column of the labels; an empty one says that nobody has judged.
+
+        Raises
+        ------
+        InputError
+            If there is no such column.
+        """
+        self._check_column(column, "--label-column")
+        return self._with([row for row in range(len(self)) if (self.cell(row, column) or "").strip()])
+
+    def _with(self, rows: Sequence[int]) -> Self:
+        return replace(self, rows=[self.rows[row] for row in rows], lines=[self.lines[row] for row in rows])
 
     def cell(self, row: int, column: str) -> str | None:
         """Return a cell; None where it is empty."""

@@ -124,7 +124,8 @@ def read_labels(
     ----------
     source : path, table, or list of (id, id, label)
         A CSV, TSV or JSON lines file, a store of labels, or the same in memory. With a column ``cluster`` and an id it
-        holds clusters; else pairs: the ids in id1 and id2, left and right, or the first two columns.
+        holds clusters; else pairs: the ids in id1 and id2, left and right, or the first two columns. A pair without a
+        label is none that somebody has judged.
     names : sequence of str
         The corpus's ids as text, in order; of two equal ones the first is meant.
     label_column : str, optional
@@ -159,9 +160,16 @@ def read_labels(
     if len(ids) < 2:
         raise InputError(f"{table.name} has one column, but labels need two ids and a label: id1,id2,label")
     column = label_column or _label_column(table, ids, lowered, complete=complete)
+    listed, warnings = len(table), list[str]()
+    if column is not None and len(table := table.answered(column)) < listed:
+        unanswered = f"{listed - len(table):,} of the {listed:,} rows of {table.name} have no label"
+        if complete:
+            raise InputError(f"{unanswered}, but they are said to be complete; fill these in, or leave them out")
+        warnings.append(f"{unanswered} and say nothing.")
     values = np.ones(len(table)) if column is None else table.numbers(column)
     rows, left, right = table.positions(ids, place, ignore_unknown=ignore_unknown)
-    warnings = [] if len(rows) == len(table) else [_left_out(table, len(table) - len(rows))]
+    if len(rows) < len(table):
+        warnings.append(_left_out(table, len(table) - len(rows)))
     fractions = values[values % 1 != 0]
     if len(fractions):
         warnings.append(

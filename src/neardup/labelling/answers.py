@@ -14,12 +14,12 @@ SKIP = "skip"
 #: The longest name of a labeller.
 _LONGEST_NAME = 60
 
-#: How answers are written in files, besides their own names.
+#: How answers are written in files, besides their own names. An empty cell is none: nobody has answered.
 WRITTEN = {
     **{name: name for name in ANSWERS},
     **dict.fromkeys(("1", "1.0", "yes", "duplicate", "true"), SAME),
     **dict.fromkeys(("0", "0.0", "no", "other", "false"), DIFFERENT),
-    **dict.fromkeys(("", "?"), UNSURE),
+    "?": UNSURE,
 }
 
 

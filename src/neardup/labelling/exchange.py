@@ -43,12 +43,15 @@ class Imported(NamedTuple):
         Pairs that the labeller has judged otherwise in the store, where that stays.
     unknown : int
         Rows with an id that the corpus does not hold, left out.
+    empty : int
+        Rows without an answer: nobody has judged these pairs.
     """
 
     added: int
     known: int
     kept: int
     unknown: int
+    empty: int
 
 
 def export(store: LabelStore, output: str | os.PathLike[str], *, each: bool = False) -> Exported:
@@ -100,7 +103,7 @@ def take_in(known: Known, source: str | os.PathLike[str], *, labeller: str | Non
         Store and documents.
     source : path
         CSV, TSV or JSON lines with two ids (id1 and id2, left and right, or the first two columns), an answer (a column
-        ``answer`` or ``label``: same, different or unsure, 1 or 0), and perhaps a column ``labeller``.
+        ``answer`` or ``label``: same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column ``labeller``.
     labeller : str, optional
         Whose labels they are where the table does not say.
 
@@ -109,8 +112,9 @@ def take_in(known: Known, source: str | os.PathLike[str], *, labeller: str | Non
     InputError
         If the table cannot be read or a row cannot be understood; then nothing was put into the store.
     """
-    table = LabelTable.read(source)
-    ids, column, by = _columns(table)
+    whole = LabelTable.read(source)
+    ids, column, by = _columns(whole)
+    table = whole.answered(column)
     if by is None and labeller is None:
         raise InputError(f"{table.name} does not say whose labels these are; say so with --labeller NAME")
     rows: dict[tuple[PairOfIds, str], str] = {}
@@ -137,7 +141,7 @@ def take_in(known: Known, source: str | os.PathLike[str], *, labeller: str | Non
         sums = {known.material.id(at): known.material.sum_of(at) for at in place}
         new.append(Judgement(pair, name, answer, IMPORTED, sums=(sums[pair[0]], sums[pair[1]])))
     known.store.record(new)
-    return Imported(len(new), same, kept, unknown)
+    return Imported(len(new), same, kept, unknown, len(whole) - len(table))
 
 
 def _columns(table: LabelTable) -> tuple[tuple[str, str], str, str | None]:
@@ -164,6 +168,6 @@ def _answer(table: LabelTable, row: int, column: str) -> str:
     given = (table.cell(row, column) or "").strip().lower()
     if given not in WRITTEN:
         raise InputError(
-            f"{table.where(row)}: {column} {given!r} is no answer; write same, different or unsure, or 1 or 0"
+            f"{table.where(row)}: {column} {given!r} is no answer; write same, different or unsure, or 1, 0 or ?"
         )
     return WRITTEN[given]

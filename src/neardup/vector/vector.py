@@ -28,8 +28,8 @@ _TERMS = (
     "jaccard({0}), cosine({0}), euclidean({0}), dice({0}), cosine({0}:tfidf), euclidean({0}:tfidf), "
     "extended_jaccard({0}:tfidf), dice({0}:tfidf)"
 )
-#: Vectors by name; a name may stand among other measures. All of ``default`` and ``cheap`` takes time that grows with
-#: the length of the texts, not with its square, and nothing of the collection.
+#: Vectors by name; a name may stand among measures and other names. All of ``default`` and ``cheap`` takes time that
+#: grows with the length of the texts, not with its square, and nothing of the collection.
 VECTORS: dict[str, str] = {
     "default": (
         "jaccard(words:4), containment(words:4), containment(words:1), shared(words:1), swapped(words:1), "
@@ -186,14 +186,16 @@ class Vector:
 
     @classmethod
     def parse(cls, text: str) -> Vector:
-        """Return the vector that a text names: ``default`` and the like, measures parted by commas, or both.
+        """Return the vector that a text names: ``default`` and the like, measures separated by commas, or both.
+
+        A measure that is named again, as where two vectors share it, counts once, at its first place.
 
         Raises
         ------
         RecipeError
-            If a measure is not known, does not fit its features, or stands there twice.
+            If a measure is not known or does not fit its features.
         """
-        return cls(tuple(_parts(text)))
+        return cls(tuple(dict.fromkeys(_parts(text))))
 
     @property
     def names(self) -> tuple[str, ...]:
