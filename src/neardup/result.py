@@ -277,7 +277,15 @@ class Result:
             write_page(str(path), report_of(self._found, self.summary, **wanted))
 
     def plot_similarity(self) -> Any:
-        """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart."""
+        """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart.
+
+        A notebook shows it as a picture, and ``save("chart.html")`` writes all that draws it: neither loads anything.
+
+        Raises
+        ------
+        OutputError
+            If the packages that draw are not installed.
+        """
         from neardup.reporting.batch import similarity_plot
 
         return similarity_plot(self._found)
