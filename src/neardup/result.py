@@ -113,14 +113,12 @@ class Result:
     def summary(self) -> dict[str, Any]:
         """Counts, stages, recipe and versions, ready for JSON."""
         goes, present = self._found.goes, self._documents.present
-        marks = self._documents.text_marks[present]
-        equal = goes & (self._kept.similarity == 1.0)
         return {
             "documents": int(present.sum()),
             "kept": int(self._found.stays.sum()),
             "dropped": int(goes.sum()),
-            "exact_copies": len(marks) - len(np.unique(marks)),
-            "equal_content": int(equal.sum()),
+            "exact_copies": int(self._found.copies.sum()),
+            "equal_content": int(self._found.equals.sum()),
             "families": len(self._families.documents),
             "largest_family": int(self._families.documents.max(initial=0)),
             "pairs": len(self.pairs),
@@ -277,7 +275,15 @@ class Result:
             write_page(str(path), report_of(self._found, self.summary, **wanted))
 
     def plot_similarity(self) -> Any:
-        """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart."""
+        """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart.
+
+        A notebook shows it as a picture, and ``save("chart.html")`` writes all that draws it: neither loads anything.
+
+        Raises
+        ------
+        OutputError
+            If the packages that draw are not installed.
+        """
         from neardup.reporting.batch import similarity_plot
 
         return similarity_plot(self._found)

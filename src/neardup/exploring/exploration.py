@@ -30,7 +30,7 @@ from neardup.reading import Report
 from neardup.recipe import Recipe
 
 if TYPE_CHECKING:
-    import altair as alt
+    from neardup.pages.plot import Plot
 
 #: Where the curve begins, and how many pairs are shown for each cutoff.
 LOWEST, EXAMPLES = 0.2, 3
@@ -139,8 +139,8 @@ class Exploration:
             text = self.to_html()
         wholefile.write(path, text.encode("utf-8", "replace"))
 
-    def plot_similarity(self, views: Sequence[str] = ()) -> alt.LayerChart:
-        """Return the histograms of the sample as an Altair chart.
+    def plot_similarity(self, views: Sequence[str] = ()) -> Plot:
+        """Return the histograms of the sample as an Altair chart, which loads nothing.
 
         Parameters
         ----------

@@ -133,6 +133,13 @@ def _file(name: str) -> str:
     return files("neardup.pages").joinpath(name).read_text("utf-8")
 
 
+def vega_lite_version() -> str:
+    """Return the version of Vega-Lite that Altair writes, such as 5.20."""
+    import altair
+
+    return ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+
+
 def make_ready() -> None:
     """Begin with what every page with charts needs, beside the work that the page will show: it takes a second."""
     Thread(target=_made_ready, name="charts").start()
@@ -152,9 +159,7 @@ def _vega() -> str:
 @cache
 def _bundle() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script that fits between script tags."""
-    import altair
     import vl_convert
 
-    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite_version())
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -15,6 +15,7 @@ from neardup import __version__
 from neardup.findings import Findings
 from neardup.keep import Integers
 from neardup.material import Material
+from neardup.pages.frame import check_drawing
 from neardup.recipe.recipe import CHAIN_VERSION
 from neardup.reporting.cases import Cases, Picked, case_of, chosen_cases
 from neardup.reporting.changes import named
@@ -143,7 +144,8 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
 
 
 def similarity_plot(found: Findings) -> Any:
-    """Return the similarities of dropped documents to their keepers as an Altair chart."""
+    """Return the similarities of dropped documents to their keepers as an Altair chart, which loads nothing."""
+    check_drawing("a chart")
     return similarity_chart(binned(found.kept.similarity[found.goes]), similarity_of(found), y="dropped documents")
 
 

@@ -13,11 +13,13 @@ from neardup.reporting.wording import Wording
 if TYPE_CHECKING:
     import altair as alt
 
+    from neardup.pages.plot import Plot
+
 #: Between two marks of the axis of similarities.
 _BAND = 0.05
 
 
-def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | None = None) -> alt.LayerChart:
+def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | None = None) -> Plot:
     """Return a histogram of similarities as an Altair chart, counts on a logarithmic scale.
 
     Parameters
@@ -32,6 +34,8 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
         What lies below is faint, and a line stands there; the chart's parameter ``cut``.
     """
     import altair as alt
+
+    from neardup.pages.plot import Plot
 
     rows = [
         {"low": place / BINS, "high": (place + 1) / BINS, "count": count, "none": 0.5}
@@ -51,11 +55,11 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
         x=x, x2="high:Q", y=log_counts("count", y, most=max(counts, default=0)), y2="none:Q", tooltip=told
     )
     if cut is None:
-        return alt.layer(bars.encode(color=alt.value(COLOURS[0])))
+        return Plot(layer=[bars.encode(color=alt.value(COLOURS[0]))])
     above = alt.condition("datum.high > cut + 1e-9", alt.value(COLOURS[0]), alt.value(FAINT))
     line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="cut").mark_rule(color=COLOURS[1], strokeWidth=2)
     cuts = alt.param(name="cut", value=cut)
-    return alt.layer(bars.encode(color=above), line.encode(x=alt.X("at:Q", title=of))).add_params(cuts)
+    return Plot(layer=[bars.encode(color=above), line.encode(x=alt.X("at:Q", title=of))], params=[cuts])
 
 
 def _similarities(lowest: float) -> dict[str, Any]:
@@ -127,7 +131,7 @@ def _of_pairs(report: Report) -> Chart:
     return Chart(
         "pairs",
         "Pairs on both sides of the threshold",
-        f"pairs of {report.wording.documents} that differ, by similarity; logarithmic; grey: beyond the slider",
+        f"{report.wording.pairs}; logarithmic; grey: beyond the slider",
         told,
         finished(similarity_chart(report.pair_similarity, report.similarity_of, y="pairs", cut=report.threshold or 0)),
         _bins(report.pair_similarity, "pairs"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from neardup.exploring.advice import Advice
     from neardup.exploring.valley import Valley
+    from neardup.pages.plot import Plot
 
 #: From the shortest n-grams to the longest; legible on white and on near-black.
 RAMP = ("#e0a22e", "#e07b39", "#d8525a", "#bf4a92", "#9157bd", "#5f6bd8", "#2f90c8")
@@ -41,7 +42,7 @@ def similarity_chart(
     valley: Valley | None = None,
     threshold: float | None = None,
     named: bool = True,
-) -> alt.LayerChart:
+) -> Plot:
     """Return the histograms of views over each other, with logarithmic counts.
 
     Parameters
@@ -58,9 +59,10 @@ def similarity_chart(
         Whether the chart has a legend of its own.
     """
     chosen = next((view for view in views if view is advised), None)
-    return _over_each_other(views, chosen, valley, threshold, named=named).properties(
+    drawn: Plot = _over_each_other(views, chosen, valley, threshold, named=named).properties(
         datasets={"steps": _steps(views, chosen)}
     )
+    return drawn
 
 
 def overlaid(key: str, title: str, views: Sequence[View], advice: Advice | None, advised: View | None) -> Chart:
@@ -118,9 +120,11 @@ def _together(views: Sequence[View]) -> int:
 
 def _over_each_other(
     views: Sequence[View], chosen: View | None, valley: Valley | None, threshold: float | None, *, named: bool
-) -> alt.LayerChart:
+) -> Plot:
     """Return the outlines of histograms, that of the chosen view filled; their rows are called ``steps``."""
     import altair as alt
+
+    from neardup.pages.plot import Plot
 
     colours = coloured(views, chosen, named=named)
     x = alt.X("low:Q", title="similarity of a pair", scale=span(), axis=alt.Axis(values=TENTHS, format=".1f"))
@@ -141,7 +145,7 @@ def _over_each_other(
             x=x, y=y, y2=alt.YDatum(_NOTHING), color=colours["color"], opacity=alt.value(0.12)
         )
         layers.insert(-2, area)
-    return alt.layer(*layers)
+    return Plot(layer=layers)
 
 
 def _steps(views: Sequence[View], chosen: View | None) -> list[dict[str, Any]]:
