@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Only what is imported is compiled, when it is: of what is installed that is a small part.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 BASE := $(VENV)/.base
 STAMP := $(VENV)/.installed
 
@@ -12,13 +14,13 @@ setup: $(STAMP)
 # What `pip install .` brings: enough for the demo.
 $(BASE): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) .
 	@touch $(BASE)
 
 # And what tests and checks need.
 $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,check]'
+	$(INSTALL) '.[test,check]'
 	@touch $(BASE) $(STAMP)
 
 demo: $(BASE)
