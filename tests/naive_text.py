@@ -1,6 +1,6 @@
 """The normalizers again, slow and plain: definitions on whole strings, no tables, no regexes.
 
-Scripts and ignorable code points are told by the characters' names and categories, where the library
+Scripts, points and ignorable code points are told by the characters' names and categories, where the library
 lists ranges.
 """
 
@@ -8,6 +8,15 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from functools import cache
+from itertools import filterfalse, groupby
+
+from neardup.text.characters import UNSPACED_RANGES
+from neardup.text.unassigned import UNASSIGNED_RANGES
+
+UNASSIGNED = {c for first, last in UNASSIGNED_RANGES for c in range(first, last + 1)}
+# Blocks tell of what has no name yet.
+_UNSPACED_BLOCKS = {c for first, last in UNSPACED_RANGES for c in range(first, last + 1)}
 
 # Default_Ignorable_Code_Point is Cf, variation selectors and these, less _VISIBLE_FORMATS [UAX #44].
 _OTHER_IGNORABLE = (
@@ -60,14 +69,64 @@ _UNSPACED_NAMES = (
 )
 
 
+# Points that came after Unicode 14.0, and so have no names everywhere.
+_LATER_POINTS = {0x0897, *range(0x10EFA, 0x10F00)}
+# Blocks of punctuation and symbols, where what came later is no letter.
+_LATER_SYMBOLS = {
+    *range(0x2000, 0x2C00),
+    *range(0x2E00, 0x2E80),
+    *range(0x2FF0, 0x3000),
+    *range(0x1CC00, 0x1CEC0),
+    *range(0x1FB00, 0x1FC00),
+}
+
+
+@cache
+def is_point(character: str) -> bool:
+    """A vowel mark, accent or recitation mark of an abjad, but no hamza; or such marks on a space or a tatweel."""
+    name, category = unicodedata.name(character, ""), unicodedata.category(character)
+    if ord(character) in UNASSIGNED:
+        return ord(character) in _LATER_POINTS
+    if name.startswith("ARABIC ") and category in ("Mn", "Lm"):
+        return "HAMZA" not in name and "MADDAH" not in name
+    if name.startswith(("HEBREW ", "SYRIAC ")) and category == "Mn":
+        return True
+    parts = set(unicodedata.normalize("NFKD", character)) - {" "}
+    return parts != {character} and bool(parts) and all(map(is_point, parts))
+
+
+@cache
 def is_ignorable(character: str) -> bool:
+    if is_point(character):
+        return True
     name = unicodedata.name(character, "")
     if ord(character) in _OTHER_IGNORABLE or "VARIATION SELECTOR" in name:
         return True
+    if ord(character) in UNASSIGNED:
+        return False
     return unicodedata.category(character) == "Cf" and not name.startswith(_VISIBLE_FORMATS)
 
 
+@cache
+def is_later(character: str) -> bool:
+    """Whether a character came after Unicode 14.0, or is to come."""
+    return ord(character) in UNASSIGNED and not is_ignorable(character)
+
+
+@cache
+def is_letter(character: str) -> bool:
+    """Whether a character is a letter or a number; most of what came later is."""
+    if is_later(character):
+        return ord(character) not in _LATER_SYMBOLS and not 0x1F000 <= ord(character) <= 0x1FAFF
+    return character.isalnum()
+
+
 def naive_fold(text: str) -> str:
+    parts = (("".join(part), later) for later, part in groupby(text, is_later))
+    return "".join(part if later else _naive_fold(part) for part, later in parts)
+
+
+def _naive_fold(text: str) -> str:
     before = None
     while text != before:
         before = text
@@ -77,16 +136,30 @@ def naive_fold(text: str) -> str:
     return text
 
 
+def naive_composed(text: str) -> str:
+    """NFKC without points."""
+    for _ in range(2):
+        parts = (("".join(part), later) for later, part in groupby(filterfalse(is_point, text), is_later))
+        text = "".join(part if later else unicodedata.normalize("NFKC", part) for part, later in parts)
+    return text
+
+
 def is_mark(character: str) -> bool:
-    return unicodedata.category(character) in ("Mn", "Mc", "Me")
+    return unicodedata.category(character) in ("Mn", "Mc", "Me") and not is_later(character)
+
+
+def is_pictograph(character: str) -> bool:
+    return 0x1F000 <= ord(character) <= 0x1FAFF and (unicodedata.category(character) == "So" or is_later(character))
 
 
 def is_single(character: str) -> bool:
+    if is_later(character):
+        return is_pictograph(character) or (is_letter(character) and ord(character) in _UNSPACED_BLOCKS)
     if character.isalnum():
         # The ideographs of Tangut have no names in unicodedata.
         name = unicodedata.name(character, "TANGUT " if 0x17000 <= ord(character) <= 0x18DFF else "")
         return name.startswith(_UNSPACED_NAMES) and not name.startswith("IDEOGRAPHIC TALLY")
-    return 0x1F000 <= ord(character) <= 0x1FAFF and unicodedata.category(character) == "So"
+    return is_pictograph(character)
 
 
 def naive_tokens(text: str, normalizer: str = "words") -> list[str]:
@@ -104,7 +177,7 @@ def naive_tokens(text: str, normalizer: str = "words") -> list[str]:
         if is_single(character):
             tokens.append(character)
             before = "single"
-        elif character == "_" or character.isalnum():
+        elif character == "_" or is_letter(character):
             if before == "word":
                 tokens[-1] += character
             else:
@@ -138,5 +211,5 @@ def _between_spaces(text: str) -> list[str]:
 def _is_kept(character: str) -> bool:
     if is_ignorable(character):
         return False
-    pictograph = ord(character) >= 0x1F000 and unicodedata.category(character) == "So"
-    return character.isalnum() or is_mark(character) or pictograph
+    pictograph = ord(character) >= 0x1F000 and unicodedata.category(character) == "So" and not is_later(character)
+    return is_letter(character) or is_mark(character) or pictograph or is_pictograph(character)

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from naive_text import is_ignorable, is_single
+from naive_text import is_ignorable, is_later, is_letter, is_single, naive_composed
 
 STOPS = ".!?\u2026\u3002\uff01\uff1f\uff0e\uff61\u061f\u06d4\u0964\u0965\u1362\u0589\u104b"
 PAUSES = ",:;\u060c\u061b\u3001"
@@ -35,6 +35,8 @@ def class_of(character: str) -> str:
     if is_ignorable(character):
         return "i"
     category = unicodedata.category(character)
+    if is_later(character):
+        return " " if not is_letter(character) else "o" if is_single(character) else "l"
     if category in ("Lu", "Lt"):
         return "u"
     if category[0] == "L":
@@ -63,7 +65,7 @@ def value(number: str) -> str:
 
 def find(text: str) -> Found:
     """The facts of a text, by regular expressions over the classes of its characters."""
-    text = unicodedata.normalize("NFKC", text)
+    text = naive_composed(text)
     kinds = "".join(map(class_of, text))
     marks = {"\u066b": ".", "\u066c": ","}
     digits = "".join(

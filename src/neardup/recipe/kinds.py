@@ -109,9 +109,10 @@ FEATURE_KINDS = {
     ),
 }
 NORMALIZER_NAMES = {
-    "words": "NFKC, case folded, Unicode words; ideographs and scripts without spaces one token a character",
+    "words": "NFKC, case folded, Unicode words without the vowel marks of Arabic, Hebrew and Syriac; ideographs and "
+    "scripts without spaces one token a character",
     "whitespace": "split on white space; case and punctuation kept",
-    "compact": "white space and punctuation removed, case kept",
+    "compact": "white space, punctuation and vowel marks removed, case kept",
     "strip": "split on single spaces; white space and ASCII punctuation stripped from the ends of the text; case kept",
     "raw": "the text as it is, for checksums",
 }

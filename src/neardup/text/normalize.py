@@ -4,24 +4,27 @@ Five normalizers, by name:
 
 ``words``
     The text is folded: default-ignorable code points (soft hyphen, zero-width characters, variation
-    selectors) go, and NFKC and full case folding are applied until nothing changes [UAX #15; UAX #31
-    section 5.1, NFKC_Casefold]. A word is then a maximal run of letters and numbers (`str.isalnum`), ``_``
-    and combining marks; a mark stays with what it follows and is dropped at the start of the text and after
-    a separator. In scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar, Tibetan ...) each
-    letter or number with its marks is a token of its own, and so is each pictograph (So) of
-    U+1F000-U+1FAFF; skin tones separate and so vanish. All else separates. For ASCII this is
-    ``re.findall(r"\w+", text.lower())``.
+    selectors) and the points of Hebrew, Arabic and Syriac (vowel signs, accents, recitation marks, tatweel) go,
+    and NFKC and full case folding are applied until nothing changes [UAX #15; UAX #31 section 5.1,
+    NFKC_Casefold]. A word is then a maximal run of letters and numbers (`str.isalnum`), ``_`` and combining
+    marks; a mark stays with what it follows and is dropped at the start of the text and after a separator. In
+    scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar, Tibetan ...) each letter or number
+    with its marks is a token of its own, and so is each pictograph (So) of U+1F000-U+1FAFF; skin tones separate
+    and so vanish. All else separates. For ASCII this is ``re.findall(r"\w+", text.lower())``.
 ``whitespace``
     `str.split`: tokens between Unicode white space, nothing changed.
 ``compact``
     Letters, numbers, combining marks and pictographs (So from U+1F000), unchanged and unseparated; ignorable
-    code points, punctuation, symbols and spaces are dropped.
+    code points, points, punctuation, symbols and spaces are dropped.
 ``strip``
     White space and ASCII punctuation go from the two ends of the text; what is left is split at each single
     space and not changed. So a token may hold punctuation and line feeds, and between two spaces lies an empty
     token, which stands as ``␠``. This is how the Cornell program (INFO 4300, 2012) splits.
 ``raw``
     The text as it is, one token; for features that look at the whole text.
+
+Characters that came after Unicode 14.0 are letters to every Python, also to one that knows better
+(`neardup.text.characters`), so that the answer does not depend on the Python that runs it.
 """
 
 from __future__ import annotations
@@ -29,7 +32,6 @@ from __future__ import annotations
 import functools
 import re
 import string
-import unicodedata
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -37,10 +39,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.errors import RecipeError
+from neardup.text import characters
 from neardup.text import unicode_tables as ut
-
-#: The version of the Unicode character database that the tables come from: that of the running Python.
-UNICODE_VERSION = unicodedata.unidata_version
 
 #: A kernel's output takes at most this many times the bytes of its input, and 64 more: an unmapped code point
 #: of w bytes writes at most w + 1, and where mapped ones would need more the kernel gives up.
@@ -182,7 +182,7 @@ def _word_tokens(text: str) -> list[Token]:
 def _words(text: str) -> str:
     if text.isascii():
         return " ".join(_ASCII_WORD.findall(text.lower()))
-    return " ".join(_word().findall(ut.fold(text)))
+    return " ".join(_word().findall(characters.fold(text)))
 
 
 def _compact(text: str) -> str:
@@ -218,21 +218,20 @@ _SPACES = "".join(c for c in map(chr, range(0x4000)) if c.isspace())
 _OUTER = string.punctuation + _SPACES
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _NOT_SPACE = re.compile(r"\S+")
-_fold_piece = functools.lru_cache(maxsize=1 << 16)(ut.fold)
+_fold_piece = functools.lru_cache(maxsize=1 << 16)(characters.fold)
 
 
 @functools.cache
 def _word() -> re.Pattern[str]:
     """Return the pattern of a token in folded text."""
     kinds = ut.word_tables().kinds & ut.KIND_MASK
-    single = ut.character_class(kinds == ut.SINGLE)
-    mark = ut.character_class(kinds == ut.MARK)
-    return re.compile(rf"[{single}][{mark}]*|[^\W{single}](?:[^\W{single}]+|[{mark}]+)*")
+    word, single, mark = (characters.character_class(kinds == kind) for kind in (ut.WORD, ut.SINGLE, ut.MARK))
+    return re.compile(f"[{word}][{word}{mark}]*|[{single}][{mark}]*")
 
 
 @functools.cache
 def _pieces() -> re.Pattern[str]:
-    """Return the pattern of a character with all that may melt into it or change places after it.
+    """Return the pattern of a character with all that may melt into it or change places after it, and its points.
 
     A piece ends where the next character's decomposition begins with a starter that is not the second
     half of a composite: normalisation never crosses such a boundary [UAX #15, section 9.1]. Ignorable code
@@ -245,19 +244,21 @@ def _pieces() -> re.Pattern[str]:
     first = blob[np.minimum(slots.astype(np.int64) + 2, blob.size - 1)]
     mapped = kinds[: slots.size] == ut.MAPPED
     clings[: slots.size] |= mapped & (kinds[first] & ut.JOINS != 0)
-    ignorable = ut.character_class(kinds == ut.IGNORABLE)
-    return re.compile(rf"(?s:.)(?:[{ignorable}]*[{ut.character_class(clings)}])*")
+    points = characters.in_ranges(characters.POINT_RANGES, len(kinds))
+    clings |= points
+    ignorable = characters.character_class((kinds == ut.IGNORABLE) & ~points)
+    return re.compile(f"(?s:.)(?:[{ignorable}]*[{characters.character_class(clings)}])*")
 
 
 @functools.cache
 def _kept() -> re.Pattern[str]:
     """Return the pattern of one character that ``compact`` keeps."""
-    return re.compile(f"[{ut.character_class(_compact_tables().kinds == ut.WORD)}]")
+    return re.compile(f"[{characters.character_class(_compact_tables().kinds == ut.WORD)}]")
 
 
 @functools.cache
 def _whitespace_tables() -> ut.Tables:
-    kinds = np.full(ut.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
+    kinds = np.full(characters.N_CODE_POINTS, ut.WORD, dtype=np.uint8)
     kinds[[ord(space) for space in _SPACES]] = ut.SEPARATOR
     return ut.unmapped_tables(kinds)
 
@@ -265,11 +266,11 @@ def _whitespace_tables() -> ut.Tables:
 @functools.cache
 def _compact_tables() -> ut.Tables:
     """To the kernel the text is one word, and what is dropped counts as ignorable."""
-    known = ut.properties()
-    kinds = np.full(ut.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
+    known = characters.properties()
+    kinds = np.full(characters.N_CODE_POINTS, ut.IGNORABLE, dtype=np.uint8)
     kept = known.alnum | known.mark
-    kept[ut.PICTOGRAPHS[0] :] |= known.symbol[ut.PICTOGRAPHS[0] :]
-    kinds[: ut.N_CHARACTERS][kept & ~known.ignorable] = ut.WORD
+    kept[characters.PICTOGRAPHS[0] :] |= known.symbol[characters.PICTOGRAPHS[0] :]
+    kinds[: characters.N_CHARACTERS][kept & ~known.ignorable] = ut.WORD
     return ut.unmapped_tables(kinds)
 
 

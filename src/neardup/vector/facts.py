@@ -16,7 +16,8 @@ name
 fact
     A run of numbers and names with no other word between them; its place is the word before it and the word after it.
 
-Texts are taken in their compatibility composition (NFKC), so that an accent is the same however it is written.
+Texts are taken in their compatibility composition (NFKC) and without points, so that an accent is the same however it
+is written, and a word whether its vowels are written or not.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ from neardup._kernels.numerals import (
     UPPER,
 )
 from neardup.text.breaks import ASCII_TERMINATORS, TERMINATORS
+from neardup.text.characters import IGNORABLE_RANGES, UNSPACED_RANGES, composed, in_ranges, properties
 from neardup.text.comparable import comparable, text_buffers
-from neardup.text.unicode_tables import IGNORABLE_RANGES, UNSPACED_RANGES, in_ranges
 from neardup.vector.rows import Rows
 
 Bytes = npt.NDArray[np.uint8]
@@ -82,7 +83,10 @@ def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
     classes = np.full(BEYOND, OTHER, np.uint8)
     values = np.zeros(BEYOND, np.uint8)
     lower = np.arange(BEYOND, dtype=np.int32)
-    for cp, character in enumerate(map(chr, range(BEYOND))):
+    known = properties()
+    classes[known.later & known.alnum] = LETTER
+    for cp in np.flatnonzero(~known.later).tolist():
+        character = chr(cp)
         kind = _CLASSES.get(unicodedata.category(character), OTHER)
         classes[cp] = kind
         if kind == DIGIT:
@@ -133,4 +137,4 @@ def prefixes_of(texts: pa.LargeStringArray, letters: int) -> Rows:
 def _composed(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
         return texts
-    return pa.array([unicodedata.normalize("NFKC", text) for text in texts.to_pylist()], pa.large_string())
+    return pa.array([composed(text) for text in texts.to_pylist()], pa.large_string())
