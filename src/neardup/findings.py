@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from neardup.decision.decision import Decision
 from neardup.documents import Corpus
-from neardup.keep import Families, Floats, Integers, Kept, families, keepers
+from neardup.keep import Families, Floats, Integers, Kept, families, keepers, standing
 from neardup.pairs import Names, Pairs
 from neardup.recipe import Recipe
 from neardup.search.around import Around, Scale, scale_of
@@ -103,6 +103,16 @@ class Findings:
         known = self.documents
         return texts_representative(known.text_marks, known.text_bytes, self.matches.representative < 0)
 
+    @property
+    def copies(self) -> Bools:
+        """bool[n], which dropped documents have the text, byte for byte, of one before them in keep order."""
+        return self.goes & _follows(self.texts, self.documents.order)
+
+    @property
+    def equals(self) -> Bools:
+        """bool[n], which dropped documents have the features of one before them in keep order, as copies do."""
+        return self.goes & _follows(self.matches.representative, self.documents.order)
+
     def edges(self, left: Integers, right: Integers) -> Integers:
         """Return where in ``matches`` pairs of documents come from; EQUAL for equals, APART where they do not match."""
         known = self.matches
@@ -114,6 +124,12 @@ class Findings:
         inside = at < len(keys)
         found[inside] = keys[at[inside]] == asked[inside]
         return np.where((one == other) & (one >= 0), EQUAL, np.where(found & (one >= 0) & (other >= 0), at, APART))
+
+
+def _follows(representative: Integers, order: Integers) -> Bools:
+    """Return which documents come, in keep order, after one of the same representative."""
+    top = standing(representative, order).top
+    return np.asarray((representative >= 0) & (top[representative] != np.arange(len(representative))))
 
 
 def findings_of(

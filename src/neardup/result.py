@@ -113,14 +113,12 @@ class Result:
     def summary(self) -> dict[str, Any]:
         """Counts, stages, recipe and versions, ready for JSON."""
         goes, present = self._found.goes, self._documents.present
-        marks = self._documents.text_marks[present]
-        equal = goes & (self._kept.similarity == 1.0)
         return {
             "documents": int(present.sum()),
             "kept": int(self._found.stays.sum()),
             "dropped": int(goes.sum()),
-            "exact_copies": len(marks) - len(np.unique(marks)),
-            "equal_content": int(equal.sum()),
+            "exact_copies": int(self._found.copies.sum()),
+            "equal_content": int(self._found.equals.sum()),
             "families": len(self._families.documents),
             "largest_family": int(self._families.documents.max(initial=0)),
             "pairs": len(self.pairs),

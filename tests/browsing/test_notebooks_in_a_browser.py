@@ -1,4 +1,4 @@
-"""What a notebook shows of a result and of an exploration, in a real browser: charts are drawn, and nothing is fetched."""
+"""What a notebook shows of a result and of an exploration, in a real browser: drawn charts, and nothing fetched."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_templates_and_families_are_those_of_the_run() -> None:
 def test_tiny_corpora_have_a_makeup(texts: list[str]) -> None:
     found = makeup(corpus_of(texts))
     assert found.documents == len(texts)
-    assert found.copies.copies == len(texts) - 1
+    assert found.copies.copies == (len(texts) - 1 if any(texts) else 0)
     assert (found.boilerplate.passages, found.templates) == ((), ())
     json.dumps(found.as_dict())
 

@@ -43,6 +43,7 @@ def flow_of(drawn: list[tuple[int, int]], *, before: int = 0) -> Flow:
         of=np.array(of, np.int64),
         similarity=near,
         exact=near == 1.0,
+        equal=near == 1.0,
         before=before,
     )
 

@@ -60,6 +60,7 @@ def flow_of(items: list[Item], verdicts: list[Any]) -> Flow:
         of=np.array([ORIGINAL if v.of is None else place[v.of] for v in verdicts], np.int64),
         similarity=np.array([v.similarity or 0.0 for v in verdicts]),
         exact=np.array([v.kind == "exact" for v in verdicts], np.bool_),
+        equal=np.array([v.kind == "exact" for v in verdicts], np.bool_),
     )
 
 
@@ -123,6 +124,7 @@ def test_what_cannot_be_done_again_is_counted() -> None:
         of=np.array([ELSEWHERE, ORIGINAL]),
         similarity=np.array([0.9, 0.0]),
         exact=np.zeros(2, np.bool_),
+        equal=np.zeros(2, np.bool_),
     )
     none = np.zeros(0, np.int64)
     known = Around(left=none, right=none, similarity=np.zeros(0), loosest=scale_of(RECIPE).threshold / 2)

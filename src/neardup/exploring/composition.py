@@ -88,9 +88,12 @@ def makeup_of(
     )
     grown, complete = Growing(found, counting).passages()
     firsts = [_holders(one, counting) for one in grown[:PASSAGES]]
+    # What matches nothing has no copies that a run would drop.
+    comparable = survey.text_bytes > 0 if findings is None else findings.matches.representative >= 0
+    repeated = np.where(comparable, copies, 0)
     # The texts with the most copies, of equals the first.
-    often = np.argsort(-copies, kind="stable")[:COPIES]
-    often = often[copies[often] > 1]
+    often = np.argsort(-repeated, kind="stable")[:COPIES]
+    often = often[repeated[often] > 1]
     families = LargestFamilies(findings, texts)
     material.load(np.concatenate([[holders[0] for holders in firsts], often, families.wanted]).astype(np.int64))
     documents = int(survey.present.sum())
@@ -116,7 +119,7 @@ def makeup_of(
         sources=sources[:SOURCES] if len(sources) > 1 else (),
         sources_found=len(sources),
         scripts=scripts_of(sample.texts, [str(sample.names.one(place)) for place in sample.positions.tolist()]),
-        copies=_copies(survey, texts, copies, often, material),
+        copies=_copies(survey, texts, repeated, often, material),
         boilerplate=Boilerplate(
             passages=tuple(passages),
             found=len(grown),

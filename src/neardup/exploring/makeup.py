@@ -78,7 +78,7 @@ class CopyGroup:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The exact copies of a corpus.
+    """The exact copies of a corpus, of texts that can be compared: empty ones match nothing.
 
     Attributes
     ----------

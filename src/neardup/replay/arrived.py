@@ -98,8 +98,11 @@ class Arrived:
         similarity, exact = np.zeros(count), np.zeros(count, np.bool_)
         similarity[places] = np.array(self._similarity)
         exact[places] = np.frombuffer(self._exact, np.bool_) if self._exact else False
+        o, a, b = np.array(self._counts, np.int64).reshape(-1, 3).T
+        equal = exact.copy()
+        equal[places] |= (o == a) & (a == b) & (o >= 0)
         times = np.concatenate([np.full(before, NO_TIME, np.int64), np.array(self._times, np.int64)])
-        return Flow(ids=ids, times=times, of=of, similarity=similarity, exact=exact, before=before)
+        return Flow(ids=ids, times=times, of=of, similarity=similarity, exact=exact, equal=equal, before=before)
 
 
 def _array(values: Any) -> Any:

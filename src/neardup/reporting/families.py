@@ -9,11 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.findings import APART, Findings
-from neardup.keep import Integers, standing
 from neardup.material import Material
 from neardup.reporting.changes import beginning, changed, named
-from neardup.reporting.model import COPY, KEPT, NEAR, Family, Member, Named
-from neardup.reporting.model import EQUAL as EQUAL_FEATURES
+from neardup.reporting.model import COPY, EQUAL, KEPT, NEAR, Family, Member, Named
 
 #: A spread of the families that are not among the largest: so many for each of these.
 _SPREAD = 0.5
@@ -40,30 +38,26 @@ class Reasons(NamedTuple):
 
     def of(self, position: int) -> str:
         """Return the reason of a document; that it is kept where there is none."""
-        names = (COPY, self.copy), (EQUAL_FEATURES, self.equal), (NEAR, self.near)
+        names = (COPY, self.copy), (EQUAL, self.equal), (NEAR, self.near)
         return next((name for name, holds in names if holds[position]), KEPT)
 
 
 def reasons_of(found: Findings) -> Reasons:
     """Return why each document went."""
-    goes, order = found.goes, found.documents.order
-    copy = goes & _follows(found.texts, order)
-    equal = goes & ~copy & _follows(found.matches.representative, order)
-    return Reasons(copy, equal, goes & ~copy & ~equal)
-
-
-def _follows(representative: Integers, order: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which documents come, in keep order, after one of the same representative."""
-    top = standing(representative, order).top
-    return np.asarray((representative >= 0) & (top[representative] != np.arange(len(representative))))
+    copy, equal = found.copies, found.equals
+    return Reasons(copy, equal & ~copy, found.goes & ~equal & ~copy)
 
 
 class Listed(NamedTuple):
-    """A family that is shown: its number, and the positions of the members that are listed, kept ones first."""
+    """A family that is shown: its number, and the positions of the members that are listed, kept ones first.
+
+    ``equal`` says whether all of its members have equal features.
+    """
 
     number: int
     documents: int
     kept: int
+    equal: bool
     stay: list[int]
     go: list[int]
 
@@ -98,7 +92,8 @@ def chosen_families(found: Findings, most: int, seed: int) -> list[Listed]:
         staying = members[~goes[members]].tolist()
         named = list(dict.fromkeys(kept.keeper[doubtful].tolist()))
         others = [member for member in staying if member not in set(named)]
-        listed.append(Listed(place + 1, len(members), len(staying), [*named, *others][:KEPT_LISTED], doubtful))
+        equal = len(np.unique(found.matches.representative[members])) == 1
+        listed.append(Listed(place + 1, len(members), len(staying), equal, [*named, *others][:KEPT_LISTED], doubtful))
     return listed
 
 
@@ -131,17 +126,19 @@ def family_of(
         for place in listed.stay
     ]
     apart, marks = _apart(found, listed.go), found.documents.text_marks
+    own = found.matches.representative
     for place in listed.go:
         keeper = int(found.kept.keeper[place])
-        why = reasons.of(place)
+        to_keeper = COPY if marks[place] == marks[keeper] else EQUAL if own[place] == own[keeper] else NEAR
         member = Member(
             document=_named(material, place),
-            why=why,
+            why=reasons.of(place),
             keeper=material.id(keeper),
             similarity=float(found.kept.similarity[place]),
+            to_keeper=to_keeper,
             goes=goes(place),
         )
-        if not (why == COPY and marks[place] == marks[keeper]):
+        if to_keeper != COPY:
             differs = changed(material.shown(keeper), material.shown(place))
             member = replace(member, look=differs.look, evidence=evidence(place, differs.passage))
         if apart is not None:
@@ -155,6 +152,7 @@ def family_of(
         kept=listed.kept,
         lead=named(material.shown((listed.stay or listed.go)[0])),
         members=members,
+        equal=listed.equal,
         pairs=int(pairs[at]) if complete else None,
         smallest=float(found.families.smallest[at]),
         mean=float(found.families.mean[at]) if complete else None,

@@ -59,6 +59,8 @@ class Flow:
         To that; 0 for originals.
     exact : bool[n]
         Whether both texts are equal byte for byte.
+    equal : bool[n]
+        Whether both have equal features, as equal texts do.
     before : int
         So many of the first items came before those that are reported, and are here because others repeat them.
     sources : pyarrow.Array or None
@@ -72,6 +74,7 @@ class Flow:
     of: Integers
     similarity: Floats
     exact: Bools
+    equal: Bools
     before: int = 0
     sources: pa.Array | None = None
     elsewhere: Mapping[int, str] = field(default_factory=dict)
@@ -159,5 +162,11 @@ def counts_in_words(counts: tuple[int, int, int] | None, recipe: Recipe) -> str:
     if recipe.measure == "hamming":
         return f"{64 - o} of 64 bits differ"
     if recipe.measure in SET_MEASURES and not recipe.signature and recipe.parsed_features.kind != "checksum":
-        return f"{o:,} features shared, of {a:,} and {b:,}"
+        return shared_in_words(o, a, b)
     return ""
+
+
+def shared_in_words(o: int, a: int, b: int) -> str:
+    """Return how many features two sets of sizes a and b share; that is o of them."""
+    inside = "one is wholly contained in the other: " if o == min(a, b) < max(a, b) else ""
+    return f"{inside}{o:,} features shared, of {a:,} and {b:,}"

@@ -170,11 +170,11 @@ def _head(scale: Scale, pair: Picked) -> str:
 def _reasons(flow: Flow) -> list[tuple[str, int, str]]:
     places = flow.duplicates
     exact = flow.exact[places]
-    equal = ~exact & (flow.similarity[places] == 1.0)
+    equal = ~exact & flow.equal[places]
     return [
         (COPY, int(exact.sum()), "The text equals, byte for byte, that of the item it repeats."),
         (EQUAL, int(equal.sum()), "The text is written otherwise, but equal in all that is compared."),
-        (NEAR, int((~exact & ~equal).sum()), "Nearly the same as an item that the window held."),
+        (NEAR, int((~exact & ~equal).sum()), "Other features, which match those of an item that the window held."),
     ]
 
 

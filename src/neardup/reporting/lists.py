@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from neardup.pages import parts
 from neardup.pages.parts import Html, escaped, fold, joined, text
-from neardup.reporting.model import COPY, KEPT, Family, Member, Report
+from neardup.reporting.model import COPY, EQUAL, KEPT, NEAR, Family, Member, Report
 from neardup.reporting.wording import Wording
 
+#: Said of a document whose text or features a dropped one had before it, where its keeper has others.
+_OF_DROPPED = {COPY: "copy of a dropped one", EQUAL: "equal to a dropped one"}
 #: Families so near to the top are open at first, where there are few.
 _OPENED, _FEW = 1, 3
 
@@ -29,8 +31,10 @@ def _family(family: Family, words: Wording, *, opened: bool) -> Html:
     title = text(family.lead or (first.title or first.id if first else ""))
     similar = "" if family.smallest is None else f"similarities from {family.smallest:.3f}"
     similar += "" if family.mean is None else f", {family.mean:.3f} in the mean"
-    if family.smallest is not None and family.smallest == family.mean:
-        similar = "all equal" if family.mean == 1.0 else f"similarity {family.mean:.3f}"
+    if family.equal:
+        similar = "all equal"
+    elif family.smallest is not None and family.smallest == family.mean:
+        similar = f"similarity {family.mean:.3f}"
     facts = [f"{family.documents:,} {words.documents}", f"{family.kept:,} {words.kept}", similar]
     if family.complete is False and family.pairs is not None:
         every = family.documents * (family.documents - 1) // 2
@@ -56,9 +60,12 @@ def _member(member: Member, words: Wording) -> Html:
     about = [f"<strong>{text(document.title)}</strong>"] if document.title else []
     about += [f"<span>{text(document.id)}</span>"]
     about += [f'<span class="dim">{escaped(_time(document.time))}</span>'] if document.time else []
-    about.append(f'<span class="chip{" stays" if kept else ""}">{escaped(_why(member, words))}</span>')
-    if not kept:
-        similarity = "" if member.similarity in (None, 1.0) else f"{member.similarity:.4f} "
+    if kept:
+        about.append(f'<span class="chip stays">{escaped(words.kept)}</span>')
+    else:
+        chips = [] if member.why == member.to_keeper else [_OF_DROPPED[member.why]]
+        about += [f'<span class="chip">{escaped(name)}</span>' for name in (*chips, member.to_keeper)]
+        similarity = f"{member.similarity:.4f} " if member.to_keeper == NEAR else ""
         about.append(f"<span>{similarity}of {text(member.keeper)}</span>")
     said = f'<p class="why">{escaped(member.evidence)}</p>' if member.evidence else ""
     apart = ""
@@ -69,13 +76,6 @@ def _member(member: Member, words: Wording) -> Html:
         f'<li class="{"kept" if kept else "gone"}"{states}><div class="about">{"".join(about)}'
         f'<span class="fate" hidden></span></div>{said}{apart}{member.look}</li>'
     )
-
-
-def _why(member: Member, words: Wording) -> str:
-    """Return why a member went; a copy of another one that went has a keeper that differs from both."""
-    if member.why == KEPT:
-        return words.kept
-    return words.copy if member.why == COPY and member.similarity != 1.0 else member.why
 
 
 def _time(value: str) -> str:

@@ -49,6 +49,8 @@ class Member:
         The id of its keeper; empty for a kept document.
     similarity : float or None
         To the keeper; None for a kept document.
+    to_keeper : str
+        COPY, EQUAL or NEAR: how it is like the keeper, which need not be the document that it is a copy of.
     look : Html
         Its text with what differs from the keeper's marked; of a kept document, how its text begins. May be empty.
     evidence : str
@@ -63,6 +65,7 @@ class Member:
     why: str
     keeper: str = ""
     similarity: float | None = None
+    to_keeper: str = ""
     look: Html = field(default=Html(""), repr=False)
     evidence: str = ""
     apart: Sequence[str] = ()
@@ -85,6 +88,8 @@ class Family:
         How many of its pairs match, None where that is not known.
     smallest, mean : float or None
         Over the similarities of its matching pairs.
+    equal : bool
+        Whether all members have equal features.
     complete : bool or None
         Whether every member matches every other, None where that is not known.
     apart : int or None
@@ -98,6 +103,7 @@ class Family:
     kept: int
     members: Sequence[Member]
     lead: str = ""
+    equal: bool = False
     pairs: int | None = None
     smallest: float | None = None
     mean: float | None = None

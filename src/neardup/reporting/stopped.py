@@ -191,7 +191,7 @@ class Teller:
             return KEPT
         if self._flow.exact[place]:
             return COPY
-        return EQUAL if self._flow.similarity[place] == 1.0 else NEAR
+        return EQUAL if self._flow.equal[place] else NEAR
 
     def family(self, listed: Listed, goes: Callable[[int], str]) -> Family:
         """Return a family with its listed members."""
@@ -203,6 +203,7 @@ class Teller:
                 for place, member in zip(listed.members, members[1:], strict=True)
             ]
         # A text that has left is called by one that repeats it.
+        repeated = self._flow.members(listed.root)[1:]
         names = (named(self._shown[place]) for place in (listed.root, *listed.members) if place in self._shown)
         return Family(
             number=listed.number,
@@ -210,7 +211,8 @@ class Teller:
             documents=listed.documents,
             kept=int(self._flow.of[listed.root] == ORIGINAL),
             members=members,
-            smallest=float(self._flow.similarity[self._flow.members(listed.root)[1:]].min()),
+            equal=bool(self._flow.equal[repeated].all()),
+            smallest=float(self._flow.similarity[repeated].min()),
             apart=None if apart is None else sum(map(len, apart.values())) // 2,
         )
 
@@ -227,9 +229,11 @@ class Teller:
         elif text is not None:
             look = Html(f"{beginning(text)}{self._gone}")
         parts = [self._sources.evidence(place), f"{passage:,} words in a row in common" if passage > 1 else ""]
+        why = self.why(place)
         return Member(
             document=document,
-            why=self.why(place),
+            why=why,
+            to_keeper=why,
             keeper=flow.repeats(place),
             similarity=float(flow.similarity[place]),
             look=look,

@@ -8,6 +8,7 @@ from neardup.decision.evidence import Learned
 from neardup.findings import EQUAL, Findings
 from neardup.measures import SET_MEASURES
 from neardup.reporting.cases import Picked
+from neardup.reporting.flow import shared_in_words
 from neardup.search.around import Scale
 from neardup.search.matches import Matches
 
@@ -50,7 +51,7 @@ def numbers_of(scale: Scale, matches: Matches, edge: int) -> str:
     if scale.measure == "edit":
         return f"{a - o:,} of {a:,} characters edited"
     if scale.measure in SET_MEASURES and unit == 1:
-        return f"{o:,} features shared, of {a:,} and {b:,}"
+        return shared_in_words(o, a, b)
     return ""
 
 

@@ -30,8 +30,8 @@ class Wording(NamedTuple):
         The titles of the charts of similarities and of thresholds, and what a point of the latter is.
     families : str
         What families are, and how their members are shown.
-    copy : str
-        What a copy of a document that goes as well is called.
+    pairs : str
+        Which pairs the chart of them counts.
     """
 
     documents: str = "documents"
@@ -52,7 +52,7 @@ class Wording(NamedTuple):
         "Documents that matching pairs connect, the largest family first. Each dropped one is shown by what it has "
         "otherwise than its keeper: struck out what only the keeper has, underlined what only the document has."
     )
-    copy: str = "copy of a dropped one, match"
+    pairs: str = "pairs of documents that differ in what is compared"
 
 
 #: Of a run over a corpus.
@@ -77,5 +77,5 @@ FLOW = Wording(
         "Items that go back to one original, the largest family first. Each duplicate is shown by what it has "
         "otherwise than what it repeats: struck out what only that one has, underlined what only the duplicate has."
     ),
-    copy="exact copy",
+    pairs="pairs of items with a similarity below 1",
 )

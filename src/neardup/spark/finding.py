@@ -74,15 +74,14 @@ def find(
 
 
 class Counted(NamedTuple):
-    """How many documents of one kind there are, with how many features, bytes of text, and (of empty ones) texts."""
+    """How many documents of one kind there are, with how many features and bytes of text."""
 
     documents: int
     features: int
     text_bytes: int
-    texts: int
 
 
-_NONE = Counted(0, 0, 0, 0)
+_NONE = Counted(0, 0, 0)
 
 
 class _Run:
@@ -127,7 +126,6 @@ class _Run:
             "documents": documents,
             "kept": documents - verdicts.counts["dropped"],
             **verdicts.counts,
-            "exact_copies": verdicts.counts["exact_copies"] + empty.documents - empty.texts,
             "all_pairs": told,
             "text_bytes": able.text_bytes + empty.text_bytes,
             "set_aside": aside | ({REPEATED_ID: self.repeats} if self.repeats else {}),
@@ -179,14 +177,9 @@ class _Run:
         """Return how many documents there are by their sizes: 1 for any features, 0 for none, -1 and less set aside."""
         from pyspark.sql import functions as F
 
-        state = sets.without(known.select("row", "size", "text_bytes", "text_mark"), repeated, self.repeats)
+        state = sets.without(known.select("row", "size", "text_bytes"), repeated, self.repeats)
         state = state.withColumn("state", F.least("size", F.lit(1)))
-        sums = (
-            F.count("*"),
-            F.sum("size"),
-            F.sum("text_bytes"),
-            F.count_distinct(F.when(F.col("size") == 0, F.col("text_mark"))),
-        )
+        sums = F.count("*"), F.sum("size"), F.sum("text_bytes")
         return {
             row[0]: Counted(*(int(value or 0) for value in row[1:]))
             for row in state.groupBy("state").agg(*sums).collect()

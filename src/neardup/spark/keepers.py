@@ -119,7 +119,7 @@ def told(known: Known, verdicts: pa.Table) -> dict[str, int]:
     return {
         "dropped": int(goes.sum()),
         "exact_copies": len(texts) - len(np.unique(texts, axis=0)),
-        "equal_content": int((verdicts["similarity"].to_numpy()[goes] == 1.0).sum()),
+        "equal_content": len(known.own) - len(np.unique(known.own)),
         "families": max(len(family) - 1, 0),
         "largest_family": int(family.max(initial=0)),
         "pairs": int((copies * (copies - 1) // 2).sum() + (copies[known.left] * copies[known.right]).sum()),

@@ -75,15 +75,15 @@ def _counted(found: Graph, verdicts: DataFrame) -> dict[str, int]:
     across = found.edges.join(ends[0], F.col("left") == F.col("node_l"))
     across = across.join(ends[1], F.col("right") == F.col("node_r"))
     pairs = across.agg(F.sum(F.col("count_l") * F.col("count_r"))).first()[0]
-    equal = sizes.agg(F.sum(F.expr("count * (count - 1) div 2"))).first()[0]
+    equal, equals = sizes.agg(F.sum(F.expr("count * (count - 1) div 2")), F.sum(F.expr("count - 1"))).first()
     texts = found.company.groupBy("node", "text_mark").count().agg(F.sum(F.col("count") - 1)).first()[0]
     gone = verdicts.where("keeper <> row").join(found.company.select("row", "text_bytes"), "row")
-    lost = gone.agg(F.count("*"), F.sum("text_bytes"), F.sum(F.expr("int(similarity = 1.0)"))).first()
+    lost = gone.agg(F.count("*"), F.sum("text_bytes")).first()
     grouped = verdicts.groupBy("family").count().agg(F.count("*"), F.max("count")).first()
     values: dict[str, Any] = {
         "dropped": lost[0],
         "exact_copies": texts,
-        "equal_content": lost[2],
+        "equal_content": equals,
         "families": grouped[0],
         "largest_family": grouped[1],
         "pairs": (pairs or 0) + (equal or 0),

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.content.step import content_of
+from neardup.flow.document import Verdict
 from neardup.flow.reader import StoreReader
 from neardup.flow.rows import Stored
 from neardup.reporting.changes import named
@@ -117,10 +118,15 @@ def _flow_of(rows: Sequence[Stored], before: int) -> Flow:
         of=of,
         similarity=np.array([row.verdict.similarity or 0.0 for row in rows], np.float64),
         exact=np.array([row.verdict.kind == "exact" for row in rows], np.bool_),
+        equal=np.array([_has_equal_features(row.verdict) for row in rows], np.bool_),
         before=before,
         sources=_sources(rows),
         elsewhere=elsewhere,
     )
+
+
+def _has_equal_features(verdict: Verdict) -> bool:
+    return verdict.kind == "exact" or (verdict.counts is not None and len(set(verdict.counts)) == 1)
 
 
 def _sources(rows: Sequence[Stored]) -> Any:

@@ -59,9 +59,10 @@ def similarity_chart(
         Whether the chart has a legend of its own.
     """
     chosen = next((view for view in views if view is advised), None)
-    return _over_each_other(views, chosen, valley, threshold, named=named).properties(
+    drawn: Plot = _over_each_other(views, chosen, valley, threshold, named=named).properties(
         datasets={"steps": _steps(views, chosen)}
     )
+    return drawn
 
 
 def overlaid(key: str, title: str, views: Sequence[View], advice: Advice | None, advised: View | None) -> Chart:

@@ -74,7 +74,7 @@ def _ids(ids: Sequence[str]) -> Html:
 
 def _copies(copies: Copies, documents: int) -> Html:
     if not copies.copies:
-        return _paragraph("None: no two texts are equal byte for byte.")
+        return _paragraph("None: no two texts, empty ones aside, are equal byte for byte.")
     verb = "is" if copies.copies == 1 else "are"
     said = _paragraph(
         f"{counted(copies.copies, 'document')} ({share(copies.copies, documents)}) {verb} equal byte for byte to an "
