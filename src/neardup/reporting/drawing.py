@@ -59,7 +59,8 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     above = alt.condition("datum.high > cut + 1e-9", alt.value(COLOURS[0]), alt.value(FAINT))
     line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="cut").mark_rule(color=COLOURS[1], strokeWidth=2)
     cuts = alt.param(name="cut", value=cut)
-    return Plot(layer=[bars.encode(color=above), line.encode(x=alt.X("at:Q", title=of))], params=[cuts])
+    drawn: Plot = Plot(layer=[bars.encode(color=above), line.encode(x=alt.X("at:Q", title=of))]).add_params(cuts)
+    return drawn
 
 
 def _similarities(lowest: float) -> dict[str, Any]:
