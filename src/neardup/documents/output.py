@@ -7,6 +7,7 @@ import gzip
 import os
 import secrets
 import sys
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
@@ -70,6 +71,8 @@ class OutputFile:
     def _beside(self, target: str) -> Any:
         folder, base = os.path.split(target)
         self._temporary = os.path.join(folder, f".{base[:150]}.partial-{secrets.token_hex(6)}")
+        # A signal may end the process before anyone holds this output: then it is removed as Python exits.
+        self._removal = weakref.finalize(self, _remove, self._temporary)
         return open(self._temporary, "xb")
 
     @property
@@ -125,6 +128,7 @@ class OutputFile:
                     self._base.close()
                     _sync(self._temporary)
                     os.replace(self._temporary, self._target)
+                    self._removal.detach()
                     _sync(os.path.dirname(self._target))
         except BaseException:
             self.discard()
@@ -139,8 +143,7 @@ class OutputFile:
             for file in (sink, base):
                 with suppress(OSError, ValueError, pa.ArrowException):
                     file.close()
-            with suppress(OSError):
-                os.unlink(self._temporary)
+            self._removal()
 
     def __enter__(self) -> Self:
         return self
@@ -150,6 +153,11 @@ class OutputFile:
             self.commit()
         else:
             self.discard()
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def _sync(path: str) -> None:
