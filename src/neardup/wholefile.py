@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import tempfile
+import weakref
 from contextlib import suppress
 from typing import Self
 
@@ -62,6 +63,8 @@ class Unfinished:
                 continue
             # Before it is locked, another process may take it for what a dead one left.
             if _lock(self.handle) is not False and _is_at(self.handle, self.path):
+                # A signal may end the process before anyone holds this: then it is removed as Python exits.
+                self._removal = weakref.finalize(self, _remove_quietly, self.path, folder=folder)
                 return
             os.close(self.handle)
 
@@ -82,13 +85,13 @@ class Unfinished:
         if not self._folder:
             os.fsync(self.handle)
         os.replace(self.path, target)
+        self._removal.detach()
         _flush(os.path.dirname(target))
         self._close()
 
     def discard(self) -> None:
         """Remove it."""
-        with suppress(OSError):
-            _remove(self.path, folder=self._folder)
+        self._removal()
         self._close()
 
     def _close(self) -> None:
@@ -144,6 +147,11 @@ def _remove(path: str, *, folder: bool) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         os.unlink(path)
+
+
+def _remove_quietly(path: str, *, folder: bool) -> None:
+    with suppress(OSError):
+        _remove(path, folder=folder)
 
 
 def _flush(folder: str) -> None:

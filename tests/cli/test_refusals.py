@@ -9,6 +9,7 @@ import resource
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from pathlib import Path
@@ -194,6 +195,14 @@ def test_interrupted_while_writing(number: int, code: int, big: Path, tmp_path: 
         left = {name for name in left if ".partial-" not in name}
     assert left == {"temporary"}
     assert number == signal.SIGKILL or names_in(tmp_path / "temporary") == set()
+
+
+def test_interrupted_as_an_output_begins(tmp_path: Path) -> None:
+    # Between a file's beginning and the block that would remove it, there is a moment for a signal.
+    program = "import sys; from neardup.documents.output import OutputFile; out = OutputFile('o.jsonl'); sys.exit(143)"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=NEVER, check=False)
+    assert ended.returncode == 143
+    assert names_in(tmp_path) == set()
 
 
 def _temporary(folder: Path) -> dict[str, str]:
