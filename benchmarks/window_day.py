@@ -25,8 +25,9 @@ from arrivals import DAY, HOUR, RECIPE, START, arriving, documents_in, fresh, me
 from corpora import corpus
 from measuring import HERE, RESULTS, SHARED, note, table
 
-from neardup.flow.document import Document, microseconds
+from neardup.flow.document import Document
 from neardup.flow.index import Index
+from neardup.times import microseconds_of
 
 Row = dict[str, Any]
 
@@ -59,12 +60,13 @@ def dated(name: str) -> list[Row]:
 
 def _dated(file: Path, every: float) -> Row:
     with gzip.open(file, "rt", encoding="utf-8") as lines:
-        rows = [(row["timestamp"], row["id"], row["text"]) for row in map(json.loads, lines)]
-    # Evenly spelled timestamps sort as their times do; equal ones stay in the order of the file.
+        found = map(json.loads, lines)
+        rows = [((microseconds_of(row["timestamp"]) or 0) / 1e6, row["id"], row["text"]) for row in found]
+    # Equal times stay in the order of the file.
     rows.sort(key=lambda row: row[0])
-    first = microseconds(rows[0][0]) / 1e6
+    first = rows[0][0]
     # Counted from the first item, so that both kinds of flow begin at hour 0.
-    moved = ((microseconds(when) / 1e6 - first + START, name, text) for when, name, text in rows)
+    moved = ((when - first + START, name, text) for when, name, text in rows)
     return _series((Document(name, text, when) for when, name, text in moved), every)
 
 

@@ -102,7 +102,10 @@ def test_other_answers_have_no_such_columns() -> None:
         ({"decision": trained(SETS), "title": "A"}, "title 'A' is for a decision that compares titles; leave it out"),
         ({"decision": trained(SETS), "time": 3}, "time 3 is for a decision that compares times; leave it out"),
         ({"title": "A"}, "title 'A' is for a decision that compares titles; leave it out"),
-        ({"decision": trained(DATED), "time": "soon"}, "time 'soon' is no time; write it like 2024-01-31T12:30:00Z"),
+        (
+            {"decision": trained(DATED), "time": "soon"},
+            "time 'soon' is not a time between the years 1 and 9999; give ISO 8601",
+        ),
         ({"decision": trained(DATED), "title_column": "x"}, "there is no column 'x'; name one of id, text, title"),
         ({"then": trained(SETS).recipe.then}, "needs the decision of that fingerprint, and there is none"),
     ],

@@ -45,3 +45,12 @@ class UnknownDocument(NeardupError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: escaped, and not longer than a line."""
+    try:
+        text = ascii(value[:60] if isinstance(value, str | bytes) else value)
+    except ValueError:  # Python writes no number of more than some thousand digits
+        text = f"of {type(value).__name__}"
+    return text if len(text) <= 70 else f"{text[:67]}..."

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from neardup.decision.columns import TITLES, records_of_table
 from neardup.documents import Corpus
 from neardup.documents.columns import TIME_NAMES
+from neardup.documents.values import value_texts
 from neardup.errors import InputError
 from neardup.pairs import Names
 from neardup.pipeline import contents_of
@@ -120,7 +121,7 @@ class Material:
         column = named or next((lowered[name] for name in usual if name in lowered), "")
         if not column or column == self._corpus.text_column:
             return [""] * table.num_rows
-        return ["" if value is None else str(value) for value in table[column].to_pylist()]
+        return value_texts(table[column])
 
     def shown(self, position: int) -> Shown:
         """Return a document."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents import FIND_TIME
+from neardup.documents import FIND_TIME, join_order
 from neardup.errors import RecipeError
 from neardup.recipe import KEEP_ORDERS, Recipe
+from neardup.times import FORMS, times_of
 
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
 
 
 def order_column(recipe: Recipe, time_column: str | None) -> str | None:
@@ -23,12 +23,19 @@ def order_column(recipe: Recipe, time_column: str | None) -> str | None:
 
     For ``newest`` and ``oldest`` that is the time column, or FIND_TIME where none is named.
     """
-    if recipe.keep in ("newest", "oldest"):
+    if goes_by_time(recipe.keep):
         return time_column or FIND_TIME
     return None if recipe.keep in KEEP_ORDERS else recipe.keep.removesuffix(":lowest")
 
 
-def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tuple[Integers, int]:
+def goes_by_time(keep: str) -> bool:
+    """Whether a keep order goes by times, in whatever column."""
+    return keep in ("newest", "oldest")
+
+
+def keep_order(
+    keep: str, text_bytes: Integers, values: Sequence[pa.Array], column: str | None = None
+) -> tuple[Integers, int]:
     """Return the documents in keep order, and how many have no value to go by: they come last.
 
     Parameters
@@ -37,11 +44,15 @@ def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tupl
         ``Recipe.keep``.
     text_bytes : int64[n]
         The length of each text in bytes of UTF-8, for ``longest`` and ``shortest``.
-    values : pyarrow.Array or None
-        The values of the time column or of the column that ``keep`` names.
+    values : sequence of pyarrow.Array
+        The values of the time column or of the column that ``keep`` names, as they were read.
+    column : str, optional
+        Its name, for messages.
 
     Raises
     ------
+    InputError
+        If the values have no common order.
     RecipeError
         If an order needs values and there is none to go by.
     """
@@ -49,29 +60,47 @@ def keep_order(keep: str, text_bytes: Integers, values: pa.Array | None) -> tupl
         return np.arange(len(text_bytes)), 0
     if keep in ("longest", "shortest"):
         return np.argsort(-text_bytes if keep == "longest" else text_bytes, kind="stable"), 0
-    if values is None:
+    if not values:
         raise RecipeError(f"keep {keep!r} needs a column to go by; name one with a time column or keep 'first'")
-    ranks = _ranks(values, time_of if keep in ("newest", "oldest") else number_of)
-    missing = ranks == 0
+    if goes_by_time(keep):
+        ranks, usable = _times(values)
+    else:
+        ranks, usable = _ranks(join_order(values, column or "order"))
+    missing = ~usable
     if len(ranks) and missing.all():
-        raise RecipeError(f"keep {keep!r}: no document has a usable value in that column; keep 'first' or name another")
+        raise nothing_to_go_by(keep, column)
     falling = keep != "oldest" and not keep.endswith(":lowest")
     return np.lexsort((-ranks if falling else ranks, missing)), int(missing.sum())
 
 
-def _ranks(values: pa.Array, convert: Callable[[str], float | None]) -> Integers:
-    """Return dense ranks from 1 of the values, 0 for those that are null or not convertible."""
+def nothing_to_go_by(keep: str, column: str | None = None) -> RecipeError:
+    """Return the error that no document has a value to go by."""
+    where = "that column" if column is None else f"column {column!r}"
+    if goes_by_time(keep):
+        return RecipeError(
+            f"keep {keep!r}: no document has a readable time in {where}; keep 'first', or name a time column of dates, "
+            f"timestamps, or {FORMS}"
+        )
+    return RecipeError(f"keep {keep!r}: no document has a usable value in {where}; keep 'first' or name another")
+
+
+def _times(values: Sequence[pa.Array]) -> tuple[Integers, Booleans]:
+    """Return times, and where there are some; batches may hold them in different types."""
+    times, readable = zip(*map(times_of, values), strict=True)
+    return np.concatenate(times), np.concatenate(readable)
+
+
+def _ranks(values: pa.Array) -> tuple[Integers, Booleans]:
+    """Return dense ranks of the values, and where there is one; texts are numbers if all of them are."""
     if pa.types.is_large_string(values.type) or pa.types.is_string(values.type):
         texts = values.to_pylist()
-        numbers = [None if text is None else convert(text) for text in texts]
-        unread = sum(text is not None for text in texts) - sum(number is not None for number in numbers)
-        if convert is time_of or not unread:
+        numbers = [None if text is None else number_of(text) for text in texts]
+        if all(text is None or number is not None for text, number in zip(texts, numbers, strict=True)):
             values = pa.array(numbers, pa.float64())
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
-    usable = pc.cast(pc.is_valid(values), pa.int64())
-    return np.asarray(pc.multiply(pc.cast(ranks, pa.int64()), usable))
+    return np.asarray(pc.cast(ranks, pa.int64())), np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False))
 
 
 def number_of(text: str) -> float | None:
@@ -80,12 +109,3 @@ def number_of(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def time_of(text: str) -> float | None:
-    """Return seconds since 1970 of an ISO 8601 time (without an offset: UTC) or of a number of seconds."""
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return number_of(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -108,7 +108,7 @@ def collect(
     pa.default_memory_pool().release_unused()
     names = remembered.names()
     present = _first_of_their_id(corpus, names)
-    order, missing = keep_order(recipe.keep, store.text_bytes, remembered.order(corpus.order_column))
+    order, missing = keep_order(recipe.keep, store.text_bytes, remembered.order, corpus.order_column)
     return Collected(names, store, statistics, present, order, missing)
 
 

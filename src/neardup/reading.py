@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents import Batch, Corpus, join_ids, join_order
+from neardup.documents import Batch, Corpus, join_ids
 from neardup.pairs import Names
 
 #: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
@@ -49,12 +49,18 @@ def _cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
 
 
 class Remembered:
-    """Collects what pass one leaves behind besides the features."""
+    """Collects what pass one leaves behind besides the features.
+
+    Attributes
+    ----------
+    order : list of pyarrow.Array
+        The values of the order column, batch by batch.
+    """
 
     def __init__(self) -> None:
         self._rows: list[np.ndarray[Any, np.dtype[np.int64]]] = [np.zeros(0, np.int64)]
         self._ids: list[pa.Array] = []
-        self._order: list[pa.Array] = []
+        self.order: list[pa.Array] = []
 
     def see(self, batch: Batch) -> None:
         """Keep a batch's rows, ids and values of the order column."""
@@ -62,12 +68,8 @@ class Remembered:
         if batch.ids is not None:
             self._ids.append(batch.ids)
         if batch.order is not None:
-            self._order.append(batch.order)
+            self.order.append(batch.order)
 
     def names(self) -> Names:
         """Return what the documents are called."""
         return Names(np.concatenate(self._rows), join_ids(self._ids) if self._ids else None)
-
-    def order(self, column: str | None) -> pa.Array | None:
-        """Return the values of the order column."""
-        return join_order(self._order, column) if column and self._order else None

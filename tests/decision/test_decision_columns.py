@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta, timezone
-from typing import Any
+from datetime import date
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from neardup.decision.columns import TITLES, microseconds_of, records_of_table
+from neardup.decision.columns import TITLES, records_of_table
 from neardup.errors import RecipeError
 from neardup.vector.records import NO_TIME
 from neardup.vector.vector import Vector
@@ -55,41 +51,6 @@ def test_a_column_that_is_needed_and_missing_is_named(vector: Vector, named: str
     with pytest.raises(RecipeError) as error:
         records_of_table(pa.table({"text": ["a"]}), ["a"], vector, title_column=named, time_column=named)
     assert said in str(error.value)
-
-
-BERLIN = timezone(timedelta(hours=1))
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (datetime(1970, 1, 1, 1, tzinfo=UTC), HOUR),
-        (datetime(1970, 1, 1, 1), HOUR),
-        (datetime(1970, 1, 1, 1, tzinfo=BERLIN), 0),
-        (datetime(2024, 5, 1, 0, 0, 0, 123456, tzinfo=UTC), 1_714_521_600_123_456),
-        (pd.Timestamp("1970-01-01T01:00:00Z"), HOUR),
-        (date(1970, 1, 2), 24 * HOUR),
-        ("1970-01-01T01:00:00Z", HOUR),
-        ("1970-01-01 02:00:00+01:00", HOUR),
-        ("Thu, 01 Jan 1970 01:00:00 GMT", HOUR),
-        ("1970-01-02", 24 * HOUR),
-        (3600, HOUR),
-        (3600.5, HOUR + 500_000),
-        ("3600", HOUR),
-        ("1553167800000", 1_553_167_800_000_000),
-        (-1, -1_000_000),
-        *[(value, NO_TIME) for value in (None, "", "soon", True, "nan", "inf", "-1e999", float("nan"), 1e300, "1e300")],
-        ([1], NO_TIME),
-    ],
-)
-def test_times_are_read_as_they_come(value: Any, expected: int) -> None:
-    assert microseconds_of(value) == expected
-
-
-@given(st.text(max_size=12) | st.floats() | st.integers() | st.datetimes() | st.dates() | st.binary(max_size=3))
-def test_no_value_breaks_the_reading(value: Any) -> None:
-    found = microseconds_of(value)
-    assert -(1 << 63) <= found < 1 << 63
 
 
 def test_columns_of_arrow_times() -> None:

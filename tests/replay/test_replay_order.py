@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.documents import Corpus, corpus_of, open_corpus
+from neardup.documents import FIND_TIME, Corpus, corpus_of, open_corpus
 from neardup.errors import InputError, OutputError
 from neardup.replay.order import NO_TIME, Item, Timeline, arrivals, set_aside, survey
-from neardup.replay.times import times_of
-
-NOON = 536_198_400_000_000  # 1986-12-29T00:00Z
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
@@ -35,31 +31,11 @@ def surveyed(corpus: Corpus, *, as_listed: bool = False) -> Timeline:
     return survey(corpus, as_listed=as_listed, report=silent)
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (pa.array(["1986-12-29", " 1986-12-29T01:00+01:00 ", "19861229", "yesterday", "", None]), [NOON] * 3),
-        (pa.array(["536198400", "536198400.0", "nan", "inf", "1e30"]), [NOON] * 2),
-        (pa.array([536198400, None], pa.int64()), [NOON]),
-        (pa.array([536198400.0, float("nan"), None]), [NOON]),
-        (pa.array([1536198400000 * 1000]), []),
-        (pa.array([date(1986, 12, 29), None]), [NOON]),
-        (pa.array([datetime(1986, 12, 29, tzinfo=UTC), None], pa.timestamp("ns", "America/New_York")), [NOON]),
-        (pa.array([datetime(1986, 12, 29), None], pa.timestamp("s")), [NOON]),
-        (pa.array([b"1986-12-29", b"\xff"], pa.large_binary()), [NOON]),
-        (pa.array([None, None], pa.null()), []),
-    ],
-)
-def test_what_is_a_time(values: pa.Array, expected: list[int]) -> None:
-    times, readable = times_of(values, "time")
-    assert times[readable].tolist() == expected
-    assert readable.tolist() == [True] * len(expected) + [False] * (len(values) - len(expected))
-
-
 @pytest.mark.parametrize("values", [pa.array([True]), pa.array([[1]]), pa.array([{"a": 1}])])
 def test_what_can_be_no_time(values: pa.Array) -> None:
-    with pytest.raises(InputError, match=r"column 'time' is of type .*, which is no time; name another"):
-        times_of(values, "time")
+    corpus = corpus_of(pa.table({"text": ["a"], "time": values}), order_column=FIND_TIME)
+    with pytest.raises(InputError, match=r"'time' is of type .*, which is no time.*--time-column"):
+        surveyed(corpus)
 
 
 def plainly(rows: list[dict[str, Any]], *, as_listed: bool) -> list[Item]:
@@ -75,7 +51,7 @@ def plainly(rows: list[dict[str, Any]], *, as_listed: bool) -> list[Item]:
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
-times = st.none() | st.integers(0, 5) | st.integers(-(10**9), 10**9)
+times = st.none() | st.integers(0, 5) | st.integers(-(10**9), 0) | st.integers(10**8, 10**9)
 documents = st.lists(st.fixed_dictionaries({"id": st.sampled_from("abcdefgh"), "text": texts, "time": times}))
 
 
@@ -118,7 +94,8 @@ def test_files_of_several_batches(tmp_path: Path) -> None:
     """More than one batch, through the file and past it, compressed JSON lines and Parquet together."""
     rng = random.Random(4)
     rows = [
-        {"id": str(at), "text": f"{at} é " * rng.randint(0, 900), "time": rng.randint(0, 10**6)} for at in range(9000)
+        {"id": str(at), "text": f"{at} é " * rng.randint(0, 900), "time": rng.randint(10**8, 10**9)}
+        for at in range(9000)
     ]
     half = len(rows) // 2
     lines, columns = tmp_path / "a.jsonl", tmp_path / "b.parquet"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET  # no parsing here: see xmlreading.py
 from collections.abc import Iterable, Iterator
 
-from neardup.content.records import NO_TEXT, Broken, Item, joined
+from neardup.content.records import NO_TEXT, Broken, Item, first_time, joined
 from neardup.content.tags import strip_tags
-from neardup.content.times import seconds_of
 from neardup.content.xmlreading import local, space, xml_bytes, xml_items, xml_text
 
 _CONTENT = "{http://purl.org/rss/1.0/modules/content/}"
@@ -73,8 +72,7 @@ def made(
     if not text:
         broken.append(Broken(where, NO_TEXT, raw))
         return
-    timestamp = next((time for time in map(seconds_of, times) if time is not None), None)
-    yield Item(key.strip(), text, title, timestamp, link.strip(), raw)
+    yield Item(key.strip(), text, title, first_time(times), link.strip(), raw)
 
 
 def _is_rss_item(name: str, depth: int, root: str) -> bool:

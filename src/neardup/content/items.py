@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from neardup.content.agencies import g2_items, newsml_items, nitf_items
 from neardup.content.charset import page_text
@@ -12,9 +13,8 @@ from neardup.content.feeds import atom_items, rss_items
 from neardup.content.html import check_extraction, read_page
 from neardup.content.jsonitems import json_lines, json_values
 from neardup.content.kinds import KINDS, Kind, kind_of, unpacked
-from neardup.content.records import EMPTY, ENDED_EARLY, NO_TEXT, NOT_UTF8, Broken, Item, Items
+from neardup.content.records import EMPTY, ENDED_EARLY, NO_TEXT, NOT_UTF8, Broken, Item, Items, first_time
 from neardup.content.tags import Tags, strip_tags
-from neardup.content.times import seconds_of
 from neardup.content.xmlreading import xml_items
 
 __all__ = ["KINDS", "Broken", "Item", "Items", "items_in"]
@@ -136,7 +136,7 @@ def _page_items(data: bytes, broken: list[Broken]) -> Iterator[Item]:
     yield Item("", text, title, timestamp, link, data)
 
 
-def _about(head: str) -> tuple[str, float | None, str]:
+def _about(head: str) -> tuple[str, datetime | None, str]:
     """Return title, time and address as the head of a page states them."""
     title, link, opened = "", "", -1
     times: dict[str, str] = {}
@@ -155,8 +155,7 @@ def _about(head: str) -> tuple[str, float | None, str]:
                 times.setdefault(attributes.get(naming, "").lower(), attributes.get("content", ""))
         elif tag.name == "body":
             break
-    read = (seconds_of(times[name]) for name in _META_TIMES if name in times)
-    return title, next((time for time in read if time is not None), None), link
+    return title, first_time(times[name] for name in _META_TIMES if name in times), link
 
 
 def _unknown_xml(data: bytes, broken: list[Broken]) -> Iterator[Item]:

@@ -16,9 +16,9 @@ from neardup.content.records import (
     NOT_UTF8,
     Broken,
     Item,
+    first_time,
     joined,
 )
-from neardup.content.times import seconds_of
 
 #: Fields that hold the text, the id and the time, in order of preference, as in a corpus that the commands read.
 TEXT_NAMES = (
@@ -171,8 +171,7 @@ def item_of(decoded: object, raw: bytes, where: str) -> Item | Broken:
     if not text.strip():
         return Broken(where, NO_TEXT, raw)
     key = next((value for name in ID_NAMES if _is_id(value := fields.get(name))), "")
-    times = (seconds_of(fields.get(name)) for name in TIME_NAMES + NEWS_TIMES)
-    timestamp = next((time for time in times if time is not None), None)
+    timestamp = first_time(fields.get(name) for name in TIME_NAMES + NEWS_TIMES)
     found = Item(str(key), text, title, timestamp, _string(fields, LINK_NAMES), raw)
     try:
         f"{found.key}{text}{found.link}".encode()

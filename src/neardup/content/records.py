@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
+
+from neardup.times import microseconds_of, utc
 
 NO_TEXT = "no text"
 NOT_UTF8 = "not valid UTF-8"
@@ -26,8 +29,8 @@ class Item:
         The title, a line feed and the body; one of them where there is no other. For a page, the article alone.
     title : str
         The title, ``""`` without one.
-    timestamp : float or None
-        Seconds since 1970 UTC as the item states them; None when it states none that can be read.
+    timestamp : datetime or None
+        Its time in UTC, as the item states it; None when it states none that can be read.
     link : str
         Where it was published, ``""`` without that.
     raw : bytes
@@ -37,7 +40,7 @@ class Item:
     key: str
     text: str
     title: str
-    timestamp: float | None
+    timestamp: datetime | None
     link: str
     raw: bytes
 
@@ -81,6 +84,12 @@ class Items:
     kind: str
     items: Iterator[Item] = field(default_factory=lambda: iter(()))
     broken: list[Broken] = field(default_factory=list)
+
+
+def first_time(values: Iterable[object]) -> datetime | None:
+    """Return the first of some values that is a time, in UTC."""
+    found = next((time for time in map(microseconds_of, values) if time is not None), None)
+    return None if found is None else utc(found)
 
 
 def joined(title: str, body: str) -> str:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.content.times import seconds_of
 from neardup.documents.columns import TIME_NAMES
+from neardup.documents.values import value_texts
 from neardup.errors import RecipeError
+from neardup.times import times_of
 from neardup.vector.records import NO_TIME, Records
 from neardup.vector.vector import Vector
 
 #: What columns of titles are called, the likeliest first.
 TITLES = ("title", "headline", "heading", "subject")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def records_of_table(
@@ -44,9 +42,10 @@ def records_of_table(
     title, time = columns_for(vector, table.column_names, title_column=title_column, time_column=time_column)
     titles, times = None, None
     if title:
-        titles = [None if value in (None, "") else str(value) for value in table[title].to_pylist()]
+        titles = [value or None for value in value_texts(table[title])]
     if time:
-        times = np.array([microseconds_of(value) for value in table[time].to_pylist()], np.int64)
+        found, readable = times_of(table[time])
+        times = np.where(readable, found, NO_TIME)
     return Records(texts, titles, times)
 
 
@@ -89,19 +88,3 @@ def column_of(names: Sequence[str], named: str, usual: Sequence[str], measure: s
             f"{', '.join(names)} with {option}"
         )
     return found
-
-
-def microseconds_of(value: Any) -> int:
-    """Return a time in microseconds since 1970, ``NO_TIME`` where it is none; without a zone it is UTC."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day)
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return round((moment - _EPOCH).total_seconds() * 1e6)
-    seconds = seconds_of(value)
-    if seconds is None and isinstance(value, str):
-        try:
-            seconds = seconds_of(float(value))
-        except ValueError:
-            seconds = None
-    return NO_TIME if seconds is None else round(seconds * 1e6)

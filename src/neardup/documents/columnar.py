@@ -17,7 +17,7 @@ import pyarrow as pa
 from neardup.documents.discover import Found, one_line
 from neardup.documents.parts import CUT_SHORT, UNREADABLE_GROUP, Broken, Part, Raw, Wanted
 from neardup.documents.streams import Span
-from neardup.documents.values import as_bytes, ids_from, is_text_type, lengths_of, single
+from neardup.documents.values import as_bytes, ids_from, is_text_type, lengths_of, readable_texts, single
 from neardup.errors import InputError
 
 TARGET = 12 << 20
@@ -135,7 +135,7 @@ class ColumnarSource:
             consumed, told = share - told, share
             texts = as_bytes(single(table.column(wanted.text)))
             ids = ids_from(single(table.column(wanted.id))) if wanted.id else None
-            order = single(table.column(wanted.order)) if wanted.order else None
+            order = _ordered(single(table.column(wanted.order))) if wanted.order else None
             yield Part(table.num_rows, texts, ids, order, consumed=consumed)
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
@@ -179,6 +179,11 @@ class ColumnarSource:
         for first, table, mask in self._kept(keep):
             for position in np.flatnonzero(mask).tolist():
                 yield Raw(first + position, None, json_record(table.slice(position, 1)))
+
+
+def _ordered(values: Any) -> Any:
+    """Return the values of the order column; one that is not UTF-8 costs no document, as a text or an id does."""
+    return readable_texts(values) if is_text_type(values.type) else values
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -87,6 +87,25 @@ def not_utf8(binary: Any) -> np.ndarray:
     return np.zeros(0, dtype=np.int64)
 
 
+def readable_texts(array: Any) -> Any:
+    """Return texts of any type as large_string; what is not valid UTF-8 in them becomes U+FFFD."""
+    binary = as_bytes(array)
+    broken = not_utf8(binary)
+    if broken.size:
+        values = binary.to_pylist()
+        for place in broken.tolist():
+            values[place] = values[place].decode(errors="replace").encode()
+        binary = pa.array(values, pa.large_binary())
+    return binary.cast(pa.large_string())
+
+
+def value_texts(column: Any) -> list[str]:
+    """Return the values of a column of any type as texts, empty ones for nulls."""
+    array = single(column)
+    values = readable_texts(array) if is_text_type(array.type) else array
+    return ["" if value is None else str(value) for value in values.to_pylist()]
+
+
 def utf8_fault(value: bytes | None) -> int:
     """Offset of the first byte that is not UTF-8; -1 when there is none."""
     try:

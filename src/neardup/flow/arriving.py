@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from neardup.recipe.choosing import chosen
 from neardup.vector.records import NO_TIME
 
 _SECOND = 1_000_000
+#: The last microseconds of the year 9999 would round to the first second of the next, which no datetime holds.
+_LATEST = math.nextafter(253402300800.0, 0)
 #: Documents and characters that are judged and stored at once.
 _AT_ONCE = 1024
 _CHARACTERS = 1 << 23
@@ -28,7 +31,7 @@ _CHARACTERS = 1 << 23
 def verdict_of(name: str, found: Judged, of: str | None) -> Verdict:
     """Return the verdict on a document from what was found, and the id of its best match."""
     flag = found.moment.flag if found.has_features else "undecidable"
-    time = found.moment.real / _SECOND
+    time = min(found.moment.real / _SECOND, _LATEST)
     if found.of < 0:
         return Verdict(name, "original", None, None, time, flag, None)
     kind = "exact" if found.same_text else "near"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import numpy as np
@@ -19,9 +18,9 @@ from neardup.replay.run import END_OF_TIME
 from neardup.replay.settings import Settings
 from neardup.reporting.flowsweep import Around
 from neardup.search.around import loosened, scale_of
+from neardup.times import utc
 from neardup.window.times import Length
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR = 3_600_000_000
 #: More pairs than so many for each item, and so many besides, are not kept.
 _OF_EACH, _BESIDES = 20, 1_000_000
@@ -73,9 +72,7 @@ def around_of(
         for item in items:
             if len(pairs) % 256 == 0:
                 report("look around the threshold", len(pairs), total)
-            document = Document(
-                str(len(pairs)), item.text, _EPOCH + timedelta(microseconds=item.time), title=item.title
-            )
+            document = Document(str(len(pairs)), item.text, utc(item.time), title=item.title)
             # A question has the time of the clock, which an item may move; where items are counted, it is the next one.
             if length.unit in ("documents", "endless"):
                 found = index.query(document)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from neardup.documents import REPEATED_ID, Batch, Corpus, join_ids, repeated_ids
 from neardup.documents.values import as_bytes, lengths_of
 from neardup.errors import InputError, OutputError
-from neardup.replay.times import times_of
+from neardup.times import FORMS, can_hold_times, times_of
 
 Integers = npt.NDArray[np.int64]
 Report = Callable[[str, int, int | None], None]
@@ -121,9 +121,14 @@ def survey(corpus: Corpus, *, as_listed: bool, report: Report) -> Timeline:
     rows, times, sizes, known, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
     consumed = 0
     for batch in corpus.scan():
-        found, readable = times_of(batch.order, column)
+        if not can_hold_times(batch.order.type):
+            raise InputError(
+                f"column {column!r} is of type {batch.order.type}, which is no time; name another with --time-column: "
+                f"dates, timestamps, or {FORMS}"
+            )
+        found, readable = times_of(batch.order)
         rows.append(batch.rows)
-        times.append(np.where(readable, found, 0))
+        times.append(found)
         known.append(readable)
         sizes.append(lengths_of(as_bytes(batch.texts)))
         if batch.ids is not None:
@@ -150,7 +155,7 @@ def _timeline(
     if len(rows) and not readable.any():
         raise InputError(
             f"column {column!r} has no readable time in any document; name another with --time-column: dates, "
-            "timestamps, seconds since 1970 or ISO 8601"
+            f"timestamps, or {FORMS}"
         )
     first = np.ones(len(rows), np.bool_)
     if ids is not None:

@@ -27,6 +27,7 @@ from neardup.reporting.flowed import About, flow_report
 from neardup.reporting.flowsweep import Around
 from neardup.reporting.model import Report
 from neardup.sidebyside.shown import Shown
+from neardup.times import utc
 
 #: Bytes of texts that are read for the list of duplicates.
 _READ = 64_000_000
@@ -157,7 +158,7 @@ class _Texts:
             return None
         titles = self._titles(list(texts))
         documents = {
-            place: Document(str(place), shown.text, float(self._flow.times[place] / 1e6), title=titles.get(place, ""))
+            place: Document(str(place), shown.text, utc(int(self._flow.times[place])), title=titles.get(place, ""))
             for place, shown in texts.items()
         }
         return matching(documents, recipe if decision else recipe.changed(content=""), decision, self._statistics)

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from neardup.flow.document import Document, Verdict
 from neardup.flow.index import Index
 from neardup.flow.register import IndexStatistics
 from neardup.replay.order import Item
+from neardup.times import utc
 
 _SECOND = 1_000_000
 _HOUR = 3600 * _SECOND
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The wall clock while a corpus is replayed: nothing in it is later than now.
 END_OF_TIME = 253_402_300_799.0
 
@@ -215,9 +214,7 @@ class Replay:
 
     def _judged(self, group: list[Item]) -> tuple[list[Verdict], float]:
         """Return the verdicts, and the microseconds of processor time that each took."""
-        documents = [
-            Document(item.id, item.text, _EPOCH + timedelta(microseconds=item.time), title=item.title) for item in group
-        ]
+        documents = [Document(item.id, item.text, utc(item.time), title=item.title) for item in group]
         # Of this thread alone: the thread that reads ahead works meanwhile.
         cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
         verdicts = [self._index.add(documents[0])] if len(group) == 1 else self._index.add_many(documents)
@@ -307,9 +304,9 @@ class Pace:
 
 def time_text(moment: int) -> str:
     """Return a time in microseconds as ISO 8601, to the second."""
-    return (_EPOCH + timedelta(microseconds=moment)).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return utc(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def hour_text(hour: int) -> str:
     """Return an hour since 1970 as ISO 8601."""
-    return (_EPOCH + timedelta(hours=hour)).isoformat(timespec="minutes").replace("+00:00", "Z")
+    return utc(hour * _HOUR).isoformat(timespec="minutes").replace("+00:00", "Z")

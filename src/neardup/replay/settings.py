@@ -14,6 +14,7 @@ from neardup.flow.index import Index
 from neardup.recipe import Recipe
 from neardup.replay.order import Report
 from neardup.replay.run import END_OF_TIME
+from neardup.times import utc
 from neardup.window.times import Length
 
 _HOUR = 3_600_000_000
@@ -81,7 +82,7 @@ class Settings:
                 # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
                 words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
                 text = " ".join(words) if at else _WORDS[1] * _MANY
-                index.add(Document(str(at), text, float(at * 1800)))
+                index.add(Document(str(at), text, utc(at * _HOUR // 2)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what the page says of it."""

@@ -12,6 +12,7 @@ import numpy as np
 from neardup.flow.document import Document
 from neardup.flow.index import Index
 from neardup.replay.order import Item, Report
+from neardup.times import utc
 
 #: The smallest run, and the largest; in between each is twice the one before.
 SMALLEST, LARGEST = 500, 32_000
@@ -119,7 +120,7 @@ def measured(items: Sequence[Item], fresh: Callable[[], Index], report: Report) 
         taken = np.zeros(size)
         with fresh() as index:
             for at, item in enumerate(items[:size]):
-                document = Document(item.id, item.text, item.time / 1e6, title=item.title)
+                document = Document(item.id, item.text, utc(item.time), title=item.title)
                 begin = time.thread_time_ns()
                 index.add(document)
                 taken[at] = time.thread_time_ns() - begin

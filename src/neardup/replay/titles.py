@@ -11,6 +11,7 @@ import pyarrow as pa
 from neardup.decision.columns import TITLES, column_of
 from neardup.decision.decision import Decision
 from neardup.documents import Corpus
+from neardup.documents.values import value_texts
 from neardup.replay.order import Report
 
 Integers = npt.NDArray[np.int64]
@@ -46,9 +47,8 @@ def titles_of(corpus: Corpus, rows: Integers, report: Report) -> Any:
     # The empty title lies in front.
     found, titles = [np.empty(0, np.int64)], [pa.array([""], pa.large_string())]
     for batch in corpus.scan():
-        said = ["" if title is None else str(title) for title in batch.order.to_pylist()]
         found.append(batch.rows)
-        titles.append(pa.array(said, pa.large_string()))
+        titles.append(pa.array(value_texts(batch.order), pa.large_string()))
         consumed += batch.consumed
         report("read titles", consumed, corpus.total_bytes)
     known = np.concatenate(found)

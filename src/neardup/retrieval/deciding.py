@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neardup.content.step import content_of
-from neardup.decision.columns import microseconds_of
 from neardup.decision.decision import Decision
 from neardup.decision.evidence import Learned
 from neardup.documents import Corpus
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, shown
 from neardup.measures import similarities
 from neardup.pairs import Names
 from neardup.pipeline import records_of
 from neardup.recipe import Recipe
 from neardup.search.learned import check_decision, decide
 from neardup.search.one_to_all import Matching
+from neardup.times import FORMS, microseconds_of
 from neardup.vector.encoder import Encoder
 from neardup.vector.records import NO_TIME, Records
 
@@ -57,8 +57,8 @@ def check_asked(
     for name, value in (("title", asked.title), ("time", asked.time)):
         if value is not None and not compares[name]:
             raise RecipeError(f"{name} {value!r} is for a decision that compares {name}s; leave it out")
-    if asked.time is not None and microseconds_of(asked.time) == NO_TIME:
-        raise RecipeError(f"time {asked.time!r} is no time; write it like 2024-01-31T12:30:00Z")
+    if asked.time is not None and microseconds_of(asked.time) is None:
+        raise RecipeError(f"time {shown(asked.time)} is not a time between the years 1 and 9999; give {FORMS}")
 
 
 def decided(
@@ -80,10 +80,11 @@ def decided(
     documents = np.sort(found.document)
     others = records_of(corpus, decision.net, names.rows[documents], threads, decision)
     text = content_of(asked.text, decision.net.content)
+    time = microseconds_of(asked.time)
     records = Records(
         [text, *others.texts],
         None if others.titles is None else [asked.title, *others.titles],
-        None if others.times is None else np.append(microseconds_of(asked.time), others.times),
+        None if others.times is None else np.append(NO_TIME if time is None else time, others.times),
     )
     equal = np.array([other == text for other in others.texts], np.bool_)
     same, other = np.flatnonzero(equal), np.flatnonzero(~equal)

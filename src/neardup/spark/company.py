@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from neardup.ordering import goes_by_time
 from neardup.recipe import KEEP_ORDERS
 from neardup.spark.keepvalues import converted
 from neardup.spark.sets import joined as with_rows
@@ -26,7 +27,7 @@ def members(copies: DataFrame, edges: DataFrame) -> DataFrame:
 
 def by_value(keep: str) -> bool:
     """Return whether a keep order goes by a column."""
-    return keep not in KEEP_ORDERS or keep in ("newest", "oldest")
+    return keep not in KEEP_ORDERS or goes_by_time(keep)
 
 
 def company(
@@ -58,7 +59,7 @@ def company(
     names = [*(["id"] if "id" in features.columns else []), *order, *(["keep"] if valued else [])]
     joined = with_rows(features.select("row", "text_mark", "text_bytes", *names), found, count)
     if valued:
-        joined = converted(joined, keep, what)
+        joined = converted(joined, what)
     ids = ["id"] if "id" in names else []
     if order:
         joined = joined.orderBy(*order, "row")

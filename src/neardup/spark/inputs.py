@@ -21,6 +21,7 @@ from neardup.errors import InputError
 from neardup.spark.faults import told_by_spark
 from neardup.spark.sharing import Shared
 from neardup.spark.stages import Stages
+from neardup.times import times_of, utc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +68,7 @@ class Read(NamedTuple):
         return found
 
 
-def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool) -> Read:
+def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, by_time: bool = False) -> Read:
     """Read a corpus in the workers, as ``Corpus.scan`` does here.
 
     Parameters
@@ -80,6 +81,8 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool) 
         Gets the stage "documents".
     records : bool
         Whether the bytes of what is set aside are wanted.
+    by_time : bool
+        Whether the keep order goes by times: types need have no common order then.
 
     Raises
     ------
@@ -89,12 +92,12 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool) 
         Under strict, at the first broken record.
     """
     tasks = tasks_of(corpus.sources)
-    kind = _kind(corpus)
+    kind = "string" if by_time else _kind(corpus)
     columns = ["row bigint", "text string", "fault string"]
     columns += ["id string"] if corpus.id_column else []
     columns += [f"keep {kind}"] if kind else []
     shared = Shared(spark, tasks)
-    worker = partial(read_batches, shared, corpus.wanted, kind, records)
+    worker = partial(read_batches, shared, corpus.wanted, kind, records, by_time)
     parallel = int(spark.sparkContext.defaultParallelism)
     wanted = max(parallel, -(-corpus.total_bytes // _PART_BYTES))
 
@@ -109,11 +112,11 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool) 
         reports = [json.loads(row["fault"]) for row in frame.where("fault is not null").select("fault").collect()]
     for report in reports:
         told[report["task"]].append(report)
-    return _taken_over(corpus, tasks, told, frame.where("fault is null").drop("fault"), kind)
+    return _taken_over(corpus, tasks, told, frame.where("fault is null").drop("fault"), by_time)
 
 
 def _taken_over(
-    corpus: Corpus, tasks: list[Task], told: dict[int, list[dict[str, Any]]], documents: DataFrame, kind: str
+    corpus: Corpus, tasks: list[Task], told: dict[int, list[dict[str, Any]]], documents: DataFrame, by_time: bool
 ) -> Read:
     """Put together what the tasks say of the inputs."""
     rows, lines = ([0] * len(corpus.sources) for _ in range(2))
@@ -132,7 +135,7 @@ def _taken_over(
         bounds[number + 1] = bounds[number] + report["rows"]
         numbers &= report["numbers"]
         kinds |= {_type_from(name) for name in report["order"]}
-    if kinds and corpus.order_column:
+    if kinds and corpus.order_column and not by_time:
         order_type(kinds, corpus.order_column)
     tallies = list(zip(rows, broken, strict=True))
     corpus.read_elsewhere(tallies)
@@ -160,7 +163,12 @@ def _kind(corpus: Corpus) -> str:
 
 
 def read_batches(
-    tasks: Shared[list[Task]], wanted: Wanted, kind: str, records: bool, batches: Iterator[pa.RecordBatch]
+    tasks: Shared[list[Task]],
+    wanted: Wanted,
+    kind: str,
+    records: bool,
+    by_time: bool,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the documents of tasks, then what was broken; in a worker."""
     from pyspark import SparkFiles
@@ -178,7 +186,7 @@ def read_batches(
                     numbers &= read_.ids is None or pa.types.is_int64(read_.ids.type) or not len(read_.ids)
                     if read_.order is not None and read_.order.null_count < len(read_.order):
                         order.add(_type_told(read_.order.type))
-                    yield _batch(read_, number, kind)
+                    yield _batch(read_, number, kind, by_time)
             report = {"task": number, "rows": reading.rows, "lines": reading.lines}
             report |= {"numbers": bool(numbers), "order": sorted(order)}
             yield _report(report | _told(reading.broken, records), kind, wanted)
@@ -207,7 +215,7 @@ def _told(broken: list[Broken], records: bool) -> dict[str, Any]:
     }
 
 
-def _batch(read_: Batch, task: int, kind: str) -> pa.RecordBatch:
+def _batch(read_: Batch, task: int, kind: str, by_time: bool) -> pa.RecordBatch:
     """Return a batch of documents."""
     rows = read_.rows + (task << _ROW_BITS)
     columns = [pa.array(rows), read_.texts.cast(pa.string()), pa.nulls(len(rows), pa.string())]
@@ -216,9 +224,15 @@ def _batch(read_: Batch, task: int, kind: str) -> pa.RecordBatch:
         columns.append(read_.ids.cast(pa.string()))
         names.append("id")
     if kind:
-        columns.append(_ordered(read_.order, kind))
+        columns.append(_times(read_.order) if by_time else _ordered(read_.order, kind))
         names.append("keep")
     return pa.RecordBatch.from_arrays(columns, names)
+
+
+def _times(values: pa.Array) -> pa.Array:
+    """Return times as texts, whatever type they come in."""
+    times, readable = times_of(values)
+    return pa.array([utc(time).isoformat() for time in times.tolist()], pa.string(), mask=~readable)
 
 
 def _ordered(values: pa.Array, kind: str) -> pa.Array:

@@ -15,6 +15,7 @@ from neardup import __version__
 from neardup.documents import Corpus
 from neardup.documents.elsewhere import tasks_of
 from neardup.errors import RecipeError
+from neardup.ordering import goes_by_time
 from neardup.recipe import Recipe
 from neardup.search.lsh import bands_of
 from neardup.spark.answer import Answer
@@ -124,7 +125,7 @@ def answered(
         folder = None if engine.stages is None else located(engine.stages)
         with Stages(spark, folder, mark, resume=engine.resume, progress=progress) as stages:
             stages.report.append({"name": "start", "wall_s": round(time.perf_counter() - began, 3)})
-            documents = read(spark, corpus, stages, records=records)
+            documents = read(spark, corpus, stages, records=records, by_time=goes_by_time(recipe.keep))
             yield answer(spark, corpus, recipe, stages, documents, settings)
 
 

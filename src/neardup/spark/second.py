@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.content.step import content_of
-from neardup.decision.columns import microseconds_of
 from neardup.decision.decision import Decision
+from neardup.documents.values import value_texts
 from neardup.measures import similarities
 from neardup.recipe import Recipe
 from neardup.search.learned import decide
@@ -23,6 +23,7 @@ from neardup.spark.company import members
 from neardup.spark.items import Integers, Items
 from neardup.spark.packing import BLOBS, PAIRS, Outbox, labels, place_of
 from neardup.spark.sharing import Shared
+from neardup.times import times_of
 from neardup.vector.records import NO_TIME, Records
 
 if TYPE_CHECKING:
@@ -101,15 +102,19 @@ def record_batches(content: str, batches: Iterator[pa.RecordBatch]) -> Iterator[
     """Yield what the second step looks at of documents, as JSON; in a worker."""
     for batch in batches:
         names = batch.schema.names
-        records = []
-        for row in batch.to_pylist():
-            record: dict[str, Any] = {"text": content_of(_text(row["text"]), content)}
-            if "title" in names and row["title"] not in (None, ""):
-                record["title"] = str(row["title"])
-            if "time" in names:
-                record["time"] = microseconds_of(row["time"])
-            records.append(json.dumps(record).encode())
-        columns = [batch.column("row"), batch.column("label"), pa.array(records, pa.binary())]
+        records: list[dict[str, Any]] = [
+            {"text": content_of(_text(text), content)} for text in batch.column("text").to_pylist()
+        ]
+        if "title" in names:
+            for record, title in zip(records, value_texts(batch.column("title")), strict=True):
+                if title:
+                    record["title"] = title
+        if "time" in names:
+            times, readable = times_of(batch.column("time"))
+            for record, time in zip(records, np.where(readable, times, NO_TIME).tolist(), strict=True):
+                record["time"] = time
+        told = pa.array([json.dumps(record).encode() for record in records], pa.binary())
+        columns = [batch.column("row"), batch.column("label"), told]
         yield pa.RecordBatch.from_arrays(columns, ["row", "label", "item"])
 
 

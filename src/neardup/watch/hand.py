@@ -124,7 +124,8 @@ class Hand:
             # No string of JSON holds a bare line feed, so that one between its fields is as good as a space.
             return item.raw.replace(b"\r", b" ").replace(b"\n", b" ").strip() + b"\n"
         record: dict[str, Any] = {"id": verdict.id, "title": item.title, "text": item.text}
-        record |= {"timestamp": item.timestamp, "link": item.link, "raw": item.raw.decode("utf-8", "replace")}
+        timestamp = None if item.timestamp is None else item.timestamp.isoformat().replace("+00:00", "Z")
+        record |= {"timestamp": timestamp, "link": item.link, "raw": item.raw.decode("utf-8", "replace")}
         return _json({name: value for name, value in record.items() if value not in ("", None)})
 
     def flush(self) -> None:

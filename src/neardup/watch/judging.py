@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.content.step import content_of
-from neardup.errors import InputError
 from neardup.flow.document import Document
 from neardup.watch.counters import Counters
 from neardup.watch.hand import Hand
@@ -152,8 +151,4 @@ class Judge:
 
 
 def _document(name: str, task: Task) -> Document:
-    try:
-        return Document(name, task.item.text, task.item.timestamp, task.hand.origin, task.item.title)
-    except InputError:
-        # A time that no calendar has: the item is then of the time of its arrival.
-        return Document(name, task.item.text, None, task.hand.origin, task.item.title)
+    return Document(name, task.item.text, task.item.timestamp, task.hand.origin, task.item.title)

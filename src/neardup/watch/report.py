@@ -169,10 +169,16 @@ def _matching(
         return None
     from neardup.flow.document import Document
     from neardup.flow.together import matching
+    from neardup.times import utc
 
     titles = stored.titles(list(texts)) if decision is not None and decision.vector.needs_titles else {}
     documents = {
-        place: Document(str(place), shown.text, stored.row(place).verdict.time, title=titles.get(place, shown.title))
+        place: Document(
+            str(place),
+            shown.text,
+            utc(round(stored.row(place).verdict.time * 1e6)),
+            title=titles.get(place, shown.title),
+        )
         for place, shown in texts.items()
     }
     # The texts are what is compared of the items already.

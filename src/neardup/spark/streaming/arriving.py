@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.values import is_text_type
-from neardup.replay.times import times_of
 from neardup.spark.streaming.tables import packed, unpacked
+from neardup.times import times_of
 
 #: now: the time of the micro-batch in microseconds since 1970; data: documents as a blob.
 BLOB_COLUMNS = "now bigint, data binary"
@@ -51,7 +51,7 @@ def documents_of(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns[name] = column if name == "id" else column.fill_null("")
     columns["time"] = pa.nulls(count, pa.int64())
     if "time" in given:
-        times, readable = times_of(given["time"], "time")
+        times, readable = times_of(given["time"])
         # Where items may come without a time, they are of the time of the micro-batch.
         if "aside" not in given:
             _note(aside, ~readable, NO_TIME)

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from neardup.content.items import Item
 from neardup.errors import InputError
-from neardup.flow.document import microseconds
 from neardup.watch.names import is_passed_over
 from neardup.watch.taking import read_items
 
@@ -151,15 +150,7 @@ def file_rows(name: str, changed: int, data: bytes, content: str, largest: int) 
 def _row(item: Item, name: str, number: int, *, alone: bool) -> dict[str, Any]:
     found = item.key or (name if alone else f"{name}#{number}")
     cleaned = {"id": _clean(found), "text": _clean(item.text), "title": _clean(item.title)}
-    return cleaned | {"time": _time(item.timestamp), "order_2": number}
-
-
-def _time(timestamp: float | None) -> int | None:
-    """Return a time in microseconds, None for one that no calendar has: the item is then of the time of its arrival."""
-    try:
-        return None if timestamp is None else microseconds(timestamp)
-    except InputError:
-        return None
+    return cleaned | {"time": item.timestamp, "order_2": number}
 
 
 def _clean(text: str) -> str:

@@ -25,6 +25,7 @@ from neardup.spark.streaming.arriving import BLOB_COLUMNS, blobs_of
 from neardup.spark.streaming.sending import Sent
 from neardup.spark.streaming.tables import VERDICT_COLUMNS, unpacked
 from neardup.spark.streaming.work import Work
+from neardup.times import FORMS
 from neardup.window.keys import check_keys
 from neardup.window.times import Length
 
@@ -230,7 +231,7 @@ def _time_column(frame: DataFrame, named: str | None, length: Length) -> str:
     if not kinds[found].startswith(_TIMES):
         raise InputError(
             f"column {found!r} is of type {kinds[found]}, which is no time; name another with time_column: dates, "
-            "timestamps, seconds since 1970 or ISO 8601"
+            f"timestamps, or {FORMS}"
         )
     return found
 

@@ -1,0 +1,243 @@
+"""One value is one time wherever it stands: dedup, replay, watch, an index and a decision agree on a table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from calling import neardup, read_lines, refused, write_lines
+from known_times import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
+
+import neardup as nd
+from neardup.decision.columns import records_of_table
+from neardup.vector.records import NO_TIME
+from neardup.vector.vector import Vector
+
+RULES = ("--features", "words:3", "--threshold", "0.9")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+#: Values of one type, and what time each is.
+GROUPS: dict[str, list[tuple[Any, datetime | None]]] = {
+    "texts": [*TEXTS, *((text, None) for text in NO_TEXTS)],
+    "whole": [(n, t) for n, t in [*NUMBERS, *((n, None) for n in NO_NUMBERS)] if isinstance(n, int) and n < 1 << 63],
+    "floats": [(n, t) for n, t in [*NUMBERS, *((n, None) for n in NO_NUMBERS)] if isinstance(n, float)],
+}
+FORMATS = ("jsonl", "csv", "parquet")
+
+
+def text_of(number: int) -> str:
+    return " ".join(f"w{number}x{place}" for place in range(12))
+
+
+def since_1970(moment: datetime) -> int:
+    return (moment - EPOCH) // MICROSECOND
+
+
+def rows_of(group: str) -> list[dict[str, Any]]:
+    return [{"id": str(at), "when": value, "text": text_of(at)} for at, (value, _) in enumerate(GROUPS[group])]
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Rows as a file of the kind that its name ends in."""
+    if path.suffix == ".jsonl":
+        return write_lines(path, rows)
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return path
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("keep", ["newest", "oldest"])
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_newest_and_the_oldest_to_the_microsecond(group: str, suffix: str, keep: str, tmp_path: Path) -> None:
+    """Beside each value lies its copy of a microsecond earlier, or later; beside what is no time, any time at all."""
+    step = -MICROSECOND if keep == "newest" else MICROSECOND
+    others, dropped = [], set()
+    for at, (_, moment) in enumerate(GROUPS[group]):
+        if moment is None:
+            others.append({"id": f"other {at}", "when": "1500-01-01", "text": text_of(at)})
+            dropped.add(str(at))
+        elif datetime.min < moment.replace(tzinfo=None) < datetime.max:
+            others.append({"id": f"other {at}", "when": (moment + step).isoformat(), "text": text_of(at)})
+            dropped.add(f"other {at}")
+    values = written(tmp_path / f"values.{suffix}", rows_of(group))
+    near = write_lines(tmp_path / "near.jsonl", others)
+    without = sum(moment is None for _, moment in GROUPS[group])
+    if suffix == "parquet" and group != "texts":
+        # Numbers and texts fit no table that could be written, but they have an order.
+        result = nd.dedup_files([values, near], features="words:3", threshold=0.9, keep=keep, time_column="when")
+        assert {one.id for one in result.dropped} == dropped
+        assert result.summary["without_keep_value"] == without
+        return
+    gone = tmp_path / "gone.jsonl"
+    options = ("-o", tmp_path / "clean.jsonl", "--duplicates", gone, "--keep", keep, "--time-column", "when", "--json")
+    summary = json.loads(neardup("dedup", values, near, *options, *RULES).stdout)
+    assert {row["dropped"] for row in read_lines(gone)} == dropped
+    assert summary["without_keep_value"] == without
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_replay(group: str, suffix: str, tmp_path: Path) -> None:
+    path, output = written(tmp_path / f"values.{suffix}", rows_of(group)), tmp_path / "verdicts.parquet"
+    options = ("--time-column", "when", "--window", "endless", "--as-listed", "--recipe", "ddd")
+    neardup("replay", path, "-o", output, *options)
+    found = dict(zip(*(pq.read_table(output)[name].to_pylist() for name in ("id", "time")), strict=True))
+    assert found == {str(at): moment for at, (_, moment) in enumerate(GROUPS[group]) if moment is not None}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_an_index(group: str) -> None:
+    index = nd.Index(window=None)
+    for at, (value, moment) in enumerate(GROUPS[group]):
+        if moment is None:
+            with pytest.raises(nd.NeardupError, match="ISO 8601"):
+                nd.Document(str(at), text_of(at), value)
+        else:
+            document = nd.Document(str(at), text_of(at), value)
+            assert document.microseconds == since_1970(moment)
+            assert index.add(document).time == since_1970(moment) / 1e6
+
+
+def watched(inbox: Path) -> dict[str, float]:
+    """Let all that lies in an inbox be judged, and return by what time, in seconds."""
+    folder = inbox.parent
+    outlets = ("--originals", folder / "out", "--quarantine", folder / "aside")
+    fast = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd", "--window", "endless", "--once")
+    neardup("watch", inbox, "--store", folder / "news.db", *outlets, *fast)
+    with sqlite3.connect(folder / "news.db") as store:
+        return dict(store.execute("SELECT id, judged FROM documents"))
+
+
+def agree(found: dict[str, float], group: str) -> None:
+    """Times are those of the table; what states none is of its arrival."""
+    today = datetime.now(UTC).timestamp()
+    assert len(found) == len(GROUPS[group])
+    for at, (_, moment) in enumerate(GROUPS[group]):
+        if moment is None:
+            assert today - found[str(at)] < 3600
+        else:
+            assert found[str(at)] == since_1970(moment) / 1e6
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_watched_file_of_json(group: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    rows = [{"id": row["id"], "timestamp": row["when"], "text": row["text"]} for row in rows_of(group)]
+    write_lines(tmp_path / "in" / "items.jsonl", rows)
+    agree(watched(tmp_path / "in"), group)
+
+
+def test_a_watched_feed_and_what_becomes_of_it(tmp_path: Path) -> None:
+    """Its items go out as JSON lines, and whoever takes those in again has the same times."""
+    (tmp_path / "in").mkdir()
+    items = [
+        f"<item><guid>{row['id']}</guid><pubDate>{escape(row['when'])}</pubDate><description>{row['text']}"
+        "</description></item>"
+        for row in rows_of("texts")
+    ]
+    feed = f'<rss version="2.0"><channel><title>Times</title>{"".join(items)}</channel></rss>'
+    (tmp_path / "in" / "feed.rss").write_text(feed, encoding="utf-8")
+    agree(watched(tmp_path / "in"), "texts")
+    again = tmp_path / "again" / "in"
+    again.mkdir(parents=True)
+    [out] = [path for path in (tmp_path / "out").iterdir() if path.suffix == ".jsonl"]
+    assert {type(row.get("timestamp", "")) for row in read_lines(out)} == {str}
+    (again / "feed.jsonl").write_bytes(out.read_bytes())
+    agree(watched(again), "texts")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_decision_that_compares_times(group: str) -> None:
+    table = pa.Table.from_pylist(rows_of(group))
+    found = records_of_table(table, table["text"].to_pylist(), Vector.parse("hours_apart"), time_column="when").times
+    assert found is not None
+    assert found.tolist() == [NO_TIME if moment is None else since_1970(moment) for _, moment in GROUPS[group]]
+
+
+COPIES = [text_of(0), text_of(0)]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [("2018-12-31", "2019"), ("2022-01-01", "1701011111235"), ("2019-03-20T00:00Z", "Thu, 21 Mar 2019 11:30:00 GMT")],
+)
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_forms_that_meet_in_one_column(older: str, newer: str, suffix: str, tmp_path: Path) -> None:
+    rows = [{"id": "old", "when": older, "text": COPIES[0]}, {"id": "new", "when": newer, "text": COPIES[0]}]
+    path, clean = written(tmp_path / f"corpus.{suffix}", rows), tmp_path / "clean.jsonl"
+    neardup("dedup", path, "-o", clean, "--keep", "newest", "--time-column", "when")
+    assert [row["id"] for row in read_lines(clean)] == ["new"]
+
+
+def test_no_readable_time_at_all_is_refused(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "corpus.jsonl", [{"when": "soon", "text": text} for text in COPIES])
+    for command in (("dedup", path, "-o", tmp_path / "clean.jsonl", "--keep", "newest"), ("replay", path)):
+        said = refused(*command, "--time-column", "when")
+        assert "'when'" in said
+        assert "readable time" in said
+        assert "ISO 8601" in said
+
+
+def not_utf8(suffix: str, column: str, folder: Path) -> Path:
+    """A file of copies, one of which has bytes in a column of strings that are not UTF-8."""
+    columns = {"id": ["a", "b"], "date": ["2018", "2019"], "score": ["1", "2"], "title": ["x", "y"], "text": COPIES}
+    table = pa.table(columns)
+    bad = pa.array([columns[column][0].encode(), b"9\xff"]).view(pa.string())
+    table = table.set_column(table.column_names.index(column), column, bad)
+    path = folder / f"corpus.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    ("column", "options", "kept", "without"),
+    [
+        ("date", ("--keep", "newest"), "a", 1),
+        ("date", ("--keep", "oldest", "--report", "report.html"), "a", 1),
+        ("score", ("--keep", "score"), "b", 0),
+        ("title", ("--report", "report.html"), "a", 0),
+        ("id", (), "a", 0),
+    ],
+)
+def test_values_that_are_not_utf8(
+    column: str,
+    options: tuple[str, ...],
+    kept: str,
+    without: int,
+    suffix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, clean = not_utf8(suffix, column, tmp_path), tmp_path / "clean.parquet"
+    summary = json.loads(neardup("dedup", path, "-o", clean, "--json", *options).stdout)
+    assert [row["id"] for row in pq.read_table(clean, columns=["id"]).to_pylist()] == [kept]
+    assert summary["without_keep_value"] == without
+    assert summary["set_aside"] == ({"not valid UTF-8": 1} if column == "id" else {})
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_a_replay_of_times_that_are_not_utf8(suffix: str, tmp_path: Path) -> None:
+    path, output = not_utf8(suffix, "date", tmp_path), tmp_path / "verdicts.jsonl"
+    result = neardup("replay", path, "-o", output)
+    assert [row["id"] for row in read_lines(output)] == ["a"]
+    assert "no readable time" in result.stderr
