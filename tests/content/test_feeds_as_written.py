@@ -139,7 +139,7 @@ def test_broken_feeds_keep_to_their_own_items() -> None:
     assert parts(read("x", broken_atom)[1]) == SAMPLES["valley.atom"][2]
 
 
-def test_items_in_a_name_space_of_their_own_are_items() -> None:
+def test_items_in_a_namespace_of_their_own_are_items() -> None:
     for head in (
         "<rss><channel xmlns='http://x.example'>",
         "<rss xmlns='http://y.example'><channel xmlns='http://x.example'>",

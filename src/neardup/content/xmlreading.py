@@ -90,12 +90,12 @@ def check_xml() -> None:
 
 
 def local(name: str) -> str:
-    """Return the name of an element without its name space."""
+    """Return the name of an element without its namespace."""
     return name.rpartition("}")[2]
 
 
 def space(name: str) -> str:
-    """Return the name space of an element's name."""
+    """Return the namespace of an element's name."""
     return name[1:].partition("}")[0] if name.startswith("{") else ""
 
 
@@ -157,7 +157,7 @@ def _tree(text: str) -> tuple[Element | None, str]:
 
 
 def _items(root: Element, name: str) -> list[Element]:
-    """Return the items: of the name space of the root, of RSS or of none; where there are none, of any."""
+    """Return the items: of the namespace of the root, of RSS or of none; where there are none, of any."""
     found = [
         element for element in root.iter(f"{{*}}{name}") if next(element.iterancestors(f"{{*}}{name}"), None) is None
     ]

@@ -12,9 +12,9 @@ from html.entities import html5
 
 #: Elements inside one another in an item that has to be put right; libxml2's own limit is 256.
 DEEPEST = 250
-#: Characters at the start of a file in which name spaces are looked for.
+#: Characters at the start of a file in which namespaces are looked for.
 LONGEST_HEADER = 1 << 16
-#: How the name spaces of RSS 0.90, 1.0 and 2.0 begin, where there are any.
+#: How the namespaces of RSS 0.90, 1.0 and 2.0 begin, where there are any.
 RSS = (
     "http://purl.org/rss/",
     "http://my.netscape.com/",
