@@ -150,7 +150,8 @@ def one_by_one(values: list[Any]) -> tuple[list[int], list[bool]]:
 
 def of_column(values: pa.Array | pa.ChunkedArray) -> tuple[list[int], list[bool]]:
     times, readable = times_of(values)
-    assert (times.dtype, readable.dtype) == (np.int64, np.bool_)
+    assert times.dtype == np.int64
+    assert readable.dtype == np.bool_
     return times.tolist(), readable.tolist()
 
 

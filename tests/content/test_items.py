@@ -10,7 +10,7 @@ import pytest
 from pages import needs_html, page, paragraphs
 from samples import ATOM, JSON_LINES, JSON_ONE, RSS2, SAMPLES
 
-from neardup.content import jsonitems
+from neardup.content import jsonfields
 from neardup.content.items import Items, items_in
 from neardup.content.kinds import KINDS, kind_of
 from neardup.content.records import Item
@@ -84,9 +84,9 @@ def test_json_lines_keep_their_bytes() -> None:
 
 
 def test_fields_have_the_names_that_columns_have() -> None:
-    assert jsonitems.TEXT_NAMES == columns.TEXT_NAMES
-    assert jsonitems.ID_NAMES == columns.ID_NAMES
-    assert jsonitems.TIME_NAMES == columns.TIME_NAMES
+    assert jsonfields.TEXT_NAMES == columns.TEXT_NAMES
+    assert jsonfields.ID_NAMES == columns.ID_NAMES
+    assert jsonfields.TIME_NAMES == columns.TIME_NAMES
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,7 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
         room.deliver("one.txt", text_of(1))
         room.deliver("again.txt", text_of(1))
         room.deliver("feed.xml", feed_of([("a", text_of(2)), ("b", text_of(1)), ("c", text_of(3))]))
-        room.deliver("bad.txt", b"\xff\xff\xff")
+        room.deliver("bad.txt", b"no\0text")
         with monkeypatch.context() as crashing:
             for module, name in _STEPS:
                 crashing.setattr(module, name, _counted(getattr(module, name)))

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET  # no parsing here: see xmlreading.py
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from neardup.content.records import NO_TEXT, Broken, Item, first_time, joined
+from neardup.content.records import NO_TEXT, Broken, Item, Items, first_time, joined
 from neardup.content.tags import strip_tags
-from neardup.content.xmlreading import local, space, xml_bytes, xml_items, xml_text
+from neardup.content.xmlreading import xml_bytes, xml_items, xml_text
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
 
 _CONTENT = "{http://purl.org/rss/1.0/modules/content/}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _TERMS = "{http://purl.org/dc/terms/}"
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _ATOM = "{http://www.w3.org/2005/Atom}"
-#: How the namespaces of RSS 0.90, 1.0 and 2.0 begin, where there are any.
-_RSS = (
-    "http://purl.org/rss/",
-    "http://my.netscape.com/",
-    "http://channel.netscape.com/",
-    "http://backend.userland.com/",
-)
 #: Types of text that hold markup as text.
 _MARKUP = ("html", "text/html", "application/xhtml+xml")
 
 
-def rss_items(data: bytes, broken: list[Broken]) -> Iterator[Item]:
+def rss_items(data: bytes, found: Items) -> Iterator[Item]:
     """Give the items of an RSS feed of any version; an item without title and description is set aside."""
-    for where, item in xml_items(data, _is_rss_item, broken):
-        title = strip_tags(_text(item, "title", f"{_DC}title"))
-        body = strip_tags(_text(item, f"{_CONTENT}encoded", "description", f"{_DC}description"))
+    for where, item in xml_items(data, "item", found):
+        title = _markup(item, "title", f"{_DC}title")
+        body = _markup(item, f"{_CONTENT}encoded", "description", f"{_DC}description")
         link = _text(item, "link") or item.get(f"{_RDF}about", "") or _link_of(item.iterfind(f"{_ATOM}link"))
         key = _text(item, "guid", f"{_DC}identifier") or item.get(f"{_RDF}about", "")
         dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_TERMS}modified", f"{_TERMS}issued", "date")
-        yield from made(item, where, broken, key=key, title=title, body=body, link=link, times=_texts(item, dates))
+        yield from made(item, where, found, key=key, title=title, body=body, link=link, times=_texts(item, dates))
 
 
-def atom_items(data: bytes, broken: list[Broken]) -> Iterator[Item]:
+def atom_items(data: bytes, found: Items) -> Iterator[Item]:
     """Give the entries of an Atom feed; the time of an entry is that of its last update."""
-    for where, entry in xml_items(data, _is_atom_entry, broken):
+    for where, entry in xml_items(data, "entry", found):
         title = _atom_text(_child(entry, "title"))
         body = _atom_text(_child(entry, "content")) or _atom_text(_child(entry, "summary"))
         links = [child for child in entry if child.tag == f"{_space(entry)}link"]
@@ -46,7 +42,7 @@ def atom_items(data: bytes, broken: list[Broken]) -> Iterator[Item]:
         yield from made(
             entry,
             where,
-            broken,
+            found,
             key=_text(entry, "id"),
             title=title,
             body=body,
@@ -56,9 +52,9 @@ def atom_items(data: bytes, broken: list[Broken]) -> Iterator[Item]:
 
 
 def made(
-    element: ET.Element,
+    element: Element,
     where: str,
-    broken: list[Broken],
+    found: Items,
     *,
     key: str,
     title: str,
@@ -70,41 +66,40 @@ def made(
     raw = xml_bytes(element)
     text = joined(title, body)
     if not text:
-        broken.append(Broken(where, NO_TEXT, raw))
+        found.broken.append(Broken(where, NO_TEXT, raw))
         return
     yield Item(key.strip(), text, title, first_time(times), link.strip(), raw)
 
 
-def _is_rss_item(name: str, depth: int, root: str) -> bool:
-    where = space(name)
-    return local(name) == "item" and depth < 5 and (where == space(root) or not where or where.startswith(_RSS))
-
-
-def _is_atom_entry(name: str, depth: int, root: str) -> bool:
-    return local(name) == "entry" and depth <= 2 and space(name) == space(root)
-
-
-def _space(element: ET.Element) -> str:
+def _space(element: Element) -> str:
     """Return the namespace of an element, as it stands before names."""
-    return element.tag[: element.tag.rfind("}") + 1]
+    tag: str = element.tag
+    return tag[: tag.rfind("}") + 1]
 
 
-def _child(element: ET.Element, name: str) -> ET.Element | None:
+def _child(element: Element, name: str) -> Element | None:
     """Return the first child of that name; names without a namespace are of the element's own."""
     return element.find(name if name.startswith("{") else _space(element) + name)
 
 
-def _texts(element: ET.Element, names: Iterable[str]) -> list[str]:
+def _texts(element: Element, names: Iterable[str]) -> list[str]:
     found = (_child(element, name) for name in names)
     return ["".join(child.itertext()).strip() for child in found if child is not None]
 
 
-def _text(element: ET.Element, *names: str) -> str:
+def _text(element: Element, *names: str) -> str:
     """Return the text of the first child of those names that has one."""
     return next((text for text in _texts(element, names) if text), "")
 
 
-def _atom_text(element: ET.Element | None) -> str:
+def _markup(element: Element, *names: str) -> str:
+    """Return the text of the first child of those names that has one; it may hold markup, as text or as elements."""
+    found = (child for name in names if (child := _child(element, name)) is not None)
+    texts = (xml_text(child) if len(child) else strip_tags(child.text or "") for child in found)
+    return next(filter(None, texts), "")
+
+
+def _atom_text(element: Element | None) -> str:
     """Return a text of Atom: plain, markup written as text, or elements."""
     if element is None:
         return ""
@@ -117,7 +112,7 @@ def _atom_text(element: ET.Element | None) -> str:
     return text.strip() if kind == "text" or kind.startswith("text/") else ""
 
 
-def _link_of(links: Iterable[ET.Element]) -> str:
+def _link_of(links: Iterable[Element]) -> str:
     """Return where the links of Atom lead: to the page, before anything else."""
     found = {link.get("rel", "alternate"): link.get("href", "") for link in reversed(list(links))}
     return found.get("alternate", "") or next(iter(found.values()), "")

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from neardup.content.agencies import g2_items, newsml_items, nitf_items
-from neardup.content.charset import page_text
+from neardup.content.charset import is_half_a_mark, marked_encoding, page_text, utf8_text
 from neardup.content.feeds import atom_items, rss_items
 from neardup.content.html import check_extraction, read_page
 from neardup.content.jsonitems import json_lines, json_values
 from neardup.content.kinds import KINDS, Kind, kind_of, unpacked
-from neardup.content.records import EMPTY, ENDED_EARLY, NO_TEXT, NOT_UTF8, Broken, Item, Items, first_time
+from neardup.content.records import EMPTY, ENDED_EARLY, NO_TEXT, Broken, Item, Items, Note, first_time
 from neardup.content.tags import Tags, strip_tags
-from neardup.content.xmlreading import xml_items
+from neardup.content.xmlreading import check_xml, root_name
 
-__all__ = ["KINDS", "Broken", "Item", "Items", "items_in"]
+__all__ = ["KINDS", "Broken", "Item", "Items", "Note", "items_in"]
 
-_Reader = Callable[[bytes, list[Broken]], Iterator[Item]]
+_Reader = Callable[[bytes, Items], Iterator[Item]]
 
-#: Where a file ends that is to become UTF-16.
-_HALF_MARKS = (codecs.BOM_UTF16_LE[:1], codecs.BOM_UTF16_BE[:1])
+_SPACE = b" \t\r\n"
+#: Kinds with one item alone.
+_SINGLE = frozenset({"text", "html", "json", "nitf", "xml"})
 #: Characters at the start of a page in which its title, time and address are looked for.
 _HEAD = 1 << 17
 _ATTRIBUTE = re.compile(
@@ -45,9 +45,10 @@ _META_TIMES = (
 def items_in(name: str, data: bytes, *, modified: float | None = None) -> Items:
     """Read the items of a file.
 
-    What it holds is told by its content, and by its name's ending where that leaves it open: plain text (UTF-8, or
-    UTF-16 with a byte order mark), HTML, RSS, Atom, NewsML 1, NewsML-G2, NITF, JSON (an object or a list of them),
-    JSON lines, each also packed by gzip. No content makes it raise.
+    What it holds is told by its content, and by its name's ending where that leaves it open: plain text, HTML, RSS,
+    Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of them, or an object around such a list), JSON lines,
+    each also packed by gzip. Text is UTF-8, UTF-16 or UTF-32, or what XML or a page declares; other bytes are read as
+    Windows-1252, and a note says so. No content makes it raise.
 
     Parameters
     ----------
@@ -62,75 +63,87 @@ def items_in(name: str, data: bytes, *, modified: float | None = None) -> Items:
     Returns
     -------
     Items
-        The kind; the items, read as they are asked for; what is broken, complete once the items have ended.
+        The kind; the items, read as they are asked for; what is broken, and notes, complete once the items have ended.
 
     Raises
     ------
     InputError
-        For a page, when the library that finds articles is not installed.
+        For a page or a feed, when the library that reads it is not installed.
     """
     del modified
     content, damage, early = unpacked(data)
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        content, wide_damage = _from_utf16(content)
-        damage, early = (damage, early) if damage else (wide_damage, bool(wide_damage))
-    content = content.removeprefix(codecs.BOM_UTF8)
+    encoding, begin = marked_encoding(content)
+    if encoding == "utf-8":
+        content = content[begin:]
+    elif encoding:
+        content, wide_damage = _from_wide(content[begin:], encoding)
+        damage, early = (damage, early) if damage else (wide_damage, wide_damage == ENDED_EARLY)
     kind = kind_of(content, name)
     found = Items(kind)
-    if not content and not damage:
+    if not content.strip(_SPACE) and not damage:
         found.broken.append(Broken("the file", EMPTY, data, True))
-    elif damage and kind in ("text", "html", "json", "nitf", "xml"):
-        # One item alone, and not all of it is there.
+    elif is_half_a_mark(content):
+        found.broken.append(Broken("the file", ENDED_EARLY, data, True))
+    elif damage and kind in _SINGLE:
+        # Not all of its one item is there.
         found.broken.append(Broken("the file", damage, data, early))
     else:
         if kind == "html":
             check_extraction()
-        found.items = _read(kind, content, data, damage, early, found.broken)
+        elif kind in _OF_XML:
+            check_xml()
+        found.items = _read(kind, content, data, damage, early, found)
     return found
 
 
-def _read(kind: Kind, content: bytes, data: bytes, damage: str, early: bool, broken: list[Broken]) -> Iterator[Item]:
-    yield from _READERS[kind](content, broken)
-    if damage and not any(fault.ended_early for fault in broken):
-        broken.append(Broken("the end", damage, data, early))
+def _read(kind: Kind, content: bytes, data: bytes, damage: str, early: bool, found: Items) -> Iterator[Item]:
+    yield from _READERS[kind](content, found)
+    if damage and not any(fault.ended_early for fault in found.broken):
+        found.broken.append(Broken("the end", damage, data, early))
 
 
-def _from_utf16(data: bytes) -> tuple[bytes, str]:
+def _from_wide(data: bytes, encoding: str) -> tuple[bytes, str]:
+    """Return UTF-16 or UTF-32 as UTF-8, and what is wrong with it."""
     try:
-        return data.decode("utf-16").encode(), ""
+        return data.decode(encoding).encode(), ""
     except UnicodeError as error:
         if isinstance(error, UnicodeDecodeError) and error.start >= len(data) - 3:
-            return data[: error.start].decode("utf-16", "replace").encode(), ENDED_EARLY
-        return data.decode("utf-16", "replace").encode(errors="replace"), "not valid UTF-16"
+            return data[: error.start].decode(encoding, "replace").encode(), ENDED_EARLY
+        return data.decode(encoding, "replace").encode(errors="replace"), f"not valid {encoding[:6].upper()}"
 
 
-def _text_items(data: bytes, broken: list[Broken]) -> Iterator[Item]:
+def _text_items(data: bytes, found: Items) -> Iterator[Item]:
     if b"\0" in data:
         # A file system may show a half-written file as full of NUL bytes.
         begun = data.rstrip(b"\0")
         early = b"\0" not in begun and begun.decode(errors="ignore").encode() == begun
-        broken.append(Broken("the file", "NUL bytes, so it is no text", data, early))
+        found.broken.append(Broken("the file", "NUL bytes, so it is no text", data, early))
         return
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        early = error.reason == "unexpected end of data" or data in _HALF_MARKS
-        broken.append(Broken("the file", ENDED_EARLY if early else f"{NOT_UTF8} (byte {error.start})", data, early))
-        return
+        is_begun = error.reason == "unexpected end of data"
+        if is_begun and not data[: error.start].isascii():
+            found.broken.append(Broken("the file", ENDED_EARLY, data, True))
+            return
+        # Behind nothing but ASCII the last bytes may as well be a letter of another encoding.
+        found.may_go_on = is_begun
+        text, note = utf8_text(data)
+        found.notes.append(Note("the file", note))
     if text.strip():
         yield Item("", text, "", None, "", data)
     else:
-        broken.append(Broken("the file", NO_TEXT, data))
+        found.broken.append(Broken("the file", NO_TEXT, data))
 
 
-def _page_items(data: bytes, broken: list[Broken]) -> Iterator[Item]:
+def _page_items(data: bytes, found: Items) -> Iterator[Item]:
     if b"\0" in data and not data.strip(b"\0"):
-        broken.append(Broken("the file", ENDED_EARLY, data, True))
+        found.broken.append(Broken("the file", ENDED_EARLY, data, True))
         return
     markup = page_text(data)
     text = read_page(markup).text
     if not text:
-        broken.append(Broken("the file", NO_TEXT, data))
+        found.broken.append(Broken("the file", NO_TEXT, data))
         return
     title, timestamp, link = _about(markup[:_HEAD])
     yield Item("", text, title, timestamp, link, data)
@@ -158,22 +171,15 @@ def _about(head: str) -> tuple[str, datetime | None, str]:
     return title, first_time(times[name] for name in _META_TIMES if name in times), link
 
 
-def _unknown_xml(data: bytes, broken: list[Broken]) -> Iterator[Item]:
-    faults: list[Broken] = []
-    roots: list[str] = []
-
-    def look(name: str, depth: int, root: str) -> bool:
-        del depth, root
-        if not roots:
-            roots.append(name.rpartition("}")[2][:60])
-        return False
-
-    yield from (Item("", "", "", None, "", b"") for _ in xml_items(data, look, faults))
-    if faults:
-        broken += faults
-    else:
+def _unknown_xml(data: bytes, found: Items) -> Iterator[Item]:
+    root = root_name(data)
+    if root:
         known = "RSS, Atom, NewsML, NewsML-G2 and NITF are read"
-        broken.append(Broken("the file", f"XML of an unknown kind (it begins with <{''.join(roots)}>); {known}", data))
+        reason = f"XML of an unknown kind (it begins with <{root[:60]}>); {known}"
+        found.broken.append(Broken("the file", reason, data))
+    else:
+        found.broken.append(Broken("the end", ENDED_EARLY, b"", True))
+    yield from ()
 
 
 _READERS: dict[Kind, _Reader] = {
@@ -188,3 +194,4 @@ _READERS: dict[Kind, _Reader] = {
     "json": json_values,
     "jsonl": json_lines,
 }
+_OF_XML = frozenset({"rss", "atom", "newsml", "newsml-g2", "nitf"})

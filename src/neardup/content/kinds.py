@@ -106,10 +106,11 @@ def _json_kind(data: bytes, start: bytes, named: Kind | None) -> Kind:
     if first < 0 or _WRITTEN.search(data, first) is None:
         return "json"
     second = data.find(b"\n", first + 1)
-    for line in (data[at:first], data[first + 1 : second if second >= 0 else len(data)]):
-        if line.strip(_SPACE)[:1] == b"{" and line.strip(_SPACE)[-1:] == b"}" and line.strip(_SPACE) != b"{}":
-            return "jsonl"
-    return "json"
+    lines = [data[at:first].strip(_SPACE), data[first + 1 : second if second >= 0 else len(data)].strip(_SPACE)]
+    if lines[0][-1:] in (b"{", b"[", b",", b":"):
+        return "json"
+    is_one = (line[:1] == b"{" and line[-1:] == b"}" and line != b"{}" for line in lines)
+    return "jsonl" if any(is_one) else "json"
 
 
 def _markup_kind(start: bytes, named: Kind | None) -> Kind:

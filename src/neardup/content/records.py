@@ -9,7 +9,6 @@ from datetime import datetime
 from neardup.times import microseconds_of, utc
 
 NO_TEXT = "no text"
-NOT_UTF8 = "not valid UTF-8"
 NOT_JSON = "not valid JSON"
 NOT_AN_OBJECT = "not a JSON object"
 HALF_CHARACTER = "text holds half of a surrogate pair"
@@ -67,6 +66,22 @@ class Broken:
     ended_early: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a reader had to put right or to pass over.
+
+    Attributes
+    ----------
+    where : str
+        ``"line 3"``, ``"item 2"``, ``"the file"``.
+    text : str
+        What.
+    """
+
+    where: str
+    text: str
+
+
 @dataclass(slots=True)
 class Items:
     """The content of a file.
@@ -76,14 +91,21 @@ class Items:
     kind : str
         One of ``items.KINDS``.
     items : iterator of Item
-        Read as it is asked for, once.
+        Read as it is asked for, once. The other lists are complete when it has ended.
     broken : list of Broken
-        Complete when `items` has ended.
+        What could not be read.
+    notes : list of Note
+        What was read though it is not as it ought to be.
+    may_go_on : bool
+        Whether the file may only be half-written though all of it could be read: its last bytes are letters in one
+        encoding, and the begin of a character in another.
     """
 
     kind: str
     items: Iterator[Item] = field(default_factory=lambda: iter(()))
     broken: list[Broken] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    may_go_on: bool = False
 
 
 def first_time(values: Iterable[object]) -> datetime | None:

@@ -1,42 +1,92 @@
-"""Items of XML as small trees, by Python's own parser (expat), which is told to refuse all that could hurt.
+"""Items of XML as trees, by lxml, which sees no document type and so has nothing to expand and nothing to fetch.
 
-A file that declares entities, or anything else in a document type of its own, is refused: entities are what XML bombs
-are made of. A document type that only names a file elsewhere, as NITF and RSS 0.91 have, is passed over; nothing
-outside the file is ever read.
+A file that is well-formed is read as it stands. One that is not is cut apart where its items begin, and each is put
+right and read by itself, so that a fault in one does not reach the others.
 """
 
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET  # trees are built and written with it; it parses nothing here
-from collections.abc import Callable, Iterator
-from html.entities import html5
-from xml.parsers import expat
+from collections.abc import Collection, Iterator
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
-from neardup.content.charset import page_text
-from neardup.content.records import ENDED_EARLY, Broken
+from neardup.content.charset import feed_text
+from neardup.content.records import ENDED_EARLY, Broken, Items, Note
 from neardup.content.tags import INLINE, lines_of
+from neardup.content.xmlrepair import (
+    DEEPEST,
+    NAME,
+    RSS,
+    Piece,
+    html_names,
+    item_starts,
+    spaces_of,
+    whole_references,
+    xml_characters,
+)
+from neardup.errors import InputError
 
-#: Elements inside one another.
-DEEPEST = 256
-#: Places in a file at which reading is taken up again after a fault, and bytes before the first item that are read
-#: anew each time. Beyond either, the rest of the file is set aside as one.
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+#: Items of a file that cannot be read, after which the rest of it is set aside as one.
 MOST_FAULTS = 1000
-LONGEST_HEADER = 1 << 16
-#: Bytes given to the parser at once.
-_CHUNK = 1 << 18
-_DECLARED = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._-]{1,40})""")
+
+_DECLARATION = re.compile(r"(\s*+)<\?xml\s[^>]*+>")
+#: What may stand before the first element, and a document type behind it.
+_PROLOG = r"(?:\s++|<\?.*?\?>|<!--.*?-->)*+"
+_QUOTED = r""""[^"]*+"|'[^']*+'"""
+_TYPE = re.compile(
+    rf"({_PROLOG})<!DOCTYPE\b(?:[^\[<>\"']++|{_QUOTED})*+"
+    rf"(?:\[(?:[^\]\"'<]++|{_QUOTED}|<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<)*+\]\s*+)?+>",
+    re.DOTALL | re.IGNORECASE,
+)
+_BEGUN_TYPE = re.compile(rf"{_PROLOG}<!DOCTYPE", re.DOTALL | re.IGNORECASE)
+_ROOT = re.compile(rf"{_PROLOG}<({NAME})(?=[\s/>])", re.DOTALL)
+#: A place in an item that was read by itself, which is none in the file.
+_PLACE = re.compile(r",? line \d+(, column \d+)?")
+
 _SILENT = {"script", "style", "head", "title"}
 _WITHIN_WORDS = "lang pronounce person org location money num chron event function virtloc copyrite"
 #: What NITF has inside a line, besides the elements of HTML.
 _WITHIN = INLINE | frozenset(_WITHIN_WORDS.split())
 
-#: An element's name with its namespace, its parents' count and the root's name -> whether it is an item.
-IsItem = Callable[[str, int, str], bool]
+
+@cache
+def _etree() -> Any:
+    try:
+        from lxml import etree
+    except ImportError as error:
+        raise InputError(
+            f'feeds are read with lxml, and {error.name or error} is not installed; pip install "neardup[watch]"'
+        ) from None
+    return etree
 
 
-class _RefusedError(Exception):
-    """What is well-formed and yet not read."""
+@cache
+def _parser() -> Any:
+    return _etree().XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+
+
+def check_xml() -> None:
+    """Refuse feeds where the library that reads them is not installed.
+
+    Raises
+    ------
+    InputError
+        Saying how to get it.
+    """
+    _etree()
 
 
 def local(name: str) -> str:
@@ -49,179 +99,148 @@ def space(name: str) -> str:
     return name[1:].partition("}")[0] if name.startswith("{") else ""
 
 
-def xml_items(data: bytes, is_item: IsItem, broken: list[Broken]) -> Iterator[tuple[str, ET.Element]]:
-    """Give each item of a file with its place; what is broken is set aside, and reading goes on at the next item.
+def root_name(data: bytes) -> str:
+    """Return the name of a file's first element, with its prefix; empty where not even that is whole."""
+    found = _ROOT.match(_without_type(feed_text(data)[0])[0])
+    return found[1] if found else ""
+
+
+def xml_items(data: bytes, name: str, found: Items) -> Iterator[tuple[str, Element]]:
+    """Give each item of a file with its place.
 
     Parameters
     ----------
     data : bytes
         The file, without byte order mark.
-    is_item : callable
-        Which elements are items.
-    broken : list of Broken
-        Takes what cannot be read.
+    name : str
+        What the elements are called that are items. Those inside another item, and those of modules, are none.
+    found : Items
+        Takes what cannot be read, and notes of what was put right.
     """
-    data = _as_utf8(data)
-    header = item_tag = b""
-    begin = number = faults = 0
-    while True:
-        reader = _Reader(is_item, number)
-        try:
-            yield from reader.items(header, memoryview(data)[begin:])
+    text, note = feed_text(data)
+    if note:
+        found.notes.append(Note("the file", note))
+    text, had_type = _without_type(text)
+    # A document type may have brought the names of HTML; that of RSS 0.91 does.
+    root, fault = _tree(html_names(text) if had_type else text)
+    if root is None:
+        text = whole_references(xml_characters(text))
+        root, _ = _tree(text)
+        if root is None:
+            yield from _apart(text, name, fault, found)
             return
-        except _RefusedError as error:
-            reason, give_up = str(error), True
-        except expat.ExpatError as error:
-            if reader.at_end:
-                rest = _from(data, reader.open_at, begin, header)
-                broken.append(Broken(f"item {reader.number}" if rest else "the end", ENDED_EARLY, rest, True))
-                return
-            reason, give_up = f"not well-formed XML ({expat.ErrorString(error.code)})", False
-        number, faults = reader.number, faults + 1
-        fault = begin + max(0, reader.parser.ErrorByteIndex - len(header))
-        if not header and reader.first is not None:
-            header = data[: reader.first]
-            item_tag = re.split(rb"[\s/>]", data[reader.first + 1 : reader.first + 256], maxsplit=1)[0]
-        started = reader.open_at - len(header) + begin if reader.open_at is not None and begin else reader.open_at
-        where = f"item {number}" if started is not None else "the file"
-        resumed = None
-        if not give_up and header and len(header) <= LONGEST_HEADER and faults < MOST_FAULTS:
-            resumed = re.compile(rb"<" + re.escape(item_tag) + rb"[\s>/]").search(data, fault + 1)
-        if started is None:
-            started = fault if number else 0
-        if resumed is None:
-            if reader.root_closed and not data[fault:].strip(b" \t\r\n\0"):
-                return
-            broken.append(Broken(where, reason, data[started:]))
+        found.notes.append(Note("the file", fault))
+    yield from ((f"item {number}", element) for number, element in enumerate(_items(root, name), 1))
+
+
+def _without_type(text: str) -> tuple[str, bool]:
+    """Return a text without what it declares, and whether it had a document type; lines keep their numbers."""
+    declared = _DECLARATION.match(text)
+    if declared is not None:
+        text = declared[1] + text[declared.end() :]
+    found = _TYPE.match(text)
+    if found is None:
+        return text, False
+    return found[1] + "\n" * text.count("\n", found.end(1), found.end()) + text[found.end() :], True
+
+
+def _tree(text: str) -> tuple[Element | None, str]:
+    """Return the root of XML; or None, and why it is not well-formed."""
+    if _BEGUN_TYPE.match(text):
+        return None, "not well-formed XML (a document type that does not end)"
+    etree = _etree()
+    try:
+        return etree.fromstring(_bytes(text), _parser()), ""
+    except etree.XMLSyntaxError as error:
+        reason = next(iter(str(error.msg).splitlines()), "")
+        return None, f"not well-formed XML ({reason[:120]})"
+
+
+def _items(root: Element, name: str) -> list[Element]:
+    """Return the items: of the namespace of the root, of RSS or of none; where there are none, of any."""
+    found = [
+        element for element in root.iter(f"{{*}}{name}") if next(element.iterancestors(f"{{*}}{name}"), None) is None
+    ]
+    spaces = ("", space(root.tag))
+    own = [one for one in found if (there := space(one.tag)) in spaces or there.startswith(RSS)]
+    return own or found
+
+
+def _apart(text: str, name: str, fault: str, found: Items) -> Iterator[tuple[str, Element]]:
+    """Give the items of a file that is not well-formed, each read by itself."""
+    root = _ROOT.match(text)
+    spaces = spaces_of(text)
+    starts = item_starts(text, name, root[1] if root else "", spaces)
+    end = re.compile(rf"</{re.escape(root[1])}\s*>") if root else None
+    is_whole = end is not None and end.search(text, starts[-1] if starts else 0) is not None
+    if not starts:
+        found.broken.append(Broken("the file", fault, _bytes(text)) if is_whole else _cut("the end"))
+        return
+    said, faults = len(found.notes) + len(found.broken), 0
+    for number, (start, stop) in enumerate(pairwise([*starts, len(text)]), 1):
+        where = f"item {number}"
+        piece = Piece(text, start, stop)
+        if not (piece.is_closed or piece.is_too_deep or is_whole) and stop == len(text):
+            found.broken.append(_cut(where, text[start:]))
             return
-        broken.append(Broken(where, reason, data[started : resumed.start()]))
-        begin = resumed.start()
+        element, reason = _read(piece, spaces)
+        if element is not None:
+            if reason:
+                found.notes.append(Note(where, reason))
+            yield where, element
+            continue
+        faults += 1
+        if faults >= MOST_FAULTS:
+            stop = len(text)
+        found.broken.append(Broken(where, reason, _bytes(text[start:stop])))
+        if faults >= MOST_FAULTS:
+            return
+    if not is_whole:
+        found.broken.append(_cut("the end"))
+    elif said == len(found.notes) + len(found.broken):
+        found.notes.append(Note("the file", fault))
 
 
-def _from(data: bytes, open_at: int | None, begin: int, header: bytes) -> bytes:
-    if open_at is None:
-        return b""
-    return data[open_at - len(header) + begin if begin else open_at :]
+def _read(piece: Piece, spaces: dict[str, str]) -> tuple[Element | None, str]:
+    """Return an item, and why it had to be put right, if it had to; or None, and why it cannot be read."""
+    if piece.is_too_deep:
+        return None, f"more than {DEEPEST} elements inside one another, which no feed has"
+    root, reason = _tree(piece.within(piece.written, spaces))
+    if root is None:
+        root, _ = _tree(piece.within(piece.mended, spaces))
+    return (None if root is None else root[0]), _PLACE.sub("", reason)
 
 
-def _as_utf8(data: bytes) -> bytes:
-    declared = _DECLARED.match(data[:512])
-    if declared is None or declared[1].lower() in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
-        return data
-    return page_text(data).encode(errors="replace")
+def _cut(where: str, rest: str = "") -> Broken:
+    return Broken(where, ENDED_EARLY, _bytes(rest), True)
 
 
-class _Reader:
-    """One parse; it remembers where it was."""
-
-    def __init__(self, is_item: IsItem, number: int) -> None:
-        self.number = number
-        self.at_end = False
-        self.root_closed = False
-        self.first: int | None = None
-        self.open_at: int | None = None
-        self._is_item = is_item
-        self._root = ""
-        self._depth = 0
-        self._builder: ET.TreeBuilder | None = None
-        self._item_depth = 0
-        self._done: list[tuple[str, ET.Element]] = []
-        parser = self.parser = expat.ParserCreate("utf-8", "}")
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._data
-        parser.StartDoctypeDeclHandler = self._doctype
-        parser.EntityDeclHandler = self._entity
-        parser.SkippedEntityHandler = self._skipped
-
-    def items(self, header: bytes, rest: memoryview) -> Iterator[tuple[str, ET.Element]]:
-        if header:
-            self.parser.Parse(header, False)
-        at, size = 0, _CHUNK
-        while at < len(rest):
-            fault: Exception | None = None
-            try:
-                self.parser.Parse(rest[at : at + size], False)
-            except (expat.ExpatError, _RefusedError) as error:
-                fault = error
-            # What was whole before the fault is an item all the same.
-            done, self._done = self._done, []
-            yield from done
-            if fault is not None:
-                raise fault
-            at += size
-            # Something long is looked at again with each piece, so the pieces grow until it is through.
-            size = _CHUNK if done else 2 * size
-        self.at_end = True
-        self.parser.Parse(b"", True)
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise _RefusedError(f"more than {DEEPEST} elements inside one another, which no feed has")
-        name = _clark(name)
-        if self._depth == 1:
-            self._root = name
-        if self._builder is None:
-            if not self._is_item(name, self._depth, self._root):
-                return
-            self.number += 1
-            self.open_at = self.parser.CurrentByteIndex
-            if self.first is None:
-                self.first = self.open_at
-            self._builder, self._item_depth = ET.TreeBuilder(), self._depth
-        self._builder.start(name, {_clark(key): value for key, value in attributes.items()})
-
-    def _end(self, name: str) -> None:
-        if self._builder is not None:
-            self._builder.end(_clark(name))
-            if self._depth == self._item_depth:
-                self._done.append((f"item {self.number}", self._builder.close()))
-                self._builder = self.open_at = None
-        self._depth -= 1
-        self.root_closed = self._depth == 0
-
-    def _data(self, text: str) -> None:
-        if self._builder is not None:
-            self._builder.data(text)
-
-    def _doctype(self, name: str, system: str | None, public: str | None, own: int) -> None:
-        del name, system, public
-        if own:
-            raise _RefusedError("it declares a document type of its own, which could be a bomb; remove the DOCTYPE")
-
-    def _entity(self, *declaration: object) -> None:
-        del declaration
-        raise _RefusedError("it declares entities, which could be a bomb; remove the DOCTYPE")
-
-    def _skipped(self, name: str, parameter: bool) -> None:
-        if not parameter:
-            self._data(html5.get(f"{name};", ""))
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="replace")
 
 
-def _clark(name: str) -> str:
-    return "{" + name if "}" in name else name
+def xml_text(element: Element, aside: Collection[str] = ()) -> str:
+    """Return the text of an element, its blocks as lines; scripts, styles and the heads of pages are left out.
 
-
-def xml_text(element: ET.Element) -> str:
-    """Return the text of an element, its blocks as lines; scripts, styles and the heads of pages are left out."""
+    Parameters
+    ----------
+    element : Element
+        Of a tree.
+    aside : collection of str
+        Names of children that are left out as well.
+    """
     parts: list[str] = []
-    todo: list[tuple[ET.Element, bool]] = [(element, False)]
+    todo: list[tuple[Element, bool]] = [(element, False)]
     while todo:
-        node, left = todo.pop()
-        name = local(node.tag).lower()
-        if left:
-            if name not in _WITHIN:
-                parts.append("\n")
+        node, is_left = todo.pop()
+        name = local(node.tag)
+        is_silent = not is_left and node is not element and name.lower() in _SILENT
+        if not is_silent and name.lower() not in _WITHIN:
+            parts.append("\n")
+        if is_left or is_silent or (name in aside and node.getparent() is element):
             if node is not element:
                 parts.append(_flat(node.tail))
             continue
-        if name in _SILENT and node is not element:
-            parts.append(_flat(node.tail))
-            continue
-        if name not in _WITHIN:
-            parts.append("\n")
         parts.append(_flat(node.text))
         todo.append((node, True))
         todo += [(child, False) for child in reversed(node)]
@@ -232,9 +251,7 @@ def _flat(text: str | None) -> str:
     return (text or "").replace("\n", " ")
 
 
-def xml_bytes(element: ET.Element) -> bytes:
+def xml_bytes(element: Element) -> bytes:
     """Return an element as XML of its own, in UTF-8."""
-    tail, element.tail = element.tail, None
-    written: bytes = ET.tostring(element, encoding="utf-8")
-    element.tail = tail
+    written: bytes = _etree().tostring(element, encoding="utf-8", with_tail=False)
     return written

@@ -146,7 +146,7 @@ class Gatherer:
                 self._inbox.try_again(found.path, _LATEST)
             return None
         self._log.well(about, f"{shown(found.path)} can be read again")
-        if taken.ended_early and before is None and self._may_go_on(found):
+        if taken.may_go_on and before is None and self._may_go_on(found):
             return None
         hand = Hand(taken, before or [], self._placer.outlets)
         if taken.is_unreadable:
@@ -164,7 +164,7 @@ class Gatherer:
         return True
 
     def _may_go_on(self, found: Found) -> bool:
-        """Return whether a file that ends in the middle may still be written; then it is looked at again."""
+        """Return whether a file that may be half-written is still young enough for it; then it is looked at again."""
         age, patience = self._inbox.age(found.path), self._settings.patience
         # The clock of a file server may be off by some minutes, so only an old time of change is believed.
         if age >= patience or time.time() - found.stamp.mtime_ns / 1e9 > _OLD * patience:

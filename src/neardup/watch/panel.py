@@ -119,10 +119,12 @@ def span_text(seconds: float) -> str:
 
 def sentence_of(event: str, fields: dict[str, Any]) -> str:
     """Return an event as a person reads it."""
-    if event == "quarantined":
-        more = f" and {fields['broken'] - 1:,} more" if fields["broken"] > 1 else ""
+    if event in ("quarantined", "noted"):
+        reason, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
+        more = f" and {fields[count] - 1:,} more" if fields[count] > 1 else ""
         where = "" if fields["where"] == "the file" else f", {fields['where']}"
-        return f"{fields['file']}{where}: {fields['reason']}{more}; set aside"
+        end = "; set aside" if event == "quarantined" else ""
+        return f"{fields['file']}{where}: {fields[reason]}{more}{end}"
     if event == "repeated_id":
         return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"
     if event == "resumed":

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from neardup.content.charset import page_text
-from neardup.content.items import Broken, Item, items_in
+from neardup.content.items import Broken, Item, Items, Note, items_in
 from neardup.errors import NeardupError
 from neardup.watch.inbox import Found
 from neardup.watch.names import Stamp, shown, stamp_of
@@ -45,6 +45,10 @@ class Taken:
         They, in order, given once.
     broken : list of Broken
         What could not be read in it.
+    notes : list of Note
+        What was read though it is not as it ought to be.
+    may_go_on : bool
+        Whether it may be half-written.
     """
 
     found: Found
@@ -53,11 +57,8 @@ class Taken:
     count: int
     items: Iterator[Item]
     broken: list[Broken]
-
-    @property
-    def ended_early(self) -> bool:
-        """Whether it may be half-written."""
-        return any(broken.ended_early for broken in self.broken)
+    notes: list[Note]
+    may_go_on: bool
 
     @property
     def is_single(self) -> bool:
@@ -93,18 +94,21 @@ def take(root: str, found: Found, content: str, largest: int) -> Taken:
     """
     if found.stamp.size > largest:
         too_large = Broken("the file", f"{found.stamp.size:,} bytes are more than --largest allows ({largest:,})", b"")
-        return Taken(found, b"", "", 0, iter(()), [too_large])
+        return Taken(found, b"", "", 0, iter(()), [too_large], [], False)
     data = _read(os.path.join(root, found.path), found.stamp)
-    kind, items, broken = read_items(found.path, data, content)
+    read = read_items(found.path, data, content)
     if len(data) <= _LISTED:
-        listed = list(items)
-        return Taken(found, data, kind, len(listed), iter(listed), broken)
-    count = sum(1 for _ in items)
-    return Taken(found, data, kind, count, read_items(found.path, data, content)[1], broken)
+        listed = list(read.items)
+        count, items = len(listed), iter(listed)
+    else:
+        count = sum(1 for _ in read.items)
+        items = read_items(found.path, data, content).items
+    may_go_on = read.may_go_on or any(broken.ended_early for broken in read.broken)
+    return Taken(found, data, read.kind, count, items, read.broken, read.notes, may_go_on)
 
 
-def read_items(path: str, data: bytes, content: str) -> tuple[str, Iterator[Item], list[Broken]]:
-    """Return the kind of a file, its items, and what is broken in it, complete once the items have ended.
+def read_items(path: str, data: bytes, content: str) -> Items:
+    """Return the items of a file, as ``items_in`` does.
 
     Parameters
     ----------
@@ -125,7 +129,8 @@ def read_items(path: str, data: bytes, content: str) -> tuple[str, Iterator[Item
     if read.kind == "html" and content != "auto":
         # What of a page is compared is then the recipe's to say, as in every other command.
         items = (replace(item, text=page_text(item.raw)) for item in items)
-    return read.kind, _guarded(items, read.broken), read.broken
+    read.items = _guarded(items, read.broken)
+    return read
 
 
 def _guarded(items: Iterator[Item], broken: list[Broken]) -> Iterator[Item]:

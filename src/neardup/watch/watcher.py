@@ -158,6 +158,10 @@ class Watcher:
                 first = hand.taken.broken[0]
                 fields = {"where": first.where, "reason": first.reason, "broken": len(hand.taken.broken)}
                 self._log.say("quarantined", file=hand.name, **fields)
+            if hand.taken.notes:
+                note = hand.taken.notes[0]
+                fields = {"where": note.where, "note": note.text, "notes": len(hand.taken.notes)}
+                self._log.say("noted", file=hand.name, **fields)
         for hand, error in self._placer.stuck:
             message = f"{hand.name} cannot be moved: {reason(error)}; it is left in the inbox for now"
             self._log.trouble(f"move {hand.path}", message)

@@ -132,18 +132,18 @@ def file_rows(name: str, changed: int, data: bytes, content: str, largest: int) 
         reason = f"the file: {len(data):,} bytes are more than --largest allows ({largest:,})"
         yield row | {"aside": reason, "order_2": 0}
         return
-    _, items, broken = read_items(name, data, content)
+    read = read_items(name, data, content)
     number = 0
     waiting: Item | None = None
     # Whether a file has one item or several, which its name depends on, is known with the second one.
-    for item in items:
+    for item in read.items:
         if waiting is not None:
             number += 1
             yield row | _row(waiting, name, number, alone=False)
         waiting = item
     if waiting is not None:
         yield row | _row(waiting, name, number + 1, alone=number == 0)
-    for place, fault in enumerate(broken):
+    for place, fault in enumerate(read.broken):
         yield row | {"aside": _clean(f"{fault.where}: {fault.reason}"), "order_2": number + 2 + place}
 
 

@@ -1,0 +1,163 @@
+"""Lists of items with an object around them: one item an entry, and what is no wrapper stays one item."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from test_items import parts, read
+
+ENTRIES: list[dict[str, Any]] = [
+    {"id": "a", "title": "Alpha", "text": "first", "url": "https://x.example/a", "date": "2020-01-01"},
+    {"id": "b", "title": "Beta", "text": "second"},
+]
+ITEMS = [
+    ("a", "Alpha\nfirst", "Alpha", 1577836800.0, "https://x.example/a"),
+    ("b", "Beta\nsecond", "Beta", None, ""),
+]
+ABOUT = {"title": "The Harbour Courier", "description": "All that floats", "url": "https://x.example"}
+
+
+@pytest.mark.parametrize(
+    "name", ["items", "articles", "entries", "documents", "results", "data", "hits", "stories", "docs", "news", "Items"]
+)
+def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
+    for about in ({}, ABOUT, {"status": "ok", "totalResults": 2}):
+        for shape in ({**about, name: ENTRIES}, {name: ENTRIES, **about}):
+            for indent in (None, 1):
+                found, items = read("x.json", json.dumps(shape, indent=indent))
+                assert (found.kind, parts(items), found.broken, found.notes) == ("json", ITEMS, [], [])
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"response": {"status": "ok", "docs": ENTRIES}},
+        {"data": {"title": "News", "articles": ENTRIES}},
+        {"rss": {"channel": {"title": "News", "description": "All", "item": ENTRIES}}},
+        {"hits": {"total": 2, "hits": [{"_id": entry["id"], "_source": entry} for entry in ENTRIES]}},
+        {"data": [{"type": "news", "id": e["id"], "attributes": e} for e in ENTRIES]},
+        {"status": "ok", "feed": ABOUT, "items": ENTRIES},
+        {"news": ENTRIES[:1], "stories": ENTRIES[1:]},
+        {"items": [ENTRIES[:1], ENTRIES[1:]]},
+        [[ENTRIES[0]], [ENTRIES[1]]],
+        [{"items": ENTRIES[:1]}, {"items": ENTRIES[1:]}],
+        [{"items": ENTRIES[:1]}, ENTRIES[1]],
+        {"data": {"data": {"data": ENTRIES}}},
+    ],
+    ids=str,
+)
+def test_wrappers_may_be_nested(shape: Any) -> None:
+    found, items = read("x.json", json.dumps(shape))
+    assert (parts(items), found.broken, found.notes) == (ITEMS, [], [])
+
+
+def test_each_line_may_be_a_wrapper() -> None:
+    lines = [{"title": "T", "articles": [entry]} for entry in [*ENTRIES, {"id": 5}]]
+    found, items = read("x.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    assert parts(items) == ITEMS
+    assert [(fault.where, fault.raw) for fault in found.broken] == [("line 3, item 1", b'{"id": 5}')]
+    found, items = read("x", json.dumps({"items": ENTRIES[:1]}).replace("[", "[\n").replace("]", "\n]"))
+    assert (found.kind, parts(items)) == ("json", ITEMS[:1])
+
+
+def test_an_entry_can_be_written_by_itself() -> None:
+    for item in read("x.json", json.dumps({"title": "T", "items": ENTRIES}))[1]:
+        assert parts(read("x.json", item.raw)[1]) == parts([item])
+        assert json.loads(item.raw) == next(entry for entry in ENTRIES if entry["id"] == item.key)
+
+
+def test_an_entry_that_is_none_is_set_aside_and_the_rest_goes_on() -> None:
+    found, items = read("x.json", json.dumps({"title": "T", "items": [ENTRIES[0], {"id": 5}, 17, ENTRIES[1]]}))
+    assert parts(items) == ITEMS
+    assert [(fault.where, fault.reason, fault.raw) for fault in found.broken] == [
+        ("item 2", "no text", b'{"id": 5}'),
+        ("item 3", "not a JSON object", b"17"),
+    ]
+
+
+@pytest.mark.parametrize("shape", [{"items": []}, ABOUT | {"items": []}, {"response": {"results": []}}, []], ids=str)
+def test_an_empty_list_is_a_feed_of_nothing(shape: Any) -> None:
+    found, items = read("x.json", json.dumps(shape))
+    assert (items, found.broken, found.notes) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"title": "T", "text": "own", "authors": [{"name": "Ann", "description": "writes"}]},
+        {"title": "T", "description": "own", "data": [{"x": 1}, {"x": 2}]},
+        {"title": "T", "description": "own", "data": {"x": 1}},
+        {"title": "T", "text": "own", "items": []},
+        {"title": "T", "comments": [{"text": "no"}], "abstract": "own"},
+    ],
+    ids=str,
+)
+def test_an_item_with_lists_of_something_else_is_one_item(item: dict[str, Any]) -> None:
+    found, items = read("x.json", json.dumps(item))
+    assert [one.text for one in items] == ["T\nown"]
+    assert (found.broken, found.notes) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["content", "text", "body", "content_html"])
+def test_a_text_of_its_own_is_what_counts_and_a_note_says_so(name: str) -> None:
+    found, items = read("x.json", json.dumps({"title": "T", name: "own", "articles": ENTRIES}))
+    assert [one.text for one in items] == ["T\nown"]
+    (note,) = found.notes
+    assert note.where == "the file"
+    assert "2 entries" in note.text
+    assert "articles" in note.text
+
+
+def test_entries_that_are_no_objects_are_noted() -> None:
+    found, items = read("x.json", json.dumps({"title": "T", "stories": ["one", "two", "three"]}))
+    assert [one.text for one in items] == ["T"]
+    assert "3 entries" in found.notes[0].text
+
+
+def test_a_json_feed() -> None:
+    feed = {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": "My feed",
+        "home_page_url": "https://x.example/",
+        "items": [
+            {"id": "2", "content_text": "Second\nitem", "url": "https://x.example/2", "tags": ["a"]},
+            {
+                "id": "1",
+                "url": "https://x.example/1",
+                "title": "First &",
+                "content_html": "<p>Hello,&nbsp;<b>wor</b>ld!</p><p>Bye</p>",
+                "summary": "no",
+                "date_published": "2020-01-01T01:00:00+01:00",
+                "date_modified": "2021-01-01T00:00:00Z",
+                "authors": [{"name": "Ann"}],
+            },
+            {"id": "3", "summary": "only", "date_modified": "2020-01-01"},
+        ],
+    }
+    found, items = read("feed", json.dumps(feed, indent=2))
+    assert found.kind == "json"
+    assert parts(items) == [
+        ("2", "Second\nitem", "", None, "https://x.example/2"),
+        ("1", "First &\nHello, world!\nBye", "First &", 1577836800.0, "https://x.example/1"),
+        ("3", "only", "", 1577836800.0, ""),
+    ]
+
+
+def test_wrappers_nested_without_end_are_no_items() -> None:
+    for depth in (17, 200):
+        found, items = read("x.json", '{"items":[' * depth + '{"text": "x"}' + "]}" * depth)
+        assert not items
+        assert found.broken
+
+
+def test_json_in_another_encoding_is_read_with_a_note() -> None:
+    for name, line in (("x.json", '{"items": [{"id": 1, "text": "café"}]}'), ("x.jsonl", '{"id": 1, "text": "café"}')):
+        found, items = read(name, line.encode("latin-1"))
+        assert [item.text for item in items] == ["café"]
+        assert "windows-1252" in found.notes[0].text
+        assert items[0].raw.decode()
+        for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"):
+            found, items = read(name, line.encode(encoding))
+            assert ([item.text for item in items], found.notes, found.broken) == (["café"], [], [])

@@ -1,0 +1,177 @@
+"""Files as feeds, programs and people write them: every entry is judged once, and what was put right is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+from newsroom import Newsroom, feed_of, names_in, rows_of, sidecar, text_of
+
+from neardup.watch.panel import sentence_of
+
+
+def news(day: int, **changes: Any) -> str:
+    """What an interface for news gives out each day: the same title around other articles."""
+    articles = [{"id": f"{day}-{n}", "title": f"Title {n}", "body": text_of(10 * day + n)} for n in range(3)]
+    return json.dumps({"title": "The Harbour Courier", "articles": articles} | changes)
+
+
+def json_feed(day: int) -> str:
+    """A JSON Feed 1.1."""
+    items = [
+        {
+            "id": f"https://harbour.example/{day}/{n}",
+            "url": f"https://harbour.example/{day}/{n}",
+            "title": f"Title {n}",
+            "content_html": f"<p>{text_of(10 * day + n)} &amp; <b>mo</b>re</p><script>no()</script>",
+            "date_published": f"2024-01-0{day}T0{n}:00:00Z",
+            "authors": [{"name": "Ann", "url": "https://ann.example"}],
+        }
+        for n in range(3)
+    ]
+    about = {"version": "https://jsonfeed.org/version/1.1", "title": "The Harbour Courier", "description": "News"}
+    return json.dumps(about | {"items": items}, indent=1)
+
+
+@pytest.mark.parametrize("made", [news, json_feed])
+def test_each_entry_of_a_wrapper_is_an_item_every_day(room: Newsroom, made: Any) -> None:
+    for day in (1, 2):
+        room.deliver(f"{day}.json", made(day))
+        room.take()
+        room.deliver("again.json", made(day))
+        counters = room.take()
+        assert (counters.items, counters.exact) == (3, 3)
+    found = {name: verdict for name, verdict in room.verdicts().items() if "~" not in name}
+    assert len(found) == 6
+    assert {kind for kind, _ in found.values()} == {"original"}
+    assert all(("1-" in name or "/1/" in name) for name in list(found)[:3])
+    assert names_in(room.out) == ["1.json.jsonl", "2.json.jsonl"]
+
+
+def test_entries_of_a_json_feed_have_their_own_text_and_time(room: Newsroom) -> None:
+    room.deliver("feed.json", json_feed(1))
+    room.take()
+    lines = [json.loads(line) for line in (room.out / "feed.json.jsonl").read_text().splitlines()]
+    assert [line["id"] for line in lines] == [f"https://harbour.example/1/{n}" for n in range(3)]
+    again = [{"id": f"x{n}", "text": f"Title {n}\n{text_of(10 + n)} & more", "date": "2024-01-01"} for n in range(3)]
+    room.deliver("again.jsonl", "".join(json.dumps(line) + "\n" for line in again))
+    counters = room.take()
+    assert counters.exact == 3
+
+
+def test_a_text_beside_a_list_is_one_item_and_the_log_says_so(room: Newsroom) -> None:
+    room.deliver("article.json", news(1, text=text_of(99)))
+    room.take()
+    assert list(room.verdicts()) == ["article.json"]
+    (said,) = room.events("noted")
+    assert "3" in said["note"]
+    assert "articles" in said["note"]
+
+
+def test_a_feed_with_characters_that_xml_has_no_name_for_is_read(room: Newsroom) -> None:
+    feed = feed_of([("a", f"caf&eacute;&nbsp;{text_of(1)}"), ("b", f"R&D &hellip; {text_of(2)}"), ("c", text_of(3))])
+    room.deliver("feed.xml", feed)
+    counters = room.take()
+    assert list(room.verdicts()) == ["a", "b", "c"]
+    assert counters.quarantined == 0
+    texts = [json.loads(line)["text"] for line in (room.out / "feed.xml.jsonl").read_text().splitlines()]
+    assert texts == [f"café {text_of(1)}", f"R&D … {text_of(2)}", text_of(3)]
+    (said,) = room.events("noted")
+    assert (said["file"], said["where"], said["notes"]) == ("feed.xml", "the file", 1)
+    assert "eacute" in said["note"]
+    assert (room.done / "feed.xml").read_text() == feed
+
+
+def test_an_item_with_broken_tags_is_read_and_its_neighbours_keep_their_own(room: Newsroom) -> None:
+    items = [("a", text_of(1)), ("b", f"one<br>two <b>three</description2> {text_of(2)}"), ("c", text_of(3))]
+    room.deliver("feed.xml", feed_of(items))
+    counters = room.take()
+    assert list(room.verdicts()) == ["a", "b", "c"]
+    assert counters.quarantined == 0
+    texts = [json.loads(line)["text"] for line in (room.out / "feed.xml.jsonl").read_text().splitlines()]
+    assert texts == [text_of(1), f"one\ntwo three {text_of(2)}", text_of(3)]
+    (said,) = room.events("noted")
+    assert said["where"] == "item 2"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("Das Café öffnet – heute.".encode("cp1252"), "Das Café öffnet – heute."),
+        ("Une soirée passée au café".encode("latin-1"), "Une soirée passée au café"),
+        ("Ein Text".encode("utf-16"), "Ein Text"),
+        ("Ein Text — neu".encode("utf-16-be"), "Ein Text — neu"),
+        ("Ein Text — neu".encode("utf-32"), "Ein Text — neu"),
+    ],
+)
+def test_a_text_in_another_encoding_is_taken_at_once(room: Newsroom, content: bytes, text: str) -> None:
+    now = time.time()
+    with room.watching(patience=60.0):
+        room.deliver("one.txt", content, at=now)
+        room.until(lambda: (room.out / "one.txt").exists())
+        room.deliver("two.txt", text, at=now)
+        room.until(lambda: (room.duplicates / "two.txt").exists())
+    assert room.verdicts() == {"one.txt": ("original", None), "two.txt": ("exact", "one.txt")}
+    assert (room.out / "one.txt").read_bytes() == content
+    assert len(room.events("noted")) == (b"\0" not in content)
+
+
+def test_a_text_that_ends_in_what_may_be_half_a_character_waits_and_is_taken_once(room: Newsroom) -> None:
+    now = time.time()
+    with room.watching(patience=1.0, settle=0.05):
+        room.deliver("latin.txt", f"{text_of(1)} caf\xe9".encode("latin-1"), at=now)
+        room.deliver("mark.txt", text_of(2), at=now)
+        room.until(lambda: (room.out / "mark.txt").exists())
+        assert (room.inbox / "latin.txt").exists()
+        room.until(lambda: (room.out / "latin.txt").exists())
+        room.deliver("again.txt", f"{text_of(1)} café")
+        room.until(lambda: (room.duplicates / "again.txt").exists())
+    assert room.verdicts()["again.txt"] == ("exact", "latin.txt")
+    assert len(rows_of(room.store)) == 3
+    (said,) = room.events("noted")
+    assert (said["file"], said["where"]) == ("latin.txt", "the file")
+    assert "windows-1252" in said["note"]
+    assert sentence_of("noted", said) == f"latin.txt: {said['note']}"
+
+
+def test_a_growing_text_cut_within_a_character_is_never_taken_for_another_encoding(room: Newsroom) -> None:
+    whole = f"{text_of(1)} café, {text_of(2)}".encode()
+    cut = whole.index(b"\xa9")
+    with room.watching(patience=20.0, settle=0.05):
+        path = room.inbox / "slow.txt"
+        path.write_bytes(whole[:cut])
+        room.deliver("mark.txt", text_of(3), at=time.time() + 1)
+        room.until(lambda: (room.out / "mark.txt").exists())
+        assert path.exists()
+        with path.open("ab") as file:
+            file.write(whole[cut:])
+        room.until(lambda: (room.out / "slow.txt").exists())
+    assert (room.out / "slow.txt").read_bytes() == whole
+    assert sorted(room.verdicts()) == ["mark.txt", "slow.txt"]
+    assert not room.events("noted")
+
+
+@pytest.mark.parametrize("content", ["", "\n", " \n\t\r\n"])
+@pytest.mark.parametrize("name", ["x.txt", "x.json", "x.jsonl", "x.xml", "x.html", "x"])
+def test_a_file_of_nothing_is_given_time_and_then_set_aside(room: Newsroom, name: str, content: str) -> None:
+    room.deliver(name, content, at=time.time())
+    with room.watching(patience=20.0):
+        room.deliver("mark.txt", text_of(1))
+        room.until(lambda: (room.out / "mark.txt").exists())
+        time.sleep(0.1)
+        assert (room.inbox / name).exists()
+    counters = room.take()
+    assert (counters.quarantined, counters.items) == (1, 0)
+    assert sidecar(room.quarantine / name)["reason"] == "the file is empty"
+    assert os.path.getsize(room.quarantine / name) == len(content)
+
+
+def test_feeds_of_nothing_are_done(room: Newsroom) -> None:
+    room.deliver("a.xml", feed_of([]))
+    room.deliver("b.json", "[]")
+    room.deliver("c.json", '{"title": "The Harbour Courier", "items": []}')
+    counters = room.take()
+    assert (counters.items, counters.quarantined, names_in(room.done)) == (0, 0, ["a.xml", "b.json", "c.json"])
