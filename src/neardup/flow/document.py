@@ -123,8 +123,8 @@ def _checked_time(timestamp: object) -> int | None:
     found = microseconds_of(timestamp)
     if found is None and timestamp is not None:
         raise InputError(
-            f"timestamp {shown(timestamp)} is not a time between the years 1 and 9999; give a datetime, {FORMS}, or None "
-            "for the time of its arrival"
+            f"timestamp {shown(timestamp)} is not a time between the years 1 and 9999; give a datetime, {FORMS}, or "
+            "None for the time of its arrival"
         )
     return found
 
