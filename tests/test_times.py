@@ -150,8 +150,7 @@ def one_by_one(values: list[Any]) -> tuple[list[int], list[bool]]:
 
 def of_column(values: pa.Array | pa.ChunkedArray) -> tuple[list[int], list[bool]]:
     times, readable = times_of(values)
-    assert times.dtype == np.int64
-    assert readable.dtype == np.bool_
+    assert (str(times.dtype), str(readable.dtype)) == ("int64", "bool")
     return times.tolist(), readable.tolist()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +132,36 @@ def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: P
             return answer(spark, corpus, recipe, stages, read(spark, corpus, stages, records=True))
 
         assert outputs(given, recipe, tmp_path / "spark", find, **reading) == expected
+
+
+@pytest.mark.parametrize("keep", ["newest", "oldest"])
+def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, tmp_path: Path, keep: str) -> None:
+    from neardup.spark.inputs import read
+    from neardup.spark.running import answer
+    from neardup.spark.stages import Stages
+
+    days = pa.array([date(2020, 1, 1), None, date(1960, 1, 1)])
+    whens = {
+        "moments": days.cast(pa.timestamp("ns")).cast(pa.timestamp("ns", "America/New_York")),
+        "days": days,
+        "numbers": pa.array([2020, 20200102, 1577930000000]),
+        "broken": pa.array([b"2021", b"2022\xff", b"1999"]).view(pa.string()),
+    }
+    given = [str(tmp_path / f"{name}.parquet") for name in whens]
+    for path, (name, when) in zip(given, whens.items(), strict=True):
+        ids = [f"{name} {number}" for number in range(3)]
+        pq.write_table(pa.table({"id": ids, "text": [STORY, OTHER, THIRD], "when": when}), path)
+    lines = [{"id": str(at), "text": STORY, "when": when} for at, when in enumerate([2019, "2020-06", "soon", True])]
+    given.append(str(tmp_path / "lines.jsonl"))
+    Path(given[-1]).write_text("\n".join(map(json.dumps, lines)))
+    recipe = load("default").changed(features="words:2", threshold=0.6, keep=keep)
+    with open_corpus(given, order_column="when") as corpus:
+        local = run(corpus, recipe)
+        expected = sorted(local.duplicates().to_pylist(), key=str), local.summary["without_keep_value"]
+    assert expected[1] == 5
+    with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages:
+        found = answer(spark, corpus, recipe, stages, read(spark, corpus, stages, records=False, by_time=True))
+        assert (sorted(found.duplicates().to_pylist(), key=str), found.summary["without_keep_value"]) == expected
 
 
 def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
