@@ -132,7 +132,7 @@ def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pyt
         (("--labels", "none.csv"), "none.csv cannot be read"),
         (("--positive", "high"), "--positive 'high' is not a number"),
         (("--port", "99999"), "is no port"),
-        (("--store", "no/audit.db"), "no is no folder"),
+        (("--store", "no/audit.db"), "the folder no does not exist"),
         (("--precision", "0.9"), "is for a learned decision"),
         (("--decision", "none.neardup"), "none.neardup"),
         (("--recipe", "unheard"), "recipe 'unheard' is neither a file"),

@@ -11,7 +11,7 @@ from asking import TEXTS, Room, material_of
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
 from neardup.evaluation.labels import read_labels
-from neardup.labelling.exchange import Exported, Imported, export, take_in
+from neardup.labelling.exchange import Exported, Imported, answers_of, export, take_in
 from neardup.labelling.known import Known
 from neardup.labelling.store import Judgement, LabelStore
 from neardup.material import Material
@@ -58,9 +58,9 @@ def test_an_export_of_each_goes_into_another_store(room: Room, tmp_path: Path) -
         "a1,a2,anna,same,1000000000.000,4.5,spread,0.25",
     ]
     with Room(tmp_path / "other.db") as other:
-        assert take_in(other.known, out) == Imported(7, 0, 0, 0, 0)
+        assert take_in(other.known, answers_of(out)) == Imported(7, 0, 0, 0, 0)
         assert other.store.labels == room.store.labels
-        assert take_in(other.known, out) == Imported(0, 7, 0, 0, 0)
+        assert take_in(other.known, answers_of(out)) == Imported(0, 7, 0, 0, 0)
         # A table is not what somebody did last.
         assert other.store.undo("anna") is None
         assert other.known.check() == []
@@ -70,7 +70,7 @@ def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
     fill(room)
     table = tmp_path / "given.tsv"
     table.write_text("left\tright\tlabel\na2\ta1\t0\nb1\tb2\tNo\na1\tc1\t1\nzz\ta1\t1\n")
-    assert take_in(room.known, table, labeller="anna") == Imported(1, 1, 1, 1, 0)
+    assert take_in(room.known, answers_of(table, labeller="anna")) == Imported(1, 1, 1, 1, 0)
     assert room.store.labels["a1", "a2"]["anna"] == "same"
     assert room.store.labels["a1", "c1"] == {"anna": "same"}
 
@@ -78,7 +78,7 @@ def test_what_was_judged_in_the_store_stays(room: Room, tmp_path: Path) -> None:
 def test_an_empty_answer_is_none(room: Room, tmp_path: Path) -> None:
     table = tmp_path / "given.csv"
     table.write_text("id1,id2,label\na1,a2,\nb1,b2,?\na1,c1, \nzz,yy,\na2,a1,1\n")
-    assert take_in(room.known, table, labeller="anna") == Imported(2, 0, 0, 0, empty=3)
+    assert take_in(room.known, answers_of(table, labeller="anna")) == Imported(2, 0, 0, 0, empty=3)
     assert room.store.labels == {("b1", "b2"): {"anna": "unsure"}, ("a1", "a2"): {"anna": "same"}}
 
 
@@ -97,7 +97,7 @@ def test_a_table_that_is_not_understood_changes_nothing(room: Room, tmp_path: Pa
     table = tmp_path / "given.csv"
     table.write_text(text)
     with pytest.raises(InputError, match=message):
-        take_in(room.known, table, labeller="anna")
+        answers_of(table, labeller="anna")
     assert room.store.labels == {}
 
 
@@ -105,9 +105,9 @@ def test_somebody_must_have_said_it(room: Room, tmp_path: Path) -> None:
     table = tmp_path / "given.csv"
     table.write_text("id1,id2,label\na1,a2,1\n")
     with pytest.raises(InputError, match="say so with --labeller NAME"):
-        take_in(room.known, table)
+        answers_of(table)
     with pytest.raises(RecipeError, match="is no name"):
-        take_in(room.known, table, labeller="\t")
+        answers_of(table, labeller="\t")
 
 
 def test_labels_of_another_corpus_are_refused(room: Room) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ import typer
 from neardup.cli.audit_table import show_audit
 from neardup.cli.choices import RecipeOptions
 from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe
-from neardup.cli.label_options import Page
+from neardup.cli.label_options import Page, check_store
 from neardup.cli.numbers import parse_number, whole_number
 from neardup.cli.options import (
     LABELS_PANEL,
@@ -141,10 +142,14 @@ def audit(
     from neardup.auditing.examples import examples_of
     from neardup.auditing.judging import votes_of, votes_of_store
     from neardup.labelling.answers import checked_name
+    from neardup.labelling.service import check_packages
 
+    if store is not None:
+        check_store(store, inputs)
+        if not os.path.exists(store):
+            check_packages()
     name = None if labeller is None else checked_name(labeller)
     with ExitStack() as stack:
-        kept = None if store is None else stack.enter_context(_opened(store))
         corpus = stack.enter_context(read.open(inputs))
         say_notes(corpus, recipe)
         say_if_compiling(recipe)
@@ -165,7 +170,8 @@ def audit(
             votes = votes_of(
                 labels, drawing.places, label_column=label_column, positive=level, ignore_unknown=ignore_unknown
             )
-        if kept is not None:
+        if store is not None:
+            kept = stack.enter_context(_opened(store))
             _ask(drawing, kept, name, port=port, open_browser=not page.no_browser)
             votes += votes_of_store(kept.labels, drawing.places)
         known = drawing.judged(votes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.label_options import Asking, Page, Tables
+from neardup.cli.label_options import Asking, Page, Tables, check_store
 from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
 from neardup.cli.screen import (
     count_text,
@@ -65,13 +65,7 @@ def label(
     if tables.export is not None:
         _check_export(tables.export, inputs, store, force=force)
 
-    from neardup.labelling.store import LabelStore, labels_of
-
-    if tables.import_file is None:
-        # Refuses a name with nothing there, for which a new store would be made.
-        labels_of(store)
-    with LabelStore(store) as labels:
-        _exchange(inputs, read, asking, tables, labels, labeller=labeller, as_json=as_json)
+    _exchange(inputs, store, read, asking, tables, labeller=labeller, as_json=as_json)
 
 
 def _serve(
@@ -83,14 +77,14 @@ def _serve(
     page: Page,
     running: RunOptions,
 ) -> None:
-    from neardup.documents.output import check_place
     from neardup.labelling.answers import checked_name
     from neardup.labelling.candidates import pool_of
     from neardup.labelling.known import Known
     from neardup.labelling.model import Model
+    from neardup.labelling.service import check_packages
     from neardup.labelling.serving import serve
     from neardup.labelling.session import Session
-    from neardup.labelling.store import LabelStore, labels_of
+    from neardup.labelling.store import LabelStore
     from neardup.labelling.teaching import TeachingChooser
     from neardup.parallel import default_threads
     from neardup.vector.collection import statistics_for
@@ -105,11 +99,8 @@ def _serve(
         page.number,
     )
     limits = running.limits
-    # What cannot be a store is refused before the work; a new one is only made once there are pairs to label.
-    if os.path.exists(store):
-        labels_of(store)
-    else:
-        check_place(store, inputs)
+    check_packages("sklearn")
+    check_store(store, inputs)
     with ExitStack() as stack:
         corpus = stack.enter_context(read.open(inputs))
         say_notes(corpus, net)
@@ -174,39 +165,48 @@ def _check_export(output: str, inputs: list[str], store: str, *, force: bool) ->
 
 def _exchange(
     inputs: list[str],
+    store: str,
     read: ReadOptions,
     asking: Asking,
     tables: Tables,
-    labels: LabelStore,
     *,
     labeller: str | None,
     as_json: bool,
 ) -> None:
     """Take labels in, write them out, say how far labellers agree; in this order."""
     from neardup.labelling.agreement import agreements
-    from neardup.labelling.exchange import export, take_in
+    from neardup.labelling.exchange import answers_of, export, take_in
     from neardup.labelling.known import Known
+    from neardup.labelling.store import LabelStore, labels_of
     from neardup.material import Material
 
-    with read.open(inputs, write=False) as corpus:
+    given = None if tables.import_file is None else answers_of(tables.import_file, labeller=labeller)
+    if given is None:
+        # Refuses a name with nothing there, for which a new store would be made.
+        labels_of(store)
+    else:
+        check_store(store, inputs)
+    with ExitStack() as stack:
+        corpus = stack.enter_context(read.open(inputs, write=False))
         say_notes(corpus)
         with progress_bar() as report:
-            known = Known(labels, Material.of(corpus, content=asking.recipe.content, report=report))
+            material = Material.of(corpus, content=asking.recipe.content, report=report)
+        labels = stack.enter_context(LabelStore(store))
+        known = Known(labels, material)
         for note in known.check():
             say(note)
-        if tables.import_file is not None:
-            taken = take_in(known, tables.import_file, labeller=labeller)
-            say(_taken(taken, tables.import_file))
-    if tables.export is not None:
-        written = export(labels, tables.export, each=tables.each)
-        left_out = "" if tables.each else f"; left out: {written.unsure:,} unsure, {written.ties:,} tied"
-        say(f"{count_text(written.rows, 'row')} written to {tables.export}{left_out}")
-    if tables.agreement:
-        found = agreements(labels.labels)
-        if as_json:
-            show_json([one.as_dict() for one in found])
-        else:
-            _show(found)
+        if given is not None:
+            say(_taken(take_in(known, given), given.name))
+        if tables.export is not None:
+            written = export(labels, tables.export, each=tables.each)
+            left_out = "" if tables.each else f"; left out: {written.unsure:,} unsure, {written.ties:,} tied"
+            say(f"{count_text(written.rows, 'row')} written to {tables.export}{left_out}")
+        if tables.agreement:
+            found = agreements(labels.labels)
+            if as_json:
+                show_json([one.as_dict() for one in found])
+            else:
+                _show(found)
 
 
 def _taken(taken: Imported, source: str) -> str:

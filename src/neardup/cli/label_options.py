@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,23 @@ if TYPE_CHECKING:
 
 _ASKING, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels in tables, in place of the page"
 _LARGEST_PORT = 65_535
+
+
+def check_store(store: str, inputs: list[str]) -> None:
+    """Refuse what cannot be a store of labels before the work; a new one is only made once there is something to keep.
+
+    Raises
+    ------
+    NeardupError
+        If it is something else, or cannot be made.
+    """
+    from neardup.documents.output import check_place
+    from neardup.labelling.store import labels_of
+
+    if os.path.exists(store):
+        labels_of(store)
+    else:
+        check_place(store, inputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

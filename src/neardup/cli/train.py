@@ -125,9 +125,13 @@ def train(
     _check_outputs(output, summary, [*inputs, labels], quarantine=read.quarantine, force=force)
 
     from neardup.decision.net import NET, net_of
+    from neardup.decision.skopsfile import skops_io
     from neardup.learning.searching import KERNELS
     from neardup.learning.training import train as train_corpus
 
+    if output is not None:
+        # It is needed at the end, when the work is done.
+        skops_io()
     wide, chosen = NET if net is None else net, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
         say_notes(corpus, net_of(wide, content=chosen))

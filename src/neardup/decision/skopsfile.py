@@ -26,7 +26,7 @@ def dump_model(estimator: Any) -> bytes:
 
     skops names objects by their addresses in memory and dates the parts, so both are made anew.
     """
-    written = _skops().dumps(estimator)
+    written = skops_io().dumps(estimator)
     with zipfile.ZipFile(io.BytesIO(written)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     schema = json.loads(files.pop("schema.json"))
@@ -50,7 +50,7 @@ def load_model(data: bytes, name: str) -> Any:
     NeardupError
         If skops is not installed.
     """
-    skops = _skops()
+    skops = skops_io()
     try:
         unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(_TRUSTED))
         if unknown:
@@ -80,7 +80,14 @@ def _rename(node: Any, files: dict[str, str], numbers: dict[int, int]) -> None:
             _rename(one, files, numbers)
 
 
-def _skops() -> Any:
+def skops_io() -> Any:
+    """Return the library that writes and reads models.
+
+    Raises
+    ------
+    NeardupError
+        If it is not installed.
+    """
     try:
         import sklearn  # noqa: F401  skops imports it, and says less clearly that it is missing
         import skops.io

@@ -94,13 +94,29 @@ def _each(store: LabelStore) -> list[Sequence[Any]]:
     return [names, *sorted(rows, key=lambda row: row[:3])]
 
 
-def take_in(known: Known, source: str | os.PathLike[str], *, labeller: str | None = None) -> Imported:
-    """Put the labels of a table into a store; what a labeller has judged there already stays as it is.
+class Answers(NamedTuple):
+    """What a table says.
+
+    Attributes
+    ----------
+    name : str
+        What it was read from.
+    rows : list of (pair of ids, str, str)
+        Two ids, who judged them, and the answer, as often as they stand there.
+    empty : int
+        Rows without an answer.
+    """
+
+    name: str
+    rows: list[tuple[PairOfIds, str, str]]
+    empty: int
+
+
+def answers_of(source: str | os.PathLike[str], *, labeller: str | None = None) -> Answers:
+    """Read a table of answers.
 
     Parameters
     ----------
-    known : Known
-        Store and documents.
     source : path
         CSV, TSV or JSON lines with two ids (id1 and id2, left and right, or the first two columns), an answer (a column
         ``answer`` or ``label``: same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column ``labeller``.
@@ -110,27 +126,33 @@ def take_in(known: Known, source: str | os.PathLike[str], *, labeller: str | Non
     Raises
     ------
     InputError
-        If the table cannot be read or a row cannot be understood; then nothing was put into the store.
+        If the table cannot be read or a row cannot be understood.
     """
     whole = LabelTable.read(source)
     ids, column, by = _columns(whole)
     table = whole.answered(column)
     if by is None and labeller is None:
         raise InputError(f"{table.name} does not say whose labels these are; say so with --labeller NAME")
-    rows: dict[tuple[PairOfIds, str], str] = {}
-    unknown = 0
+    said: dict[tuple[PairOfIds, str], str] = {}
+    rows = []
     for row in range(len(table)):
         pair, answer = _pair(table, row, ids), _answer(table, row, column)
         name = checked_name((by and table.cell(row, by)) or labeller or "")
-        if rows.setdefault((pair, name), answer) != answer:
+        if said.setdefault((pair, name), answer) != answer:
             raise InputError(
                 f"{table.where(row)}: {name} says {answer} of {' and '.join(pair)}, and "
-                f"{rows[pair, name]} before; keep one"
+                f"{said[pair, name]} before; keep one"
             )
-        unknown += known.place_of(pair) is None
+        rows.append((pair, name, answer))
+    return Answers(table.name, rows, len(whole) - len(table))
+
+
+def take_in(known: Known, given: Answers) -> Imported:
+    """Put answers into a store; what a labeller has judged there already stays as it is."""
+    unknown = sum(known.place_of(pair) is None for pair, _, _ in given.rows)
     labels = known.store.labels
     new, same, kept = [], 0, 0
-    for (pair, name), answer in rows.items():
+    for pair, name, answer in dict.fromkeys(given.rows):
         place = known.place_of(pair)
         before = labels.get(pair, {}).get(name)
         if place is None:
@@ -141,7 +163,7 @@ def take_in(known: Known, source: str | os.PathLike[str], *, labeller: str | Non
         sums = {known.material.id(at): known.material.sum_of(at) for at in place}
         new.append(Judgement(pair, name, answer, IMPORTED, sums=(sums[pair[0]], sums[pair[1]])))
     known.store.record(new)
-    return Imported(len(new), same, kept, unknown, len(whole) - len(table))
+    return Imported(len(new), same, kept, unknown, given.empty)
 
 
 def _columns(table: LabelTable) -> tuple[tuple[str, str], str, str | None]:

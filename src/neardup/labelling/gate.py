@@ -7,12 +7,13 @@ import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 #: Names under which a browser may ask; any other was made to lead here (DNS rebinding).
 _HOSTS = ("127.0.0.1", "localhost")
 #: The largest request that is read.
 LARGEST_BODY = 64 << 10
+_DIGITS = len(str(LARGEST_BODY))
 #: The page may load its own three files and talk to its own server; nothing else, and no text may become markup.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -135,12 +136,12 @@ def _wrong(scope: Scope, headers: MutableMapping[str, str]) -> tuple[int, str] |
         return 403, "This page takes requests from itself only."
     if scope["method"] == "POST":
         # The cookie alone does not say so: a page from another port of this machine is the same site.
-        if urlsplit(headers.get("origin", "")).netloc != host:
+        if headers.get("origin", "") != f"http://{host}":
             return 403, "This page takes answers from itself only."
         if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return 415, "This page takes JSON only."
         length = headers.get("content-length", "")
-        if not length.isdecimal() or int(length) > LARGEST_BODY:
+        if not length.isdecimal() or len(length) > _DIGITS or int(length) > LARGEST_BODY:
             return 413, f"This page takes requests of up to {LARGEST_BODY >> 10} KB that say their length."
     return None
 

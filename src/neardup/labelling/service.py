@@ -6,8 +6,8 @@ import getpass
 import json
 import math
 from collections.abc import Callable
-from functools import partial
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from neardup.errors import InputError, NeardupError
@@ -44,10 +44,8 @@ def app_of(session: Session, keys: Keys, *, link: Callable[[str], str] = str) ->
     NeardupError
         If FastAPI is not installed.
     """
-    try:
-        from fastapi import FastAPI
-    except ImportError as error:
-        raise missing(error) from None
+    check_packages()
+    from fastapi import FastAPI
 
     # No descriptions of itself: nobody but the page talks to it.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
@@ -69,12 +67,17 @@ def app_of(session: Session, keys: Keys, *, link: Callable[[str], str] = str) ->
     return app
 
 
-def missing(error: ImportError) -> NeardupError:
-    """Return the error for a package that the page needs and that is not there."""
-    return NeardupError(
-        f"the page is served by FastAPI and uvicorn, and {error.name} is not installed; pip install 'neardup[label]' "
-        "brings it"
-    )
+def check_packages(*others: str) -> None:
+    """Refuse to serve the page where a package is not installed that it needs, or one of others that it is to have.
+
+    Raises
+    ------
+    NeardupError
+        Saying how to get them.
+    """
+    for name in ("fastapi", "uvicorn", *others):
+        if find_spec(name) is None:
+            raise NeardupError(f"the page needs {name}, which is not installed; pip install 'neardup[label]' brings it")
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Any]:
@@ -101,17 +104,27 @@ def _endpoint(action: Action) -> Callable[[Request], Any]:
 
 def _done(action: Action, body: bytes) -> tuple[int, bytes]:
     """Return the status and the answer of an action to what was sent."""
-    status, found = 200, partial(dict[str, Any])
+    status = 200
     try:
-        sent = json.loads(body)
-        if not isinstance(sent, dict):
-            raise InputError("a request is a JSON object")
-        shown = action(sent)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        status, shown = 400, found(error="a request is JSON")
+        shown = action(_sent(body))
     except NeardupError as error:
-        status, shown = 400, found(error=str(error))
+        status, shown = 400, {"error": str(error)}
     return status, json.dumps(shown, ensure_ascii=True).encode()
+
+
+def _sent(body: bytes) -> dict[str, Any]:
+    """Return what was sent; all numbers as floats, which take any number of digits."""
+    try:
+        sent = json.loads(body, parse_int=float, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise InputError("a request is JSON") from None
+    if not isinstance(sent, dict):
+        raise InputError("a request is a JSON object")
+    return sent
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _state(session: Session, sent: dict[str, Any]) -> dict[str, Any]:
@@ -142,8 +155,7 @@ def _text(sent: dict[str, Any], name: str) -> str:
 
 def _number(sent: dict[str, Any], name: str) -> float | None:
     value = sent.get(name)
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if usable and value is not None else None
+    return value if isinstance(value, float) and math.isfinite(value) else None
 
 
 def _pair(sent: dict[str, Any]) -> tuple[str, str]:

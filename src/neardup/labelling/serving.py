@@ -15,7 +15,7 @@ from typing import Self
 
 from neardup.errors import OutputError
 from neardup.labelling.gate import Keys
-from neardup.labelling.service import app_of, missing
+from neardup.labelling.service import app_of, check_packages
 from neardup.labelling.session import Session
 
 _HOST = "127.0.0.1"
@@ -46,10 +46,9 @@ class Service:
     """
 
     def __init__(self, session: Session, *, port: int = 0, again: Callable[[str], None] = lambda link: None) -> None:
-        try:
-            import uvicorn
-        except ImportError as error:
-            raise missing(error) from None
+        check_packages()
+        import uvicorn
+
         self._keys, self.port = Keys(lambda: again(self.link(self._keys.mint()))), port
         config = uvicorn.Config(
             app_of(session, self._keys, link=self.link),
