@@ -1,0 +1,140 @@
+"""One recipe, one answer: on Spark what a run in memory says, and in its streams what an index says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from promised_corpora import needed, rows_of
+from promised_engines import Answer, hold_equal, in_memory, question_of, table_of
+
+import neardup as nd
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Of each corpus that is there, so many documents make the one that Spark is asked about.
+MIXED = {"newswire": 199, "adzuna": 60, "msrp": 60, "r8": 60, "saudinews": 40, "peps": 6}
+#: Those that Spark is asked, so that each recipe that it searches is among them: a run takes seconds of processor time.
+ON_SPARK = ("default", "jaccard", "cornell", "imatch", "lsh", "spotsigs", "supershingle", "keep longest", "second step")
+
+#: PySpark speaks of a pandas newer than itself, and leaves its sockets to the garbage collector.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
+
+
+@cache
+def mixture() -> pa.Table:
+    """Some of every corpus that is there, with ids in the order of the rows."""
+    texts: list[str] = []
+    for corpus, count in MIXED.items():
+        try:
+            needed(corpus)
+        except pytest.skip.Exception:
+            continue
+        texts += [row["text"] for row in rows_of(corpus)[:count]]
+    return pa.table({"id": [f"{i:05}" for i in range(len(texts))], "text": texts})
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests, for jobs of so few rows that compiling code for them takes longer."""
+    sql = pytest.importorskip("pyspark.sql", reason="PySpark is not installed")
+    home = os.environ.get("JAVA_HOME")
+    if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
+        pytest.skip("Spark needs a Java, and there is none")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = {
+        "spark.default.parallelism": "1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.ui.enabled": "false",
+    }
+    builder = sql.SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+def on_spark(session: SparkSession, table: pa.Table, *, recipe: Any = "default", **options: Any) -> Answer:
+    """The answer of ``neardup.spark.run`` on a data frame of the documents."""
+    import neardup.spark
+
+    frame = session.createDataFrame(table.select(["id", "text"])).coalesce(1)
+    with neardup.spark.run(frame, recipe, id_column="id", text_column="text", **options) as result:
+        dropped, pairs = result.duplicates.toArrow().to_pylist(), result.pairs.toArrow().to_pylist()
+        kept = {row["id"] for row in result.kept.select("id").collect()}
+    return Answer(
+        kept,
+        {row["dropped"]: (row["keeper"], row["similarity"]) for row in dropped},
+        {(row["left"], row["right"]): row["similarity"] for row in pairs},
+    )
+
+
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_spark_keeps_what_a_run_in_memory_keeps(name: str, spark: SparkSession) -> None:
+    question = question_of(name)
+    hold_equal(on_spark(spark, mixture(), **question.choices), in_memory(mixture(), **question.choices))
+
+
+def test_spark_gives_a_frame_of_what_stays(spark: SparkSession) -> None:
+    import neardup.spark
+
+    kept = neardup.spark.dedup(spark.createDataFrame(mixture()).coalesce(1), "checksum", id_column="id")
+    assert kept.columns == ["id", "text"]
+    assert {row["id"] for row in kept.collect()} == in_memory(mixture(), recipe="checksum").kept
+
+
+def test_spark_gives_a_frame_of_pairs(spark: SparkSession) -> None:
+    import neardup.spark
+
+    pairs = neardup.spark.pairs(spark.createDataFrame(mixture()).coalesce(1), "manber", id_column="id").collect()
+    found = {(row["left"], row["right"]): row["similarity"] for row in pairs}
+    assert found == in_memory(mixture(), recipe="manber").pairs
+
+
+def test_a_stream_on_spark_gives_the_verdicts_of_an_index(spark: SparkSession, tmp_path: Path) -> None:
+    import neardup.spark
+
+    rows = rows_of("newswire")[:90]
+    (tmp_path / "in").mkdir()
+    for number, part in enumerate((rows[:50], rows[50:])):
+        lines = "".join(json.dumps({key: row[key] for key in ("id", "text", "timestamp")}) + "\n" for row in part)
+        path = tmp_path / "in" / f"{number}.json"
+        path.write_text(lines, "utf-8")
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    reader = spark.readStream.schema("id string, text string, timestamp string").option("maxFilesPerTrigger", 1)
+    verdicts = neardup.spark.stream(reader.json(str(tmp_path / "in")), "ddd", window="24h", shards=1)
+    write = verdicts.writeStream.format("memory").queryName("promised").trigger(availableNow=True)
+    query = write.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.awaitTermination()
+    found = spark.sql("SELECT id, kind, of, similarity FROM promised ORDER BY serial").collect()
+    with nd.Index("ddd", window="24h") as index:
+        expected = index.add_many(nd.Document(row["id"], row["text"], row["timestamp"]) for row in rows)
+    assert [tuple(row) for row in found] == [(v.id, v.kind, v.of, v.similarity) for v in expected]
+
+
+def test_a_learned_decision_keeps_on_spark_what_it_keeps_in_memory(model: Path, spark: SparkSession) -> None:
+    table = table_of("newswire", 199)
+    hold_equal(on_spark(spark, table, decision=model), in_memory(table, decision=model))
