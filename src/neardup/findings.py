@@ -14,7 +14,7 @@ from neardup.pairs import Names, Pairs
 from neardup.recipe import Recipe
 from neardup.search.around import Around, Scale, scale_of
 from neardup.search.matches import Matches
-from neardup.search.verify import texts_representative
+from neardup.search.verify import equal_texts
 
 Bools = npt.NDArray[np.bool_]
 #: In the place of pairs: documents that are equal in all that is compared, and those that do not match.
@@ -31,7 +31,7 @@ class Documents:
         Their ids or row numbers.
     order : int64[n]
         Positions in keep order.
-    text_marks : uint64[n]
+    text_marks : uint64[n, 2]
         Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
     text_bytes : int64[n]
         The length of each text (or content).
@@ -100,8 +100,21 @@ class Findings:
     @property
     def texts(self) -> Integers:
         """int64[n], for each document the first one with the same text, byte for byte; -1 for what matches nothing."""
-        known = self.documents
-        return texts_representative(known.text_marks, known.text_bytes, self.matches.representative < 0)
+        sets = self.matches.representative
+        return self._equal_texts(sets < 0)
+
+    @property
+    def exact_copies(self) -> int:
+        """How many documents have the text of one before them, those that match nothing too."""
+        first = self._equal_texts(~self.documents.present)
+        return int(((first >= 0) & (first < np.arange(len(first)))).sum())
+
+    def _equal_texts(self, alone: Bools) -> Integers:
+        known, own = self.documents, np.arange(len(alone))
+        first = equal_texts(known.text_marks, known.text_bytes, alone)
+        # Where nothing depended on the texts their marks are no digests; but equal texts have equal features.
+        sets = self.matches.representative
+        return np.where((first < 0) | (sets[first] == sets), first, own)
 
     def edges(self, left: Integers, right: Integers) -> Integers:
         """Return where in ``matches`` pairs of documents come from; EQUAL for equals, APART where they do not match."""

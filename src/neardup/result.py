@@ -113,13 +113,12 @@ class Result:
     def summary(self) -> dict[str, Any]:
         """Counts, stages, recipe and versions, ready for JSON."""
         goes, present = self._found.goes, self._documents.present
-        marks = self._documents.text_marks[present]
         equal = goes & (self._kept.similarity == 1.0)
         return {
             "documents": int(present.sum()),
             "kept": int(self._found.stays.sum()),
             "dropped": int(goes.sum()),
-            "exact_copies": len(marks) - len(np.unique(marks)),
+            "exact_copies": self._found.exact_copies,
             "equal_content": int(equal.sum()),
             "families": len(self._families.documents),
             "largest_family": int(self._families.documents.max(initial=0)),

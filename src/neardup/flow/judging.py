@@ -24,6 +24,7 @@ from neardup.window.times import FlowClock, Moment
 from neardup.window.window import Window
 
 Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 StoryOf = Callable[[int], Story | None]
 _ALWAYS = np.full(1, 2, np.int8)
@@ -62,7 +63,7 @@ class Judge:
         self._everything, self._story_of = everything, story_of
         self._second = second_of(recipe, self._story, decision)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
-        self._extractor = Extractor(recipe, statistics)
+        self._extractor = Extractor(recipe, statistics, digests=True)
         #: The sub-indexes, with the number of the first document in or after each.
         self._hours: list[tuple[int, int]] = []
         #: The first number and the stories of the documents that are judged now.
@@ -218,7 +219,7 @@ class Judge:
             best.serials.tolist(),
             best.similarity.tolist(),
             best.counts.tolist(),
-            (best.marks == block.text_marks).tolist(),
+            (best.digests == block.text_marks).all(axis=1).tolist(),
             ((block.sizes > 0) & ((enters == 2) | ((enters == 1) & (best.serials < 0)))).tolist(),
             (block.sizes > 0).tolist(),
         )
@@ -252,9 +253,9 @@ class Judge:
         found, scores = self.window.matches(arrival)
         return self._looked_at(story, serial, found, scores, block.text_marks[0])
 
-    def _looked_at(self, story: Story, serial: int, found: Found, scores: Floats, mark: np.uint64) -> Partners:
+    def _looked_at(self, story: Story, serial: int, found: Found, scores: Floats, digest: Words) -> Partners:
         """Return those of a document's matches that pass the second step, the best first."""
-        same = found.marks.view(np.uint64) == mark
+        same = (found.digests.view(np.uint64) == digest).all(axis=1)
         differing = np.flatnonzero(~same)
         if self._second is None or not len(differing):
             return Partners.first_step(found.serials, scores, found.counts, same)

@@ -141,7 +141,7 @@ def family_of(
             similarity=float(found.kept.similarity[place]),
             goes=goes(place),
         )
-        if not (why == COPY and marks[place] == marks[keeper]):
+        if not (why == COPY and np.array_equal(marks[place], marks[keeper])):
             differs = changed(material.shown(keeper), material.shown(place))
             member = replace(member, look=differs.look, evidence=evidence(place, differs.passage))
         if apart is not None:

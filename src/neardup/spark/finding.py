@@ -179,13 +179,13 @@ class _Run:
         """Return how many documents there are by their sizes: 1 for any features, 0 for none, -1 and less set aside."""
         from pyspark.sql import functions as F
 
-        state = sets.without(known.select("row", "size", "text_bytes", "text_mark"), repeated, self.repeats)
+        state = sets.without(known.select("row", "size", *features.TEXT), repeated, self.repeats)
         state = state.withColumn("state", F.least("size", F.lit(1)))
         sums = (
             F.count("*"),
             F.sum("size"),
             F.sum("text_bytes"),
-            F.count_distinct(F.when(F.col("size") == 0, F.col("text_mark"))),
+            F.count_distinct(F.when(F.col("size") == 0, F.struct(*features.TEXT))),
         )
         return {
             row[0]: Counted(*(int(value or 0) for value in row[1:]))

@@ -25,6 +25,7 @@ from neardup._kernels.posting import (
     COPIES,
     COUPLES,
     CURSOR,
+    DIGEST,
     END,
     FIRST,
     HOUR,
@@ -65,11 +66,11 @@ class Hour(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a document matches: arrivals, o, a and b (int64[k, 3]), marks of texts."""
+    """What a document matches: arrivals, o, a and b (int64[k, 3]), digests of texts (int64[k, 2])."""
 
     serials: Integers
     counts: Integers
-    marks: Integers
+    digests: Integers
 
 
 class Generation:
@@ -201,7 +202,7 @@ class Generation:
                 break
             size *= 8
         records = self._lists.records[out[:count, 0]]
-        return Found(records[:, SERIAL], out[:count, 1:], records[:, 5])
+        return Found(records[:, SERIAL], out[:count, 1:], records[:, DIGEST:])
 
     def matches_each(self, items: Items, places: Sequence[int], window: int) -> list[Found]:
         """Return all that each of some of the items matches."""
@@ -213,7 +214,7 @@ class Generation:
         out = np.zeros((len(records), 3), np.int64)
         overlap_with_all(items, self._lists, self._room.known, out)
         rows = np.flatnonzero((out[:, 0] > 0) & _in_time(records, moment, window))
-        return Found(records[rows, SERIAL], out[rows], records[rows, 5])
+        return Found(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
 
     def values(self, moment: Moment, window: int) -> tuple[Integers, Words]:
         """Return the arrivals of the fingerprints that are partners in time, and the fingerprints."""
@@ -299,7 +300,7 @@ def items_of(
     keys: Words,
     columns: tuple[Integers, Integers, Integers, Integers, Integers],
 ) -> Items:
-    """Return documents as the kernels take them; columns: times, leaves, least, marks, serials."""
+    """Return documents as the kernels take them; columns: times, leaves, least, serials, digests."""
     return Items(features, arranged[0], heads, arranged[1], keys, *columns)
 
 
