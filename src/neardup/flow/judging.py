@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,23 @@ Floats = npt.NDArray[np.float64]
 StoryOf = Callable[[int], Story | None]
 _ALWAYS = np.full(1, 2, np.int8)
 _UNKNOWN = Story("", "", NO_TIME)
+
+
+class Before(NamedTuple):
+    """What a judge goes by besides the window, as it was before some documents: ``Judge.before``.
+
+    Attributes
+    ----------
+    clock : dict
+        The state of the clock.
+    hours, ahead, revived
+        As in the judge.
+    """
+
+    clock: dict[str, Any]
+    hours: list[tuple[int, int]]
+    ahead: tuple[Block, int, int] | None
+    revived: dict[int, int]
 
 
 class Judge:
@@ -144,18 +161,29 @@ class Judge:
         self._awaited, self._revived = state["ahead"], dict(state["revived"])
         self._hours_before = [(part, serial) for part, serial in state["hours"]]
 
-    def take_back(self, first: int, state: dict[str, Any]) -> None:
-        """Undo what was judged from a number on, and go back to the clock's state before it."""
-        self.clock.restore(state)
-        self.window.remove_from(first)
+    def before(self) -> Before:
+        """Return what ``take_back`` needs to undo what is judged from now on."""
+        return Before(self.clock.state(), self._hours.copy(), self._ahead, self._revived.copy())
+
+    def take_back(self, first: int, before: Before) -> None:
+        """Undo what was judged from a number on, as far as any answer can tell."""
+        self.clock.restore(before.clock)
+        self.window.take_back(first, before.hours[-1][0] if before.hours else None)
         if self._second is not None:
             self._second.forget_from(first)
-        if self._ahead is not None and self._ahead[1] >= first:
-            self._ahead = None
+        confirmed = self._revived.keys() - before.revived.keys()
+        self._hours, self._ahead, self._revived = before.hours, before.ahead, before.revived
+        if before.ahead is not None and before.ahead[1] in confirmed:
+            # It has its own time by now, and must wait again, for as long as the clock says.
+            block, serial, time = before.ahead
+            self.window.remove(serial)
+            waits = Moment(time, before.clock["pending_leaves"], 0, 0, "", 0, 0)
+            self.window.take(arrivals_of(block, [waits], np.array([serial]), _ALWAYS), asks=False)
 
     def remove(self, serial: int) -> None:
         """Take a document out of the window."""
         self.window.remove(serial)
+        self._revived.pop(serial, None)
         if self._ahead is not None and self._ahead[1] == serial:
             self._ahead = None
 

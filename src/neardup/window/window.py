@@ -118,11 +118,9 @@ class Window:
 
     def drop_hours(self, least: int) -> Integers:
         """Drop all sub-indexes whose key is below least; return the numbers of the documents that were there."""
-        gone = [g.drop_hours(least) for g in self._generations]
         newest = self._generations[-1]
-        self._generations = [
-            g for g in self._generations if g is newest or (g.held and g.hours and g.hours[-1].key >= least)
-        ]
+        gone = [g.drop_hours(least, whole=g is not newest) for g in self._generations]
+        self._generations = [g for g in self._generations if g is newest or g.hours]
         return np.concatenate([np.empty(0, np.int64), *gone])
 
     def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
@@ -196,9 +194,20 @@ class Window:
         for g in self._generations:
             g.remove(serial)
 
-    def remove_from(self, first: int) -> None:
-        """Take out all documents with that number or a higher one."""
-        self._generations[-1].remove_from(first)
+    def take_back(self, first: int, key: int | None) -> None:
+        """Take out all documents with that number or a higher one, and the sub-indexes that began with them.
+
+        Parameters
+        ----------
+        key : int or None
+            That of the last sub-index before them; None where there was none.
+        """
+        self._generations[-1].reopen(key)
+        while len(self._generations) > 1 and not self._generations[-1].hours:
+            self._generations.pop()
+            self._generations[-1].reopen(key)
+        for g in self._generations:
+            g.remove_from(first)
 
     def _flow(
         self, arrivals: Arrivals, heads: Integers, begin: int, end: int, asks: bool, best: Integers, scores: Floats
@@ -238,6 +247,7 @@ class Window:
                 arrivals.leaves,
                 arrivals.least,
                 arrivals.serials,
+                block.text_marks.view(np.int64),
             ),
         )
 
@@ -247,7 +257,6 @@ class Window:
     def _vocabulary(self, generation: Generation) -> Vocabulary:
         return empty_vocabulary() if self._kind == FINGERPRINTS else vocabulary_of(generation.sample(_SAMPLE))
 
-                block.text_marks.view(np.int64),
     def _renew(self) -> None:
         """Make the only generation anew with an order from its documents, once it has enough for the next stage."""
         young = self._generations[-1]
