@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
-from neardup.features.extraction import extract, gram_hashes
+from neardup.features.extraction import Extractor, extract, gram_hashes
 from neardup.features.gathering import gather_texts
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
@@ -188,11 +188,22 @@ def test_equal_sets_have_equal_marks_whatever_the_order() -> None:
     assert len({tuple(m) for m in marks.tolist()}) == 3
 
 
-def test_text_marks_tell_texts_apart_that_are_equal_in_content() -> None:
+@pytest.mark.parametrize("digests", [False, True])
+def test_text_marks_tell_texts_apart_that_are_equal_in_content(digests: bool) -> None:
     texts = ["Hello, world", "hello world", "Hello, world", "", "a", "a" * 8, "a" * 9]
-    marks = extract(pa.array(texts, pa.large_string()), Recipe()).text_marks.tolist()
+    extractor = Extractor(Recipe(), digests=digests)
+    marks = [tuple(each) for each in extractor(pa.array(texts, pa.large_string())).text_marks.tolist()]
     assert marks[0] == marks[2]
     assert len(set(marks)) == len(texts) - 1
+    assert extractor(pa.array(["x", *texts], pa.large_string())[1:]).text_marks.tolist() == [list(m) for m in marks]
+    assert extractor(pa.array([], pa.large_string())).text_marks.shape == (0, 2)
+
+
+def test_digests_are_those_of_hashlib() -> None:
+    texts = ["Hello, world", "", "日本"]
+    marks = Extractor(Recipe(), digests=True)(pa.array(texts, pa.large_string())).text_marks
+    expected = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
+    assert [each.astype("<u8").tobytes() for each in marks] == expected
 
 
 def test_large_documents_grow_the_buffers() -> None:

@@ -14,7 +14,7 @@ from neardup.pairs import Names, Pairs
 from neardup.recipe import Recipe
 from neardup.search.around import Around, Scale, scale_of
 from neardup.search.matches import Matches
-from neardup.search.verify import texts_representative
+from neardup.search.verify import equal_texts
 
 Bools = npt.NDArray[np.bool_]
 #: In the place of pairs: documents that are equal in all that is compared, and those that do not match.
@@ -31,7 +31,7 @@ class Documents:
         Their ids or row numbers.
     order : int64[n]
         Positions in keep order.
-    text_marks : uint64[n]
+    text_marks : uint64[n, 2]
         Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
     text_bytes : int64[n]
         The length of each text (or content).
@@ -100,8 +100,10 @@ class Findings:
     @property
     def texts(self) -> Integers:
         """int64[n], for each document the first one with the same text, byte for byte; -1 for what matches nothing."""
-        known = self.documents
-        return texts_representative(known.text_marks, known.text_bytes, self.matches.representative < 0)
+        known, sets = self.documents, self.matches.representative
+        first = equal_texts(known.text_marks, known.text_bytes, sets < 0)
+        # Where nothing depended on the texts their marks are no digests; but equal texts have equal features.
+        return np.where((first < 0) | (sets[first] == sets), first, np.arange(len(first)))
 
     @property
     def copies(self) -> Bools:

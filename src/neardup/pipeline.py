@@ -34,7 +34,7 @@ from neardup.search.finder import Finder
 from neardup.search.learned import check_decision
 from neardup.search.lsh import bands_of
 from neardup.search.matches import members_of
-from neardup.search.verify import second_step, texts_representative
+from neardup.search.verify import equal_texts, second_step
 from neardup.spill import Memory
 from neardup.vector.encoder import Encoder, embed
 from neardup.vector.records import Records
@@ -102,7 +102,8 @@ def collect(
             statistics = gather(corpus, recipe, threads=threads, report=report)
     store, remembered = FeatureStore(Memory(memory)), Remembered()
     with clock.stage("read and features"):
-        extractor = partial(Extractor(recipe, statistics), allocate=store.allocate)
+        digests = bool(recipe.then) or recipe.measure == "semantic"
+        extractor = partial(Extractor(recipe, statistics, digests=digests), allocate=store.allocate)
         for block in in_order(extractor, pieces(corpus, "read", report, remembered.see), threads):
             store.add(block)
     pa.default_memory_pool().release_unused()
@@ -183,8 +184,7 @@ def run(
             joined = second_step(
                 joined,
                 wider,
-                store.text_marks,
-                store.text_bytes,
+                equal_texts(store.text_marks, store.text_bytes, joined.representative < 0),
                 lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, decision),
                 threads=threads,
                 encoder=encoder,
@@ -258,7 +258,8 @@ def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | 
     )
     if recipe.measure != "semantic" or encoder is None:
         return found
-    representative = texts_representative(read.store.text_marks, read.store.text_bytes, ~read.present)
+    sizes = read.store.text_bytes
+    representative = equal_texts(read.store.text_marks, sizes, ~read.present | (sizes == 0))
     embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
     return replace(found, embeddings=embeddings, representative=representative)
 

@@ -206,7 +206,7 @@ def test_rounds_give_the_verdicts_of_memory(spark: SparkSession) -> None:
     left, right = (np.array([pair[side] for pair in sorted(edges)], np.int64) for side in (0, 1))
     similarity = np.array([edges[pair] for pair in sorted(edges)])
     rows, place = np.arange(size), rng.permutation(size)
-    marks = {"text_mark": own * 10 + rng.integers(0, 2, size), "text_bytes": rng.integers(1, 99, size)}
+    marks = {"text_mark0": own * 10 + rng.integers(0, 2, size), "text_mark1": own, "text_bytes": own + 1}
     together = np.isin(own, np.concatenate([left, right, own[own != rows]]))
     company = pa.table({"row": rows, "node": own, "first": rows, "place": place} | marks).filter(pa.array(together))
     pairs = pa.table({"left": left, "right": right, "similarity": similarity})

@@ -59,7 +59,12 @@ def ascii_texts(data, offsets, fold, table, out, spans):
 
 @kernel
 def text_marks(data, offsets, marks):
-    """Write a hash of the bytes of each text to marks: uint64[d]; equal texts have equal marks."""
+    """Write a fast hash of the bytes of each text to marks: uint64[d, 2], with zeros behind it.
+
+    Equal texts have equal marks. Of texts that nobody chose, two that differ have one mark with probability 2**-64; but
+    every step can be undone, so that anyone can write two texts with one mark. It is for counts of what has equal
+    features as well; where an answer depends on it, ``neardup.features.digests`` tells texts apart.
+    """
     base = uint64(data.ctypes.data)
     for d in range(marks.shape[0]):
         lo = offsets[d]
@@ -72,4 +77,5 @@ def text_marks(data, offsets, marks):
         rest = uint64(0)
         for i in range(lo, hi):
             rest = (rest << uint64(8)) | uint64(data[i])
-        marks[d] = mix(value ^ rest)
+        marks[d, 0] = mix(value ^ rest)
+        marks[d, 1] = 0

@@ -7,7 +7,7 @@ from neardup._kernels.addresses import load_u16, load_u32, place_of
 from neardup._kernels.bits import load_u64
 from neardup._kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP
 from neardup._kernels.compiling import kernel
-from neardup._kernels.posting import AT, FIRST, NEXT, RAWS, SIZE, WIDE
+from neardup._kernels.posting import AT, FIRST, NEXT, SHAPE, SIZE, raws_of, wide_of
 
 _AT_ONCE = 128
 #: So many of the most frequent features have ranks of two bytes.
@@ -40,7 +40,7 @@ def shared(order, raws, place, record, narrow, least, known):
     count = int64(0)
     i = int64(0)
     k = int64(0)
-    theirs = record[RAWS]
+    theirs = raws_of(record[SHAPE])
     while i < raws and k < theirs:
         other = load_u64(place + uint64(8 * k))
         own = order[i]
@@ -50,7 +50,7 @@ def shared(order, raws, place, record, narrow, least, known):
     if order.shape[0] == raws:
         return count
     place += uint64(8 * theirs)
-    wide = record[WIDE]
+    wide = wide_of(record[SHAPE])
     rest = record[SIZE] - theirs
     for k in range(wide):
         count += known[load_u32(place + uint64(4 * k))]

@@ -15,22 +15,25 @@ from neardup._kernels.posting import (
     AT,
     COUPLES,
     CURSOR,
+    DIGEST,
+    DIGEST_END,
     END,
     FIRST,
     LEAVES,
-    MARK,
     MOST_COUPLES,
     NEXT,
     OLDEST,
-    RAWS,
     SERIAL,
+    SHAPE,
     SIZE,
     TIME,
     WANTED,
-    WIDE,
     enter_keys,
     meet_by_keys,
+    raws_of,
     room_for,
+    shape_of,
+    wide_of,
 )
 
 #: How a call ended: all done; more memory, more records or a longer table of shelves are needed.
@@ -43,9 +46,9 @@ class Items(NamedTuple):
     """Documents in order of arrival.
 
     features, order: uint64[m], their features as they came and in the window's order; heads: int64[n + 1]; raws:
-    int64[n]; keys: uint64[n, k], k = 0 for sets by their rare features; times, leaves, least, marks, serials: int64[n],
-    when each one happened, when it leaves, the least time of leaving that a partner must have, its text's mark, and
-    its number.
+    int64[n]; keys: uint64[n, k], k = 0 for sets by their rare features; times, leaves, least, serials: int64[n], when
+    each one happened, when it leaves, the least time of leaving that a partner must have, and its number; digests:
+    int64[n, 2], those of the texts.
     """
 
     features: np.ndarray
@@ -56,8 +59,8 @@ class Items(NamedTuple):
     times: np.ndarray
     leaves: np.ndarray
     least: np.ndarray
-    marks: np.ndarray
     serials: np.ndarray
+    digests: np.ndarray
 
 
 class Room(NamedTuple):
@@ -214,10 +217,10 @@ def _enter(i, items, own, rule, lists, room, kind):
     record[LEAVES] = items.leaves[i]
     record[AT] = address
     record[SIZE] = size
-    record[RAWS] = raws
-    record[MARK] = items.marks[i]
+    record[SHAPE] = shape_of(raws, wide)
     record[SERIAL] = items.serials[i]
-    record[WIDE] = wide
+    record[DIGEST] = items.digests[i, 0]
+    record[DIGEST_END] = items.digests[i, 1]
     if kind == BY_PREFIX:
         enter_set(items.order[begin:end], size, rule, own, document, lists)
     else:
@@ -238,7 +241,7 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
         0: never; 1: if nothing matches it; 2: always.
     best : int64[n, 6]
         For each document, what is known already and then what is found: arrival of the best match (-1 for none),
-        o, a, b, the mark of its text, and whether it was found here.
+        o, a, b, and the digest of its text.
     scores : float64[n]
         The similarities that go with it.
 
@@ -271,7 +274,8 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
                 scores[i] = score
                 best[i, 0] = record[SERIAL]
                 best[i, 1:4] = out[0, 1:]
-                best[i, 4] = record[MARK]
+                best[i, 4] = record[DIGEST]
+                best[i, 5] = record[DIGEST_END]
         if enters[i] == 2 or (enters[i] == 1 and best[i, 0] < 0):
             _enter(i, items, own, rule, lists, room, kind)
     return items.heads.shape[0] - 1, DONE
@@ -295,13 +299,13 @@ def read_back(first, last, lists, words, heads, features):
     for d in range(first, last):
         record = lists.records[d & mask]
         heads[d - first] = at
-        size, raws = record[SIZE], record[RAWS]
+        size, raws = record[SIZE], raws_of(record[SHAPE])
         if features.shape[0] > 0 and size > 0:
             place = place_of(lists.bases, record[AT])
             for k in range(raws):
                 features[at + k] = load_u64(place + uint64(8 * k))
             place += uint64(8 * raws)
-            wide = record[WIDE]
+            wide = wide_of(record[SHAPE])
             for k in range(wide):
                 features[at + raws + k] = words[load_u32(place + uint64(4 * k))]
             place += uint64(4 * wide)

@@ -3,13 +3,53 @@
 import numpy as np
 from numba import int64, uint64
 
+from neardup._kernels.bits import load_u64
 from neardup._kernels.compiling import kernel
 
 
 @kernel
-def group_equal(marks, sizes, alone, representative):
-    """Set representative[d] to the first document with d's marks and size, and to -1 where alone[d]."""
+def _in_order(address, weights, size):
+    """Return a copy of a set in ascending order, and the weights that go with it."""
+    features = np.empty(size, np.uint64)
+    carried = np.zeros(size, np.uint64)
+    for i in range(size):
+        features[i] = load_u64(address + uint64(8 * i))
+        if weights != uint64(0):
+            carried[i] = load_u64(weights + uint64(8 * i))
+    order = np.argsort(features)
+    return features[order], carried[order]
+
+
+@kernel
+def _same_set(left, right, left_weights, right_weights, size):
+    """Return whether two sets of one size, given by their addresses, hold the same; weights: addresses, or 0."""
+    weighted = left_weights != uint64(0)
+    i = int64(0)
+    while i < size:
+        at = uint64(8 * i)
+        if load_u64(left + at) != load_u64(right + at):
+            break
+        if weighted and load_u64(left_weights + at) != load_u64(right_weights + at):
+            break
+        i += 1
+    if i == size:
+        return True
+    # The same features may stand in another order, which is seldom: sets of most copies end above.
+    one, own = _in_order(left, left_weights, size)
+    other, theirs = _in_order(right, right_weights, size)
+    return np.all(one == other) and np.all(own == theirs)
+
+
+@kernel
+def group_equal(marks, sizes, alone, addresses, weights, representative):
+    """Set representative[d] to the first document that equals d, and to -1 where alone[d].
+
+    Equal ones have equal marks and sizes. addresses: uint64[n], where the features of each lie, so that those with
+    equal marks are compared; none where marks decide. weights: uint64[n], the same of their weights; none for sets.
+    """
     count = sizes.shape[0]
+    compares = addresses.shape[0] > 0
+    weighted = weights.shape[0] > 0
     bits = 2
     while (1 << bits) < 2 * count:
         bits += 1
@@ -26,7 +66,13 @@ def group_equal(marks, sizes, alone, representative):
                 table[slot] = d
                 representative[d] = d
                 break
-            if marks[first, 0] == marks[d, 0] and marks[first, 1] == marks[d, 1] and sizes[first] == sizes[d]:
+            same = marks[first, 0] == marks[d, 0] and marks[first, 1] == marks[d, 1] and sizes[first] == sizes[d]
+            if same and compares:
+                own, theirs = uint64(0), uint64(0)
+                if weighted:
+                    own, theirs = weights[first], weights[d]
+                same = _same_set(addresses[first], addresses[d], own, theirs, sizes[d])
+            if same:
                 representative[d] = first
                 break
             slot = (slot + 1) & mask

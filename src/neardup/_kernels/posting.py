@@ -28,8 +28,10 @@ CURSOR, END, HOUR, OLDEST, FIRST, NEXT, LARGEST, COPIES, MERGES = range(9)
 #: And: the bytes that a document wants, how many keys were entered on shelves, after how many these are too short, the
 #: first bit of a key's tag.
 WANTED, COUPLES, MOST_COUPLES, TAG = range(9, 13)
-#: Places in a record: time, time of leaving, address, size, unknown features, mark of the text, arrival, wide ranks.
-TIME, LEAVES, AT, SIZE, RAWS, MARK, SERIAL, WIDE = range(8)
+#: Places in a record: time, time of leaving, address, size, unknown features below the bits of wide ranks, arrival, and
+#: the two words of the text's digest.
+TIME, LEAVES, AT, SIZE, SHAPE, SERIAL, DIGEST, DIGEST_END = range(8)
+_SHAPE_BITS = 32
 #: The most entries of a block, and the bytes before them: the link, how many are used, how many fit.
 BLOCK = 128
 HEADER = 12
@@ -69,6 +71,24 @@ class Lists(NamedTuple):
     plan: np.ndarray
     salt: np.uint64
     shelves: np.ndarray
+
+
+@njit(inline="always")
+def shape_of(raws, wide):
+    """Return how many unknown features and wide ranks a document has as one number; each is below 2**31."""
+    return raws | (wide << _SHAPE_BITS)
+
+
+@njit(inline="always")
+def raws_of(shape):
+    """Return how many unknown features a document has."""
+    return shape & ((int64(1) << _SHAPE_BITS) - 1)
+
+
+@njit(inline="always")
+def wide_of(shape):
+    """Return how many wide ranks a document has."""
+    return shape >> _SHAPE_BITS
 
 
 @njit(inline="always")

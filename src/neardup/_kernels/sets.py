@@ -85,7 +85,11 @@ def as_counts(grams, begin, end, table, seen, out, counts, at):
 
 @kernel
 def mark(out, weights, at, size):
-    """Return two sums over out[at:at + size] that are equal for equal sets, with equal weights where there are any."""
+    """Return two sums over out[at:at + size] that are equal for equal sets, with equal weights where there are any.
+
+    Sums of what anyone can choose are easily met: they find sets that may be equal, and whoever takes them for equal
+    compares them (``_kernels.grouping.group_equal``).
+    """
     first = uint64(0)
     second = uint64(0)
     weighted = weights.shape[0] > 0

@@ -24,6 +24,7 @@ from neardup.exploring.shared_runs import shared_runs
 from neardup.findings import Findings
 from neardup.material import Material
 from neardup.reading import Report
+from neardup.search.verify import equal_texts
 
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -68,7 +69,7 @@ def makeup_of(
     report : callable, optional
         Told ("boilerplate", bytes done, bytes in all or None).
     """
-    texts = _first_of_equals(survey)
+    texts = equal_texts(survey.text_marks, survey.text_bytes, ~survey.present)
     copies = np.bincount(texts[texts >= 0], minlength=len(texts))
     counting = copies > 0
     if findings is not None:
@@ -135,20 +136,6 @@ def makeup_of(
         templates_found=len(templates),
         families_examined=families.examined,
     )
-
-
-def _first_of_equals(survey: Survey) -> Integers:
-    """Return for each document the first one with the same text, empty ones too; -1 for those set aside."""
-    able = np.flatnonzero(survey.present)
-    marks, sizes = survey.text_marks[able], survey.text_bytes[able]
-    order = np.lexsort((sizes, marks))
-    begins = np.ones(len(order), np.bool_)
-    for column in (marks[order], sizes[order]):
-        begins[1:] &= column[1:] == column[:-1]
-    begins[1:] = ~begins[1:]
-    found = np.full(len(survey), -1)
-    found[able[order]] = able[order][begins][np.cumsum(begins) - 1]
-    return found
 
 
 def _holders(one: Grown, counting: Bools) -> list[int]:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup._kernels.ascii import text_marks
 from neardup.content.step import contents, method_of
 from neardup.documents import REPEATED_ID, Batch, Corpus, repeated_ids
 from neardup.errors import RecipeError
+from neardup.features.digests import text_digests
 from neardup.pairs import Names
 from neardup.parallel import in_order
 from neardup.pipeline import texts_of
@@ -41,7 +41,7 @@ class Survey:
         What they are called.
     text_bytes : int64[n]
         The length of each text (of a recipe with ``content``, of each content) in bytes of UTF-8.
-    text_marks : uint64[n]
+    text_marks : uint64[n, 2]
         Equal for texts that are equal byte for byte.
     present : bool[n]
         False for documents set aside after they were read, as with repeated ids.
@@ -115,7 +115,7 @@ class Sample:
 
 
 class _Piece(NamedTuple):
-    """What is known of some texts: themselves (or their contents), their lengths in bytes, and their marks."""
+    """What is known of some texts: themselves (or their contents), their lengths in bytes, and their digests."""
 
     texts: pa.LargeStringArray
     sizes: Integers
@@ -165,7 +165,7 @@ def draw_sample(
         raise RecipeError(f"seed {seed} is outside 0..{_HIGHEST_SEED}")
     wanted = Recipe(content=content)
     draw, seen, rows = _Draw(sample, seed), Remembered(), deque[Integers]()
-    sizes, marks = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
+    sizes, marks = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
 
     def see(batch: Batch) -> None:
         seen.see(batch)
@@ -211,9 +211,7 @@ def _looked_at(content: str, texts: pa.LargeStringArray) -> _Piece:
     if content:
         texts = contents(texts, method_of(content))
     data, offsets = text_buffers(texts)
-    marks = np.empty(len(texts), np.uint64)
-    text_marks(data, offsets, marks)
-    return _Piece(texts, np.diff(offsets), marks)
+    return _Piece(texts, np.diff(offsets), text_digests(data, offsets))
 
 
 class _Draw:

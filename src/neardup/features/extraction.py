@@ -18,6 +18,7 @@ from neardup._kernels.sets import COUNTED, LISTED, MULTISET, SET
 from neardup._kernels.shingles import feature_sets
 from neardup._kernels.tokens import enter, hash_tokens
 from neardup.content.step import contents, method_of
+from neardup.features.digests import text_digests
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
@@ -121,6 +122,8 @@ class Extractor:
         Of the collection (``statistics.gather``); for recipes with ``needs_statistics``.
     form : int, optional
         What becomes of the grams (``_kernels.sets``) in place of what the recipe asks for.
+    digests : bool
+        Whether something depends on which texts are equal, so that their marks are digests. They take time.
 
     Raises
     ------
@@ -130,7 +133,15 @@ class Extractor:
         If the library for ``content`` is not installed.
     """
 
-    def __init__(self, recipe: Recipe, statistics: Statistics | None = None, form: int | None = None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        statistics: Statistics | None = None,
+        form: int | None = None,
+        *,
+        digests: bool = False,
+    ) -> None:
+        self._digests = digests
         self._content = method_of(recipe.content) if recipe.content else None
         self._normalize, self._wanted = recipe.normalize, recipe.parsed_features
         self._signer = Signer(recipe, statistics) if recipe.signature and form is None else None
@@ -158,11 +169,12 @@ class Extractor:
             np.empty(0, np.uint64),
             np.empty(count, np.int64),
             np.empty((count, 2), np.uint64),
-            np.empty(count, np.uint64),
+            text_digests(data, offsets) if self._digests else np.empty((count, 2), np.uint64),
             np.diff(offsets),
             _NO_WEIGHTS,
         )
-        text_marks(data, offsets, block.text_marks)
+        if not self._digests:
+            text_marks(data, offsets, block.text_marks)
         if self._wanted.kind == "checksum":
             return self._checksums(data, offsets, block, allocate)
         used, out, weights = self._features(data, offsets, block)

@@ -25,13 +25,16 @@ class Block(NamedTuple):
     ----------
     features : uint64[k]
         The sets one behind the other; a feature is the 64-bit hash of a gram (of a gram and its repeat, for
-        multisets), or a word of a signature.
+        multisets), or a word of a signature. Two grams that nobody chose have one feature with probability 2**-64.
+        The hash is fast and its steps can be undone: whoever writes texts for it finds words that have one feature, and
+        his texts match by them. He can make texts match that should not, but hide no match of texts by others.
     sizes : int64[d]
         The number of features of each document.
     marks : uint64[d, 2]
-        Equal for equal sets.
-    text_marks : uint64[d]
-        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
+        Equal for equal sets, and for sets that somebody made so: those with equal marks are compared.
+    text_marks : uint64[d, 2]
+        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte. Different ones differ
+        where the extractor was asked for digests, else unless somebody made them so.
     text_bytes : int64[d]
         The length of each text (or content) in bytes of UTF-8.
     weights : int64[k]
@@ -127,8 +130,8 @@ class FeatureStore:
 
     @property
     def text_marks(self) -> Features64:
-        """uint64[n], equal for equal texts."""
-        return self._joined("text_marks", np.empty(0, np.uint64))
+        """uint64[n, 2], equal for equal texts."""
+        return self._joined("text_marks", np.empty((0, 2), np.uint64))
 
     @property
     def text_bytes(self) -> Integers:
@@ -160,8 +163,16 @@ class FeatureStore:
 
     def addresses(self) -> Features64:
         """Return uint64[n], where the features of each document begin in memory while the store is open."""
+        return self._addresses("features")
+
+    def weight_addresses(self) -> Features64:
+        """Return the same of the weights; empty for sets."""
+        weighted = any(len(block.weights) for block in self._blocks)
+        return self._addresses("weights") if weighted else np.empty(0, np.uint64)
+
+    def _addresses(self, field: str) -> Features64:
         found = [np.empty(0, np.uint64)]
         for block in self._blocks:
             before = np.cumsum(block.sizes) - block.sizes
-            found.append(np.uint64(block.features.ctypes.data) + np.uint64(8) * before.astype(np.uint64))
+            found.append(np.uint64(getattr(block, field).ctypes.data) + np.uint64(8) * before.astype(np.uint64))
         return np.concatenate(found)

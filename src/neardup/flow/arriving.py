@@ -79,6 +79,26 @@ def story_at(text: str, title: str, real: int) -> Story:
     return Story(text, title, _microseconds(real / _SECOND))
 
 
+def rows_of(
+    documents: Sequence[Document], judged: Sequence[Judged], verdicts: Sequence[Verdict], first: int, *, titles: bool
+) -> list[Stored]:
+    """Return what a store holds of documents, the numbers of which begin with first; titles: whether it holds these."""
+    return [
+        Stored(
+            first + i,
+            document.id,
+            document.origin,
+            found.moment.time,
+            found.moment.leaves,
+            found.held,
+            document.text if found.held else None,
+            verdict,
+            document.title if found.held and titles else "",
+        )
+        for i, (document, found, verdict) in enumerate(zip(documents, judged, verdicts, strict=True))
+    ]
+
+
 def story_before(row: Stored) -> Story:
     """Return what a second step goes by of a document from before a restart."""
     return Story(row.text or "", row.title, _microseconds(row.verdict.time))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -14,12 +15,20 @@ from typing import Any, NamedTuple, Self
 
 from neardup.decision.choosing import Given
 from neardup.documents.ahead import ahead
-from neardup.errors import InputError, RecipeError, UnknownDocument
+from neardup.errors import InputError, RecipeError, StoreError, UnknownDocument
 from neardup.features.statistics import Statistics
-from neardup.flow.arriving import batches_of, chosen_recipe, statistics_for, story_before, story_of, verdict_of
+from neardup.flow.arriving import (
+    batches_of,
+    chosen_recipe,
+    rows_of,
+    statistics_for,
+    story_before,
+    story_of,
+    verdict_of,
+)
 from neardup.flow.document import Document, Verdict
 from neardup.flow.judging import Judge
-from neardup.flow.parts import Judged, Kept
+from neardup.flow.parts import Kept
 from neardup.flow.register import IndexStatistics, Register
 from neardup.flow.rows import Stored
 from neardup.flow.store import Store
@@ -236,7 +245,7 @@ class Index:
 
     def _add(self, documents: Sequence[Document]) -> list[Verdict]:
         self._refuse_known([document.id for document in documents])
-        first, before = self._next, self._judge.clock.state()
+        first, before, interrupted = self._next, self._judge.before(), None
         try:
             moments = [self._judge.clock.see(document.microseconds) for document in documents]
             stories = [story_of(document, moment.real) for document, moment in zip(documents, moments, strict=True)]
@@ -247,7 +256,8 @@ class Index:
                 for document, found in zip(documents, judged, strict=True)
             ]
             if self.store is not None:
-                self._record(self.store, documents, judged, verdicts)
+                rows = rows_of(documents, judged, verdicts, first, titles=self._titles)
+                interrupted = self._record(self.store, rows)
         except BaseException:
             self._judge.take_back(first, before)
             raise
@@ -258,6 +268,8 @@ class Index:
         self._register.count(verdicts)
         self._expire()
         self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
+        if interrupted is not None:
+            raise interrupted
         return verdicts
 
     def _refuse_known(self, names: Sequence[str]) -> None:
@@ -268,24 +280,15 @@ class Index:
                 raise InputError(f"id {name!r} already has a verdict; give each document an id of its own")
             seen.add(name)
 
-    def _record(
-        self, store: Store, documents: Sequence[Document], judged: Sequence[Judged], verdicts: Sequence[Verdict]
-    ) -> None:
-        rows = [
-            Stored(
-                self._next + i,
-                document.id,
-                document.origin,
-                found.moment.time,
-                found.moment.leaves,
-                found.held,
-                document.text if found.held else None,
-                verdict,
-                document.title if found.held and self._titles else "",
-            )
-            for i, (document, found, verdict) in enumerate(zip(documents, judged, verdicts, strict=True))
-        ]
-        store.record(rows, {"clock": json.dumps(self._judge.state())})
+    def _record(self, store: Store, rows: Sequence[Stored]) -> BaseException | None:
+        """Put documents and verdicts on the disk; return what interrupted it when they were there already."""
+        try:
+            store.record(rows, {"clock": json.dumps(self._judge.state())})
+        except BaseException as error:
+            if store.next_serial == self._next:
+                raise
+            return error
+        return None
 
     def _restore(self, store: Store) -> None:
         """Bring back the window that a store holds."""
@@ -312,4 +315,6 @@ class Index:
         self._register.let_go(gone.tolist())
         if self.store is not None:
             first = self._register.first
-            self.store.forget(self._next if first is None else first)
+            # Texts that stay on the disk for longer change no answer.
+            with contextlib.suppress(StoreError):
+                self.store.forget(self._next if first is None else first)

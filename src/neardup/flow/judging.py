@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,28 @@ from neardup.window.times import FlowClock, Moment
 from neardup.window.window import Window
 
 Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 StoryOf = Callable[[int], Story | None]
 _ALWAYS = np.full(1, 2, np.int8)
 _UNKNOWN = Story("", "", NO_TIME)
+
+
+class Before(NamedTuple):
+    """What a judge goes by besides the window, as it was before some documents: ``Judge.before``.
+
+    Attributes
+    ----------
+    clock : dict
+        The state of the clock.
+    hours, ahead, revived
+        As in the judge.
+    """
+
+    clock: dict[str, Any]
+    hours: list[tuple[int, int]]
+    ahead: tuple[Block, int, int] | None
+    revived: dict[int, int]
 
 
 class Judge:
@@ -62,7 +80,7 @@ class Judge:
         self._everything, self._story_of = everything, story_of
         self._second = second_of(recipe, self._story, decision)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
-        self._extractor = Extractor(recipe, statistics)
+        self._extractor = Extractor(recipe, statistics, digests=True)
         #: The sub-indexes, with the number of the first document in or after each.
         self._hours: list[tuple[int, int]] = []
         #: The first number and the stories of the documents that are judged now.
@@ -143,18 +161,29 @@ class Judge:
         self._awaited, self._revived = state["ahead"], dict(state["revived"])
         self._hours_before = [(part, serial) for part, serial in state["hours"]]
 
-    def take_back(self, first: int, state: dict[str, Any]) -> None:
-        """Undo what was judged from a number on, and go back to the clock's state before it."""
-        self.clock.restore(state)
-        self.window.remove_from(first)
+    def before(self) -> Before:
+        """Return what ``take_back`` needs to undo what is judged from now on."""
+        return Before(self.clock.state(), self._hours.copy(), self._ahead, self._revived.copy())
+
+    def take_back(self, first: int, before: Before) -> None:
+        """Undo what was judged from a number on, as far as any answer can tell."""
+        self.clock.restore(before.clock)
+        self.window.take_back(first, before.hours[-1][0] if before.hours else None)
         if self._second is not None:
             self._second.forget_from(first)
-        if self._ahead is not None and self._ahead[1] >= first:
-            self._ahead = None
+        confirmed = self._revived.keys() - before.revived.keys()
+        self._hours, self._ahead, self._revived = before.hours, before.ahead, before.revived
+        if before.ahead is not None and before.ahead[1] in confirmed:
+            # It has its own time by now, and must wait again, for as long as the clock says.
+            block, serial, time = before.ahead
+            self.window.remove(serial)
+            waits = Moment(time, before.clock["pending_leaves"], 0, 0, "", 0, 0)
+            self.window.take(arrivals_of(block, [waits], np.array([serial]), _ALWAYS), asks=False)
 
     def remove(self, serial: int) -> None:
         """Take a document out of the window."""
         self.window.remove(serial)
+        self._revived.pop(serial, None)
         if self._ahead is not None and self._ahead[1] == serial:
             self._ahead = None
 
@@ -218,7 +247,7 @@ class Judge:
             best.serials.tolist(),
             best.similarity.tolist(),
             best.counts.tolist(),
-            (best.marks == block.text_marks).tolist(),
+            (best.digests == block.text_marks).all(axis=1).tolist(),
             ((block.sizes > 0) & ((enters == 2) | ((enters == 1) & (best.serials < 0)))).tolist(),
             (block.sizes > 0).tolist(),
         )
@@ -252,9 +281,9 @@ class Judge:
         found, scores = self.window.matches(arrival)
         return self._looked_at(story, serial, found, scores, block.text_marks[0])
 
-    def _looked_at(self, story: Story, serial: int, found: Found, scores: Floats, mark: np.uint64) -> Partners:
+    def _looked_at(self, story: Story, serial: int, found: Found, scores: Floats, digest: Words) -> Partners:
         """Return those of a document's matches that pass the second step, the best first."""
-        same = found.marks.view(np.uint64) == mark
+        same = (found.digests.view(np.uint64) == digest).all(axis=1)
         differing = np.flatnonzero(~same)
         if self._second is None or not len(differing):
             return Partners.first_step(found.serials, scores, found.counts, same)

@@ -127,7 +127,10 @@ class Register:
         self.counts |= counts
 
     def remember(self, verdicts: Sequence[Verdict], hours: Sequence[int], oldest: int) -> None:
-        """Keep verdicts by their hours, and forget those of hours before the oldest."""
+        """Keep verdicts by their hours, and forget those of hours before the oldest, but of what is still held.
+
+        A document that was ahead is held long after its hour if a second one confirms it.
+        """
         if not self._keeps_verdicts:
             return
         for verdict, hour in zip(verdicts, hours, strict=True):
@@ -137,4 +140,7 @@ class Register:
             self._hours[-1][1].append(verdict.id)
         while len(self._hours) > 1 and self._hours[0][0] < oldest:
             for name in self._hours.popleft()[1]:
-                self._verdicts.pop(name, None)
+                if name in self.serials:
+                    self._hours[-1][1].append(name)
+                else:
+                    self._verdicts.pop(name, None)

@@ -68,11 +68,9 @@ class MeasuredStep:
         texts = [content_of(each.text, self._recipe.content) for each in stories]
         right = np.arange(1, len(texts))
         every = Matches(np.arange(len(texts)), np.zeros_like(right), right, np.ones((len(right), 3), np.int64))
-        # The marks differ, so that every pair is measured.
-        marks, lengths = np.arange(len(texts), dtype=np.uint64), np.ones(len(texts), np.int64)
-        passed = second_step(
-            every, self._recipe, marks, lengths, lambda places: Records([texts[i] for i in places]), threads=1
-        )
+        # No text counts as equal to another, so that every pair is measured.
+        each = np.arange(len(texts))
+        passed = second_step(every, self._recipe, each, lambda places: Records([texts[i] for i in places]), threads=1)
         counts = np.empty((0, 3), np.int64) if passed.second is None else passed.second
         step = self._recipe.second_step
         found = similarities(step.measure, counts) if step is not None else np.empty(0)

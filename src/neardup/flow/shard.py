@@ -147,24 +147,24 @@ class Shard(Judge):
         if self._best_only and self._second is None:
             best = self.window.take(arrivals)
             at = np.flatnonzero(best.serials >= 0)
-            same = best.marks[at] == block.text_marks[at]
+            same = (best.digests[at] == block.text_marks[at]).all(axis=1)
             return begin + at, Partners.first_step(best.serials[at], best.similarity[at], best.counts[at], same)
         # Older documents alone count, so it does no harm that all enter before the first one asks.
         self.window.take(arrivals, asks=False)
         places, found, scores = self.window.matches_each(arrivals)
         older = found.serials < arrivals.serials[places]
         places, scores = places[older], scores[older]
-        serials, counts, marks = (column[older] for column in found)
+        serials, counts, digests = (column[older] for column in found)
         if self._second is None:
-            same = marks.view(np.uint64) == block.text_marks[places]
+            same = (digests.view(np.uint64) == block.text_marks[places]).all(axis=1)
             return begin + places, Partners.first_step(serials, scores, counts, same)
         asking = np.unique(places)
         ends = np.searchsorted(places, asking, side="right").tolist()
         each: list[Partners] = []
         for place, start, end in zip(asking.tolist(), [0, *ends], ends, strict=False):
-            own = Matched(serials[start:end], counts[start:end], marks[start:end])
-            serial, mark = int(arrivals.serials[place]), block.text_marks[place]
-            passed = self._looked_at(stories[place], serial, own, scores[start:end], mark)
+            own = Matched(serials[start:end], counts[start:end], digests[start:end])
+            serial, digest = int(arrivals.serials[place]), block.text_marks[place]
+            passed = self._looked_at(stories[place], serial, own, scores[start:end], digest)
             each.append(passed.first() if self._best_only else passed)
         return begin + np.repeat(asking, [len(partners.serials) for partners in each]), joined(each)
 

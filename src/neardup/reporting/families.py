@@ -129,7 +129,9 @@ def family_of(
     own = found.matches.representative
     for place in listed.go:
         keeper = int(found.kept.keeper[place])
-        to_keeper = COPY if marks[place] == marks[keeper] else EQUAL if own[place] == own[keeper] else NEAR
+        to_keeper = (
+            COPY if np.array_equal(marks[place], marks[keeper]) else EQUAL if own[place] == own[keeper] else NEAR
+        )
         member = Member(
             document=_named(material, place),
             why=reasons.of(place),

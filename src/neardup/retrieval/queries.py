@@ -209,13 +209,11 @@ def _second_step(
     matches = Matches(
         np.arange(len(texts)), np.zeros(len(others), np.int64), others, np.ones((len(others), 3), np.int64)
     )
-    # The new text is document 0, and none counts as equal to another: marks differ, and lengths are above 0.
-    marks, lengths = np.arange(len(texts), dtype=np.uint64), np.ones(len(texts), np.int64)
+    # The new text is document 0, and none counts as equal to another.
     passed = second_step(
         matches,
         recipe,
-        marks,
-        lengths,
+        np.arange(len(texts)),
         lambda places: Records([texts[i] for i in places]),
         threads=threads,
         encoder=encoder,

@@ -15,7 +15,7 @@ from neardup.recipe import Recipe
 from neardup.search.hamming import hamming_pairs
 from neardup.search.join import self_join
 from neardup.search.lsh import lsh_join
-from neardup.search.matches import Matches, members_of, representatives, without_pairs
+from neardup.search.matches import Matches, equal_sets, members_of, without_pairs
 from neardup.search.weighted import weighted_join
 
 Integers = npt.NDArray[np.int64]
@@ -100,7 +100,7 @@ def _by_hamming_distance(
     store: FeatureStore, recipe: Recipe, threads: int, excluded: npt.NDArray[np.bool_], progress: Progress
 ) -> Matches:
     vectors = store.vectors()
-    representative = representatives(store.marks, store.sizes, excluded)
+    representative = equal_sets(store, excluded)
     members = members_of(representative)
     values = vectors.features[vectors.heads[:-1][members]]
     left, right, distance = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
@@ -119,7 +119,7 @@ def _by_weights(
     most_pairs: int | None,
     progress: Progress,
 ) -> Matches:
-    representative = representatives(store.marks, store.sizes, excluded)
+    representative = equal_sets(store, excluded)
     others = representative != np.arange(len(representative))
     bound = measure(recipe.measure).bound(recipe.exact_threshold, unit)
     found = weighted_join(

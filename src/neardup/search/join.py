@@ -22,7 +22,7 @@ from neardup._kernels.matching import Index, Sets, fill_index, index_lengths, ma
 from neardup.errors import NeardupError
 from neardup.features.store import FeatureStore
 from neardup.measures import Rule
-from neardup.search.matches import Matches, members_of, representatives, sorted_pairs
+from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
 from neardup.search.pruning import FEWEST_BITS, SETS_AT_A_TIME, Prefixes, Steps, prune
 
 Integers = npt.NDArray[np.int64]
@@ -67,8 +67,7 @@ def self_join(
         Told (sets done, sets in all) from time to time.
     """
     sizes = store.sizes
-    none = np.zeros(len(sizes), np.bool_)
-    representative = representatives(store.marks, sizes, none if excluded is None else excluded)
+    representative = equal_sets(store, excluded)
     members = members_of(representative)
     steps = Steps(store.addresses(), sizes, rule, threads, store.memory)
     steps.statistics["distinct_sets"] = len(members)

@@ -22,7 +22,7 @@ from neardup.features.store import FeatureStore
 from neardup.measures import exact_fraction, measure, rule
 from neardup.parallel import in_order
 from neardup.recipe import Recipe
-from neardup.search.matches import Matches, members_of, representatives, sorted_pairs
+from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -116,7 +116,7 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt
     """
     plan = bands_of(recipe)
     sizes = store.sizes
-    representative = representatives(store.marks, sizes, excluded)
+    representative = equal_sets(store, excluded)
     members = members_of(representative)
     every = in_order(partial(keys_of, plan=plan, seed=recipe.seed), store.parts(), threads)
     keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]

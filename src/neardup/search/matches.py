@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup._kernels.grouping import group_equal
+from neardup.features.store import FeatureStore
 
 Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
 
 
@@ -51,20 +51,22 @@ class Matches:
     vectors: Floats | None = None
 
 
-def representatives(marks: Words, sizes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
-    """Return for each document the first with equal marks and size, -1 for those that must match nothing.
+def equal_sets(store: FeatureStore, excluded: npt.NDArray[np.bool_] | None = None) -> Integers:
+    """Return for each document the first with the same features, and weights of these; -1 for what matches nothing.
 
     Parameters
     ----------
-    marks : uint64[n, 2]
-        Equal for equals.
-    sizes : int64[n]
-        The number of features of each document; one without any matches nothing.
-    alone : bool[n]
+    store : FeatureStore
+        The features; a document without any matches nothing.
+    excluded : bool[n], optional
         Documents that must match nothing.
     """
+    sizes = store.sizes
+    alone = sizes == 0
+    if excluded is not None:
+        alone |= excluded
     found = np.empty(len(sizes), np.int64)
-    group_equal(marks, sizes, alone | (sizes == 0), found)
+    group_equal(store.marks, sizes, alone, store.addresses(), store.weight_addresses(), found)
     return found
 
 

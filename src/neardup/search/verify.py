@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup._kernels.grouping import group_equal
 from neardup._kernels.overlaps import overlaps
 from neardup.decision.decision import Decision
 from neardup.errors import RecipeError
@@ -18,7 +19,7 @@ from neardup.pairs import Names, Pairs
 from neardup.recipe import Recipe
 from neardup.recipe.second import SecondStep
 from neardup.search.learned import check_decision, decide
-from neardup.search.matches import Matches, representatives
+from neardup.search.matches import Matches
 from neardup.vector.encoder import Encoder, cosine_counts, embed
 from neardup.vector.records import Records
 
@@ -30,8 +31,7 @@ _PAIRS_AT_A_TIME = 1 << 14
 def second_step(
     matches: Matches,
     recipe: Recipe,
-    text_marks: Words,
-    text_bytes: Integers,
+    texts: Integers,
     records_of: Callable[[Integers], Records],
     *,
     threads: int,
@@ -50,8 +50,8 @@ def second_step(
         All pairs that passed the first measure.
     recipe : Recipe
         Its ``then``.
-    text_marks, text_bytes : uint64[n], int64[n]
-        Equal for equal texts.
+    texts : int64[n]
+        From ``equal_texts``, of documents whose texts have digests.
     records_of : callable
         Gives the texts of documents, ascending, and what else a decision asks for.
     encoder : Encoder, optional
@@ -62,8 +62,7 @@ def second_step(
     step = recipe.second_step
     if step is None:
         return matches
-    representative = texts_representative(text_marks, text_bytes, matches.representative < 0)
-    left, right, counts = _pairs_of_texts(matches, representative)
+    left, right, counts = _pairs_of_texts(matches, texts)
     documents = np.unique(np.concatenate([left, right]))
     places = np.searchsorted(documents, left), np.searchsorted(documents, right)
     records, vectors = records_of(documents), None
@@ -75,7 +74,7 @@ def second_step(
     statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
     return replace(
         matches,
-        representative=representative,
+        representative=texts,
         left=left[passed],
         right=right[passed],
         counts=counts[passed],
@@ -105,10 +104,20 @@ def reached(
     return passed, second[passed]
 
 
-def texts_representative(text_marks: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
-    """Return for each document the first with the same text, -1 for those that must match nothing."""
-    marks = np.column_stack([text_marks, np.zeros(len(text_marks), np.uint64)])
-    return representatives(marks, text_bytes, alone)
+def equal_texts(text_marks: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
+    """Return for each document the first with the same text, -1 for those that must match nothing: int64[n].
+
+    Parameters
+    ----------
+    text_marks, text_bytes : uint64[n, 2], int64[n]
+        As in a ``Block``: where anything depends on the answer, the marks are digests.
+    alone : bool[n]
+        Documents that must match nothing.
+    """
+    found = np.empty(len(text_bytes), np.int64)
+    none = np.empty(0, np.uint64)
+    group_equal(text_marks, text_bytes, alone, none, none, found)
+    return found
 
 
 def _pairs_of_texts(matches: Matches, representative: Integers) -> tuple[Integers, Integers, Integers]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from neardup.ordering import goes_by_time
 from neardup.recipe import KEEP_ORDERS
+from neardup.spark.features import TEXT
 from neardup.spark.keepvalues import converted
 from neardup.spark.sets import joined as with_rows
 
@@ -33,7 +34,7 @@ def by_value(keep: str) -> bool:
 def company(
     found: DataFrame, count: int, features: DataFrame, order: Sequence[str], keep: str, what: str = ""
 ) -> DataFrame:
-    """Return documents with their places: row, node, first, place, text_mark, text_bytes, and id where there are ids.
+    """Return documents with their places: row, node, first, place, ``features.TEXT``, and id where there are ids.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def company(
 
     valued = by_value(keep)
     names = [*(["id"] if "id" in features.columns else []), *order, *(["keep"] if valued else [])]
-    joined = with_rows(features.select("row", "text_mark", "text_bytes", *names), found, count)
+    joined = with_rows(features.select("row", *TEXT, *names), found, count)
     if valued:
         joined = converted(joined, what)
     ids = ["id"] if "id" in names else []
@@ -75,4 +76,4 @@ def company(
         else:
             value = F.desc("text_bytes") if keep == "longest" else F.asc("text_bytes")
         joined = joined.orderBy(value, "first").withColumn("place", F.monotonically_increasing_id())
-    return joined.select("row", "node", "first", "place", "text_mark", "text_bytes", *ids)
+    return joined.select("row", "node", "first", "place", *TEXT, *ids)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from neardup.documents.parts import NO_ID, NO_TEXT, NOT_UTF8
 from neardup.documents.values import as_bytes, as_strings, lengths_of, not_utf8
 from neardup.errors import InputError
+from neardup.features.digests import set_digests
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
@@ -28,7 +29,12 @@ Words = npt.NDArray[np.uint64]
 SET_ASIDE = {-1: NO_TEXT, -2: NOT_UTF8, -3: NO_ID}
 _NO_TEXT, _NOT_UTF8, _NO_ID = SET_ASIDE
 #: What is known of a document besides what its frame brings along; ``size`` is negative for one that was set aside.
-COLUMNS = "row bigint, text_mark bigint, text_bytes bigint, size int, mark0 bigint, mark1 bigint, features binary"
+COLUMNS = (
+    "row bigint, text_mark0 bigint, text_mark1 bigint, text_bytes bigint, size int, mark0 bigint, mark1 bigint, "
+    "features binary"
+)
+#: What equal texts have in common.
+TEXT = ("text_mark0", "text_mark1", "text_bytes")
 #: Bytes of text that are looked at in one go: small enough for the processor's cache.
 _PIECE = 1 << 21
 #: Spark's rows hold no value of 2 GB.
@@ -61,7 +67,7 @@ def extract_batches(
     recipe: Recipe, statistics: Shared[Statistics] | None, carried: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the features of batches of documents; in a worker."""
-    extractor = Extractor(recipe, statistics.value if statistics else None)
+    extractor = Extractor(recipe, statistics.value if statistics else None, digests=bool(recipe.then))
     for batch in batches:
         ends = np.cumsum(lengths_of(as_bytes(batch.column("text"))))
         begin = 0
@@ -85,9 +91,13 @@ def _extracted(extractor: Extractor, batch: pa.RecordBatch, carried: list[str]) 
     features = pa.BinaryArray.from_buffers(
         pa.binary(), batch.num_rows, [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(block.features))]
     )
-    marks = np.ascontiguousarray(block.marks.T).view(np.int64)
+    # No step meets the features of two sets again, so that digests decide which sets are equal.
+    marks, texts = (
+        np.ascontiguousarray(each.T).view(np.int64)
+        for each in (set_digests(block.features, block.sizes), block.text_marks)
+    )
     sizes = np.where(faults < 0, faults, block.sizes).astype(np.int32)
-    found = [batch.column("row"), block.text_marks.view(np.int64), block.text_bytes, sizes, marks[0], marks[1]]
+    found = [batch.column("row"), texts[0], texts[1], block.text_bytes, sizes, marks[0], marks[1]]
     columns = [pa.array(column) if isinstance(column, np.ndarray) else column for column in found]
     names = [column.split()[0] for column in COLUMNS.split(", ")]
     return pa.RecordBatch.from_arrays(

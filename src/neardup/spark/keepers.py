@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.keep import families, graph, keepers, standing
+from neardup.spark.features import TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,7 @@ class Known(NamedTuple):
     Attributes
     ----------
     documents : Table
-        row, text_mark, text_bytes of the documents, in order.
+        row and ``features.TEXT`` of the documents, in order.
     own : int64[n]
         For each document the first one that is equal.
     left, right : int64[k]
@@ -71,7 +72,7 @@ def collected(found: Graph, *, all_pairs: bool) -> tuple[pa.Table, Known]:
     Where not all pairs are told, only those of dropped documents with kept ones count from there on, as in memory,
     where the others are not looked for: of a dropped document without equals, only those with kept ones before it.
     """
-    columns = ["row", "node", "place", "text_mark", "text_bytes", "first"]
+    columns = ["row", "node", "place", *TEXT, "first"]
     known = found.company.select(*columns).toArrow().sort_by("first").combine_chunks()
     row, node, place = (known[name].to_numpy() for name in columns[:3])
     # Of equal documents the first speaks for all, whichever the search took.
@@ -114,7 +115,7 @@ def told(known: Known, verdicts: pa.Table) -> dict[str, int]:
     """Return the counts of a summary."""
     goes = verdicts["keeper"].to_numpy() != verdicts["row"].to_numpy()
     copies = np.bincount(known.own, minlength=len(known.own)).astype(np.int64)
-    texts = np.column_stack([known.own, known.documents["text_mark"].to_numpy()])
+    texts = np.column_stack([known.own, *(known.documents[name].to_numpy() for name in TEXT)])
     family = np.bincount(verdicts["family"].to_numpy())
     return {
         "dropped": int(goes.sum()),

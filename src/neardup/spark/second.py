@@ -20,6 +20,7 @@ from neardup.search.learned import decide
 from neardup.search.verify import reached
 from neardup.spark import items, sets, verifying
 from neardup.spark.company import members
+from neardup.spark.features import TEXT
 from neardup.spark.items import Integers, Items
 from neardup.spark.packing import BLOBS, PAIRS, Outbox, labels, place_of
 from neardup.spark.sharing import Shared
@@ -67,11 +68,11 @@ def second_step(
     from pyspark.sql import functions as F
 
     joined = members(copies, edges)
-    known = features.select("row", "text_mark", "text_bytes", *order)
+    known = features.select("row", *TEXT, *order)
     marks = sets.joined(known, joined, joined.count())
-    texts = marks.groupBy("node", "text_mark", "text_bytes").agg(F.min_by("row", F.struct(*order, "row")).alias("rep"))
+    texts = marks.groupBy("node", *TEXT).agg(F.min_by("row", F.struct(*order, "row")).alias("rep"))
     texts = stages.run("texts", lambda: texts)
-    equal = marks.join(texts, ["node", "text_mark", "text_bytes"]).where("row <> rep").select("row", "rep")
+    equal = marks.join(texts, ["node", *TEXT]).where("row <> rep").select("row", "rep")
     equal = stages.run("text-copies", lambda: equal)
     sides = [texts.select(F.col("rep").alias(f"rep_{s}"), F.col("node").alias(f"node_{s}")) for s in ("l", "r")]
     inside = sides[0].join(sides[1], (F.col("node_l") == F.col("node_r")) & (F.col("rep_l") < F.col("rep_r")))

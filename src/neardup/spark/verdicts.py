@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.spark.families import numbered
+from neardup.spark.features import TEXT
 from neardup.spark.keepers import Graph, collected, decided, told, told_where_many
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _counted(found: Graph, verdicts: DataFrame) -> dict[str, int]:
     across = across.join(ends[1], F.col("right") == F.col("node_r"))
     pairs = across.agg(F.sum(F.col("count_l") * F.col("count_r"))).first()[0]
     equal, equals = sizes.agg(F.sum(F.expr("count * (count - 1) div 2")), F.sum(F.expr("count - 1"))).first()
-    texts = found.company.groupBy("node", "text_mark").count().agg(F.sum(F.col("count") - 1)).first()[0]
+    texts = found.company.groupBy("node", *TEXT).count().agg(F.sum(F.col("count") - 1)).first()[0]
     gone = verdicts.where("keeper <> row").join(found.company.select("row", "text_bytes"), "row")
     lost = gone.agg(F.count("*"), F.sum("text_bytes")).first()
     grouped = verdicts.groupBy("family").count().agg(F.count("*"), F.max("count")).first()

@@ -25,6 +25,7 @@ from neardup._kernels.posting import (
     COPIES,
     COUPLES,
     CURSOR,
+    DIGEST,
     END,
     FIRST,
     HOUR,
@@ -65,11 +66,11 @@ class Hour(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a document matches: arrivals, o, a and b (int64[k, 3]), marks of texts."""
+    """What a document matches: arrivals, o, a and b (int64[k, 3]), digests of texts (int64[k, 2])."""
 
     serials: Integers
     counts: Integers
-    marks: Integers
+    digests: Integers
 
 
 class Generation:
@@ -155,20 +156,33 @@ class Generation:
             counters[OLDEST] = counters[HOUR]
         self.hours.append(Hour(key, int(counters[NEXT]), int(counters[HOUR]), int(counters[COUPLES])))
 
-    def drop_hours(self, least: int) -> Integers:
-        """Drop the sub-indexes whose key is below least, but not the last; return the arrivals of their documents."""
+    def drop_hours(self, least: int, *, whole: bool) -> Integers:
+        """Drop the sub-indexes whose key is below least; return the arrivals of their documents.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether the last one may go, too: then nothing arrives here any more, and nothing is left.
+        """
         counters = self._lists.counters
         first = int(counters[FIRST])
-        while len(self.hours) > 1 and self.hours[0].key < least:
+        while len(self.hours) > (0 if whole else 1) and self.hours[0].key < least:
             self.hours.popleft()
-        if not self.hours or self.hours[0].document == first:
-            return np.empty(0, np.int64)
-        records = self._rows(first, self.hours[0].document)
+        end = self.hours[0].document if self.hours else int(counters[NEXT])
+        records = self._rows(first, end)
         gone: Integers = records[records[:, SIZE] > 0, SERIAL]
-        counters[FIRST], counters[OLDEST] = self.hours[0].document, self.hours[0].address
-        self._chunks.drop_below(self.hours[0].address)
-        allow(self._lists, self._couples_gone)
+        if self.hours and end > first:
+            counters[FIRST], counters[OLDEST] = end, self.hours[0].address
+            self._chunks.drop_below(self.hours[0].address)
+            allow(self._lists, self._couples_gone)
         return gone
+
+    def reopen(self, key: int | None) -> None:
+        """Go back to the last sub-index whose key is at most that, or to none: what arrives goes there again."""
+        while self.hours and (key is None or self.hours[-1].key > key):
+            self.hours.pop()
+        if self.hours:
+            self._lists.counters[HOUR] = self.hours[-1].address
 
     def flow(
         self, items: Items, asks: bool, enters: npt.NDArray[np.int8], best: Integers, scores: Any, window: int
@@ -201,7 +215,7 @@ class Generation:
                 break
             size *= 8
         records = self._lists.records[out[:count, 0]]
-        return Found(records[:, SERIAL], out[:count, 1:], records[:, 5])
+        return Found(records[:, SERIAL], out[:count, 1:], records[:, DIGEST:])
 
     def matches_each(self, items: Items, places: Sequence[int], window: int) -> list[Found]:
         """Return all that each of some of the items matches."""
@@ -213,7 +227,7 @@ class Generation:
         out = np.zeros((len(records), 3), np.int64)
         overlap_with_all(items, self._lists, self._room.known, out)
         rows = np.flatnonzero((out[:, 0] > 0) & _in_time(records, moment, window))
-        return Found(records[rows, SERIAL], out[rows], records[rows, 5])
+        return Found(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
 
     def values(self, moment: Moment, window: int) -> tuple[Integers, Words]:
         """Return the arrivals of the fingerprints that are partners in time, and the fingerprints."""
@@ -299,7 +313,7 @@ def items_of(
     keys: Words,
     columns: tuple[Integers, Integers, Integers, Integers, Integers],
 ) -> Items:
-    """Return documents as the kernels take them; columns: times, leaves, least, marks, serials."""
+    """Return documents as the kernels take them; columns: times, leaves, least, serials, digests."""
     return Items(features, arranged[0], heads, arranged[1], keys, *columns)
 
 

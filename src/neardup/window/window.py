@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup._kernels.flowing import FINGERPRINTS, Items
+from neardup._kernels.posting import DIGEST, LEAVES, SERIAL, TIME
 from neardup.features.store import Block
 from neardup.measures import SET_MEASURES, similarities
 from neardup.recipe import Recipe
@@ -42,7 +43,7 @@ class Arrivals(NamedTuple):
     Attributes
     ----------
     block : Block
-        Their features.
+        Their features, and the digests of their texts.
     times, leaves, least, serials : int64[n]
         When each happened; the time by which it leaves; the least such time of its partners; its number.
     enters : int8[n]
@@ -58,12 +59,12 @@ class Arrivals(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best match of each document: its number or -1, o, a and b, their similarity, and its text's mark."""
+    """The best match of each document: its number or -1, o, a and b, their similarity, and its text's digest."""
 
     serials: Integers
     counts: Integers
     similarity: Floats
-    marks: Words
+    digests: Words
 
 
 class Window:
@@ -117,11 +118,9 @@ class Window:
 
     def drop_hours(self, least: int) -> Integers:
         """Drop all sub-indexes whose key is below least; return the numbers of the documents that were there."""
-        gone = [g.drop_hours(least) for g in self._generations]
         newest = self._generations[-1]
-        self._generations = [
-            g for g in self._generations if g is newest or (g.held and g.hours and g.hours[-1].key >= least)
-        ]
+        gone = [g.drop_hours(least, whole=g is not newest) for g in self._generations]
+        self._generations = [g for g in self._generations if g is newest or g.hours]
         return np.concatenate([np.empty(0, np.int64), *gone])
 
     def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
@@ -144,7 +143,7 @@ class Window:
                     end = min(end, begin + self._stages[0] - self._generations[-1].entered)
             self._flow(arrivals, heads, begin, end, asks, best, scores)
             begin = end
-        return Best(best[:, 0], best[:, 1:4], scores, best[:, 4].view(np.uint64))
+        return Best(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
 
     def matches(self, arrivals: Arrivals) -> tuple[Found, Floats]:
         """Return all that one document matches, with similarities, the most similar first, then the first to arrive."""
@@ -165,11 +164,11 @@ class Window:
         asking = np.flatnonzero(arrivals.block.sizes).tolist()
         asked = [g for g in self._generations if g.held and asking]
         found = [each for g in asked for each in g.matches_each(self._items(arrivals, g), asking, self._length)]
-        serials, counts, marks = _together(found)
+        serials, counts, digests = _together(found)
         scores = self._similarities(counts)
         place = np.repeat(np.array(asking * len(asked), np.int64), [len(each.serials) for each in found])
         order = np.lexsort((serials, -scores, place))
-        return place[order], Found(serials[order], counts[order], marks[order]), scores[order]
+        return place[order], Found(serials[order], counts[order], digests[order]), scores[order]
 
     def nearest(self, block: Block, moment: Moment) -> tuple[Found, Floats]:
         """Return all partners in time that have anything in common with a document, the most similar first."""
@@ -182,7 +181,7 @@ class Window:
                 differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
                 counts = np.full((len(serials), 3), 64)
                 counts[:, 0] -= differing
-                found.append(Found(serials, counts, np.zeros(len(serials), np.int64)))
+                found.append(Found(serials, counts, np.zeros((len(serials), 2), np.int64)))
             return self._sorted(found)
         one = np.zeros(1, np.int64)
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
@@ -195,9 +194,20 @@ class Window:
         for g in self._generations:
             g.remove(serial)
 
-    def remove_from(self, first: int) -> None:
-        """Take out all documents with that number or a higher one."""
-        self._generations[-1].remove_from(first)
+    def take_back(self, first: int, key: int | None) -> None:
+        """Take out all documents with that number or a higher one, and the sub-indexes that began with them.
+
+        Parameters
+        ----------
+        key : int or None
+            That of the last sub-index before them; None where there was none.
+        """
+        self._generations[-1].reopen(key)
+        while len(self._generations) > 1 and not self._generations[-1].hours:
+            self._generations.pop()
+            self._generations[-1].reopen(key)
+        for g in self._generations:
+            g.remove_from(first)
 
     def _flow(
         self, arrivals: Arrivals, heads: Integers, begin: int, end: int, asks: bool, best: Integers, scores: Floats
@@ -236,8 +246,8 @@ class Window:
                 arrivals.times,
                 arrivals.leaves,
                 arrivals.least,
-                block.text_marks.view(np.int64),
                 arrivals.serials,
+                block.text_marks.view(np.int64),
             ),
         )
 
@@ -263,24 +273,25 @@ class Window:
             features, heads, records = young.read(hour.document, end)
             sizes = np.diff(heads)
             keys = self._keys(features, sizes)
-            columns = (records[:, 0], records[:, 1], records[:, 1], records[:, 5], records[:, 6])
+            times, leaves = records[:, TIME], records[:, LEAVES]
+            columns = (times, leaves, leaves, records[:, SERIAL], records[:, DIGEST:])
             items = items_of(features, heads, fresh.vocabulary.arranged(features, heads), keys, columns)
             always = np.full(len(sizes), 2, np.int8)
             fresh.flow(items, False, always, np.empty((0, 6), np.int64), np.empty(0), self._length)
         self._generations[-1] = fresh
 
     def _sorted(self, found: list[Found]) -> tuple[Found, Floats]:
-        serials, counts, marks = _together(found)
+        serials, counts, digests = _together(found)
         scores = self._similarities(counts)
         order = np.lexsort((serials, -scores))
-        return Found(serials[order], counts[order], marks[order]), scores[order]
+        return Found(serials[order], counts[order], digests[order]), scores[order]
 
     def _similarities(self, counts: Integers) -> Floats:
         return similarities(self._measure if self._measure in SET_MEASURES else "hamming", counts)
 
 
 def _together(found: list[Found]) -> Found:
-    empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty(0, np.int64))
+    empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
     return Found(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))
 
 

@@ -1,0 +1,218 @@
+"""What fails leaves nothing behind: refused ids, store writes that do not succeed, and then the same once more."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_window import Expected, NaiveIndex
+from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, asked, said
+
+import neardup as nd
+from neardup.errors import InputError, StoreError
+from neardup.flow.store import Store
+from neardup.window import window as window_module
+
+FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
+
+
+class Step(NamedTuple):
+    """A document, how many hours later it is than the one before, whether its id was there before, and what fails."""
+
+    text: str
+    hours: int
+    again: bool
+    fails: str
+
+
+#: Jumps ahead, some of which a second document confirms, and what comes late; the window has 24 hours.
+STEPS = st.builds(
+    Step,
+    TEXTS,
+    st.sampled_from([0, 0, 0, 1, 1, 2, 5, 23, 24, 25, 60, 200, -1, -20, -25, -60, -200]),
+    st.sampled_from([False, False, True]),
+    st.sampled_from(["", "", "", "", "write", "commit", "after"]),
+)
+STREAMS = st.lists(STEPS, max_size=30)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_generations() -> Iterator[None]:
+    """Have generations begin and end after a few documents."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window_module, "_STAGES", {0: 64, 3: 64, 5: 128})
+        patch.setattr(window_module, "_LAST_STAGE", 5)
+        patch.setattr(window_module, "_FEWEST", 6)
+        yield
+
+
+class Connection:
+    """The connection of a store, where one statement fails."""
+
+    def __init__(self, real: sqlite3.Connection, fails: str) -> None:
+        self.real, self.fails = real, fails
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if statement == "COMMIT" and self.fails == "after":
+            self.real.execute(statement)
+            self.fails = ""
+            raise KeyboardInterrupt
+        if statement == "COMMIT" and self.fails == "commit":
+            self.fails = ""
+            raise sqlite3.OperationalError("disk I/O error")
+        return self.real.execute(statement, *values)
+
+    def executemany(self, statement: str, values: Any) -> Any:
+        if self.fails == "write":
+            self.fails = ""
+            raise sqlite3.OperationalError("database or disk is full")
+        return self.real.executemany(statement, values)
+
+
+@contextlib.contextmanager
+def failing(store: Store | None, fails: str) -> Iterator[None]:
+    """Have the next write of a store fail: while it writes, at its end, or just after it."""
+    assert store is not None
+    real = store._connection
+    store._connection = Connection(real, fails)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        store._connection = real
+
+
+def ids(index: nd.Index, twin: NaiveIndex) -> list[str]:
+    """What an index holds, without what is out of the window and waits for its hour to end."""
+    inside = set(twin)
+    return sorted(id for id in index if id in inside)
+
+
+def add(index: nd.Index, documents: Sequence[nd.Document], fails: str = "") -> list[Expected]:
+    """Add documents, with a write that fails before where that is wanted."""
+    if fails:
+        with failing(index.store, fails), pytest.raises((StoreError, KeyboardInterrupt)):
+            index.add_many(documents)
+        if fails == "after":
+            # They were stored when it failed, so they have their verdicts.
+            found = [index.verdict_of(document.id) for document in documents]
+            return [said(verdict) for verdict in found if verdict is not None]
+    return [said(verdict) for verdict in index.add_many(documents)]
+
+
+@settings(max_examples=120)
+@given(STREAMS, st.sampled_from(["words", "edit"]), st.sampled_from(["originals", "everything"]), st.data())
+def test_memory_and_store_say_the_same_whatever_fails(
+    stream: list[Step], recipe: str, against: str, data: st.DataObject
+) -> None:
+    clock = SetClock(NOON + 10_000 * HOUR)
+    choices: dict[str, Any] = {"against": against, "now": clock}
+    counts = recipe != "edit"
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
+        stored = {"path": Path(folder) / "news.db", **choices}
+        plain, twin = nd.Index(RECIPES[recipe], **choices), NaiveIndex(RECIPES[recipe], **choices)
+        durable = nd.Index(RECIPES[recipe], **stored)
+        opened.callback(lambda: durable.close())
+        now, number, rest = NOON, 0, list(stream)
+        while rest:
+            size = data.draw(st.integers(1, min(len(rest), 12)))
+            steps, rest = rest[:size], rest[size:]
+            documents = []
+            for step in steps:
+                now += step.hours * HOUR
+                documents.append(nd.Document(f"d{number}", step.text, now))
+                number += 1
+            alive = list(twin)
+            if steps[0].again and alive:
+                name = alive[size % len(alive)]
+                for index in (plain, durable):
+                    with pytest.raises(InputError, match="already has a verdict"):
+                        index.add_many([*documents, nd.Document(name, "x", now)])
+            expected = twin.add_many(documents)
+            for index, fails in ((plain, ""), (durable, steps[0].fails)):
+                found = add(index, documents, fails)
+                if not counts:
+                    pairs = zip(expected, found, strict=True)
+                    expected = [wanted._replace(counts=other.counts) for wanted, other in pairs]
+                assert found == expected
+                assert ids(index, twin) == sorted(twin)
+                assert all(index.verdict_of(name) is not None for name in index)
+                assert asked(index.query(documents[0].text)) == twin.query(documents[0].text)
+            assert plain.statistics._replace(bytes=0, hours=0, held=0) == durable.statistics._replace(
+                bytes=0, hours=0, held=0
+            )
+            if data.draw(st.integers(0, 3)) == 0:
+                durable.close()
+                durable = nd.Index(RECIPES[recipe], **stored)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_an_id_that_was_confirmed_is_known_as_long_as_it_is_held(tmp_path: Path, durable: bool) -> None:
+    clock = SetClock(NOON + 90 * DAY)
+
+    def document(name: str, hours: int) -> nd.Document:
+        return nd.Document(name, f"{FOX} {name * 3}", NOON + hours * HOUR)
+
+    with nd.Index(now=clock, path=tmp_path / "news.db" if durable else None) as index:
+        flags = [index.add(document(name, hours)).flag for name, hours in (("x", 0), ("A", 200), ("B", 201))]
+        assert flags == ["", "ahead", ""]
+        with pytest.raises(InputError, match="'A' already has a verdict"):
+            index.add(document("A", 203))
+        given = index.verdict_of("A")
+        assert given is not None
+        assert given.flag == "ahead"
+        assert index.add(document("D", 226)).flag == "ahead"
+        assert index.verdict_of("A") == given
+        assert index.add(document("E", 249)).flag == ""
+        assert list(index) == ["D"]
+
+
+def test_what_a_generation_held_is_let_go_with_it() -> None:
+    clock = SetClock(NOON + 90 * DAY)
+    index = nd.Index(features="words:1", threshold=0.9, now=clock)
+    for i in range(40):
+        index.add(nd.Document(f"d{i}", f"w{i} v{i}", NOON + i * HOUR))
+    for i in range(6):
+        index.add(nd.Document(f"e{i}", f"x{i} y{i}", NOON + (60 + 20 * i) * HOUR))
+    assert list(index) == ["e4", "e5"]
+    assert index.statistics.held == 2
+
+
+@pytest.mark.parametrize("fails", ["write", "commit"])
+def test_an_item_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails: str) -> None:
+    clock = SetClock(NOON + 90 * DAY)
+    index = nd.Index(now=clock, path=tmp_path / "news.db")
+    before = [nd.Document(f"b{i}", f"{i} {i}a {i}b {i}c {i}d {i}e", NOON + i) for i in range(20)]
+    index.add_many(before)
+    # The batch begins in the last hour of one generation, and goes on in the first of the next one.
+    batch = [nd.Document("first", FOX, NOON + 30), nd.Document("second", FOX[::-1], NOON + 2 * HOUR)]
+    with failing(index.store, fails), pytest.raises(StoreError):
+        index.add_many(batch)
+    assert "first" not in index
+    assert index.query(FOX) == []
+    assert [verdict.kind for verdict in index.add_many(batch)] == ["original", "original"]
+    index.close()
+
+
+def test_a_verdict_is_given_where_only_the_forgetting_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SetClock(NOON + 90 * DAY)
+    with nd.Index(now=clock, path=tmp_path / "news.db") as index:
+        index.add(nd.Document("a", FOX, NOON))
+        index.add(nd.Document("b", FOX[::-1], NOON + 20 * HOUR))
+        with monkeypatch.context() as broken:
+            broken.setattr(index.store, "forget", lambda *_: (_ for _ in ()).throw(StoreError("full")))
+            given = index.add(nd.Document("c", FOX, NOON + 40 * HOUR))
+        assert (given.kind, given) == ("original", index.verdict_of("c"))
+        assert list(index) == ["b", "c"]
+    with nd.Index(now=clock, path=tmp_path / "news.db") as index:
+        assert list(index) == ["b", "c"]
+        assert index.add(nd.Document("d", FOX, NOON + 41 * HOUR)).of == "c"
