@@ -12,7 +12,7 @@ from neardup.auditing.limits import Cell
 from neardup.auditing.population import Scale
 from neardup.auditing.strata import Stratum
 from neardup.evaluation.scoring import Figure
-from neardup.pages.charts import COLOURS, FAINT, finished
+from neardup.pages.charts import COLOURS, FAINT, count_axis, finished
 from neardup.pages.parts import Chart, table
 
 SIDES = ("returned", "not returned")
@@ -92,9 +92,10 @@ def _shares(found: Audit, scale: Scale, at: int) -> Chart:
         key=f"share{at or ''}",
         title=f"Share of duplicates by {scale.name}",
         note=f"{way}{'; dashed: the working point' if own is not None else ''}",
-        told=f"Share of duplicates in each stratum of {scale.name}. {said}" if said else "Nothing is judged yet.",
+        told=f"Share of duplicates in each stratum of {scale.name}. {said}",
         specification=_shares_chart(rows, sides, scale, own),
         behind=behind,
+        missing="" if rows else "none of these pairs is judged yet",
     )
 
 
@@ -136,7 +137,8 @@ def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | N
         alt.Tooltip("share:Q", format=".3f"),
         alt.Tooltip("interval:N"),
     ]
-    x = alt.X("middle:Q", title=scale.name, scale=axis)
+    ends = [row[end] for row in rows for end in ("low", "high")]
+    x = alt.X("middle:Q", title=scale.name, scale=axis, **_marks(scale, ends))
     share = alt.Y("share:Q", title="share of duplicates", scale=y)
     layers = [
         chart.mark_rule(strokeWidth=5, opacity=0.28).encode(x=alt.X("low:Q", scale=axis), x2="high:Q", y=share),
@@ -151,6 +153,13 @@ def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | N
     if own is not None:
         layers.append(_line("x", own))
     return finished(alt.layer(*layers))
+
+
+def _marks(scale: Scale, values: Sequence[float]) -> dict[str, Any]:
+    """Return the axis of bits, which are whole; that of any other score is the usual one."""
+    if scale.distance != "hamming" or not values:
+        return {}
+    return {"axis": count_axis(max(values))}
 
 
 def _line(axis: str, value: float) -> Any:
@@ -209,6 +218,7 @@ def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
             "at:Q",
             title=f"threshold of {scale.name}",
             scale=alt.Scale(zero=False, nice=False, padding=14, reverse=bool(scale.distance)),
+            **_marks(scale, [row["at"] for row in rows]),
         ),
         color=alt.Color(
             "name:N",
@@ -221,12 +231,14 @@ def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
     told = [alt.Tooltip("name:N", title="figure"), alt.Tooltip("at:Q", format="~g", title="threshold")]
     told += [alt.Tooltip("share:Q", format=".3f"), alt.Tooltip("interval:N")]
     told += [alt.Tooltip("returned:Q", format=",", title="pairs returned")]
+    # Where the working point has no figures there is nothing to ring, and an empty layer has no extent.
+    ring = chart.transform_filter("datum.own").mark_point(size=170, strokeWidth=2).encode(y=share)
     return finished(
         alt.layer(
             chart.mark_area(opacity=0.16).encode(y=alt.Y("least:Q", scale=y, title="share"), y2="most:Q"),
             chart.mark_line(strokeWidth=1.8).encode(y=share),
             chart.mark_point(filled=True, size=46, opacity=1).encode(y=share, tooltip=told),
-            chart.transform_filter("datum.own").mark_point(size=170, strokeWidth=2).encode(y=share),
+            *([ring] if any(row["own"] for row in rows) else []),
         )
     )
 

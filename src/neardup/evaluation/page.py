@@ -81,10 +81,11 @@ def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Ch
     yield Chart(
         "recall",
         "Precision by recall",
-        "from 0 to 1; grey: lines of equal F1; towards the upper right is better",
-        f"Lines of precision by recall, both from 0 to 1, {told}",
+        "grey: lines of equal F1; towards the upper right is better",
+        f"Lines of precision by recall, {told}",
         precision_recall(points, recipes),
         _behind(points, ("threshold", "recall", "precision")),
+        "" if any(point["precision"] is not None for point in points) else "no recipe returns a labelled pair",
     )
     similar = [point for point in points if point["scale"] != "distance"]
     if any(point["scale"] in ("similarity", "probability") for point in similar):
@@ -98,6 +99,7 @@ def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Ch
             f"Lines of F1, from 0 to 1, by threshold, {told}",
             f1_by_threshold(similar, recipes, axis),
             _behind(similar, ("threshold", "f1")),
+            _without_duplicates(similar),
         )
     distant = [point for point in points if point["scale"] == "distance"]
     if distant:
@@ -108,7 +110,13 @@ def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Ch
             f"Lines of F1, from 0 to 1, by the largest Hamming distance of a match, in bits, {told}",
             f1_by_threshold(distant, recipes, "largest Hamming distance of a match"),
             _behind(distant, ("threshold", "f1")),
+            _without_duplicates(distant),
         )
+
+
+def _without_duplicates(points: Sequence[Row]) -> str:
+    """Return that there is nothing to draw where F1 is 0 at every threshold."""
+    return "" if any(point["f1"] for point in points) else "no labelled duplicate is returned at any threshold"
 
 
 def _behind(points: Sequence[Row], names: Sequence[str]) -> Html:

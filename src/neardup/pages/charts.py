@@ -28,6 +28,15 @@ SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down"
 FAINT = "#8c8c8c"
 #: Whether a mark on an axis is a power of ten, as Vega has it.
 _POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
+#: So many marks an axis of counts has, about.
+_MARKS = 6
+#: What a mark on an axis of times says, as Vega has it.
+_TIME = (
+    "utcseconds(datum.value) ? utcFormat(datum.value, '%H:%M:%S') "
+    ": utchours(datum.value) || utcminutes(datum.value) ? utcFormat(datum.value, '%H:%M') "
+    ": utcdate(datum.value) > 1 ? utcFormat(datum.value, '%b %d') "
+    ": utcmonth(datum.value) ? utcFormat(datum.value, '%b') : utcFormat(datum.value, '%Y')"
+)
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -67,12 +76,29 @@ def log_counts(name: str, title: str, *, most: float = 0) -> alt.Y:
     return alt.Y(f"{name}:Q", scale=alt.Scale(type="log", domainMin=0.5), title=title, axis=log_axis(**marked))
 
 
+def count_axis(most: float, **options: Any) -> alt.Axis:
+    """Return the axis of counts up to ``most``, each of its numbers whole and written in full."""
+    import altair as alt
+
+    # A step of one is the least: few numbers are all marked.
+    marks = {"values": list(range(int(most) + 1))} if most < _MARKS else {"tickCount": _MARKS}
+    return alt.Axis(**({"format": ",d"} | marks | options))
+
+
+def time_axis() -> alt.Axis:
+    """Return the axis of times, which are UTC: by hours and minutes within a day, else by the date."""
+    import altair as alt
+
+    return alt.Axis(labelExpr=_TIME)
+
+
 def _counts(name: str, title: str, rows: Rows, logarithmic: bool) -> alt.Y:
     import altair as alt
 
+    most = max((row[name] for row in rows), default=0)
     if logarithmic:
-        return log_counts(name, title, most=max((row[name] for row in rows), default=0))
-    return alt.Y(f"{name}:Q", title=title, axis=alt.Axis(format="~s", tickCount=6))
+        return log_counts(name, title, most=most)
+    return alt.Y(f"{name}:Q", title=title, axis=count_axis(most))
 
 
 def histogram(
@@ -118,7 +144,7 @@ def bars(rows: Rows, *, x: str = "documents", y: str = "", colour: str = COLOURS
     chart = alt.Chart(alt.Data(values=[dict(row) for row in rows])).mark_bar(color=colour)
     return finished(
         chart.encode(
-            x=alt.X("count:Q", title=x, axis=alt.Axis(format="~s", tickCount=6)),
+            x=alt.X("count:Q", title=x, axis=count_axis(max((row["count"] for row in rows), default=0))),
             y=alt.Y("name:N", title=y or None, sort=None, axis=alt.Axis(labelLimit=220)),
             tooltip=[alt.Tooltip("name:N", title=y or "name"), alt.Tooltip("count:Q", format=",", title=x)],
         ),

@@ -71,8 +71,9 @@ def page(
     styles : sequence of str
         Names of style sheets beside this one, such as ``report.css``, that come after ``page.css``.
     """
-    specifications = charts if isinstance(charts, Mapping) else {one.key: one.specification for one in charts}
-    code = [*([_vega()] if specifications else []), *(_file(name) for name in ("frame.js", *scripts))]
+    if not isinstance(charts, Mapping):
+        charts = {one.key: one.specification for one in charts if not one.missing}
+    code = [*([_vega()] if charts else []), *(_file(name) for name in ("frame.js", *scripts))]
     style, contents = "\n".join(_file(name) for name in ("page.css", *styles)), _contents(body)
     # Charts, and bars in tables, have their sizes and colours in attributes.
     policy = (
@@ -97,7 +98,7 @@ def page(
             '<a class="skip" href="#main">Skip to the content</a>',
             f'<div class="page{" listed" if contents else ""}">{contents}',
             f'<main id="main" tabindex="-1">{body}</main></div>',
-            _json("charts", specifications),
+            _json("charts", charts),
             *([_json("data", data)] if data else []),
             *(f"<script>{script}</script>" for script in code),
             "</body>",

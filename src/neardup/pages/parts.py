@@ -193,6 +193,8 @@ class Chart:
         Vega-Lite.
     behind : Html
         The table of its figures.
+    missing : str
+        Why there is nothing to draw; it is said in the place of the chart.
     """
 
     key: str
@@ -201,6 +203,7 @@ class Chart:
     told: str
     specification: Mapping[str, Any] = field(repr=False)
     behind: Html = field(default=Html(""), repr=False)
+    missing: str = ""
 
 
 def figures(charts: Sequence[Chart], *, wide: bool = False) -> Html:
@@ -214,6 +217,10 @@ def figures(charts: Sequence[Chart], *, wide: bool = False) -> Html:
 
 def _figure(chart: Chart) -> str:
     key, height = escaped(chart.key), chart.specification.get("height")
+    if chart.missing:
+        title = f'<figcaption id="{key}-title">{html_of(chart.title)}</figcaption>'
+        said = f'<p class="dim">Nothing to show: {escaped(chart.missing)}.</p>'
+        return f'<figure aria-labelledby="{key}-title">{title}{said}</figure>'
     note = f"<small>{html_of(chart.note)}</small>" if chart.note else ""
     room = f' style="min-height:{height}px"' if isinstance(height, int) else ""
     behind = _BEHIND.format(chart.behind) if chart.behind else ""

@@ -10,6 +10,11 @@ import vl_convert
 from neardup.pages.frame import vega_lite_version
 
 
+def nothing(why: str) -> Plot:
+    """Return what stands for a chart that has nothing to show."""
+    return Plot(layer=[alt.Chart(alt.Data(values=[{}])).mark_text(fontSize=13, text=f"Nothing to show: {why}")])
+
+
 class Plot(alt.LayerChart):  # type: ignore[misc]
     """A layered chart that a notebook shows as a picture, and that a file of HTML holds with all that draws it.
 

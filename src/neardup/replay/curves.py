@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from neardup.pages.charts import COLOURS, FAINT, finished, log_axis
+from neardup.pages.charts import COLOURS, FAINT, count_axis, finished, log_axis, time_axis
 
 if TYPE_CHECKING:
     import altair as alt
@@ -96,7 +96,8 @@ def by_held(hours: Rows) -> dict[str, Any]:
     import altair as alt
 
     chart = alt.Chart(alt.Data(values=_above_zero(hours, "cpu_us_median")))
-    x = alt.X("held:Q", title="documents in the window at the end of the hour")
+    most = max(hour["held"] for hour in hours)
+    x = alt.X("held:Q", title="documents in the window at the end of the hour", axis=count_axis(most))
     points = chart.mark_point(color=OURS, filled=True, size=26, opacity=0.6)
     return _finished(points.encode(x=x, y=_log("cpu_us_median", _MICROSECONDS), tooltip=_told(alt)))
 
@@ -122,7 +123,7 @@ def memory(hours: Rows, full: str | None) -> dict[str, Any]:
 def _hours() -> alt.X:
     import altair as alt
 
-    return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)")
+    return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
 
 
 def _log(name: str, title: str) -> alt.Y:

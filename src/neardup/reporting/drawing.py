@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from neardup.pages.charts import COLOURS, FAINT, finished, log_counts
+from neardup.pages.charts import COLOURS, FAINT, count_axis, finished, log_counts
 from neardup.pages.parts import Chart, table
 from neardup.reporting.model import BINS, Report, Sweep
 from neardup.reporting.wording import Wording
@@ -35,14 +35,16 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     """
     import altair as alt
 
-    from neardup.pages.plot import Plot
+    from neardup.pages.plot import Plot, nothing
 
     rows = [
         {"low": place / BINS, "high": (place + 1) / BINS, "count": count, "none": 0.5}
         for place, count in enumerate(counts)
         if count
     ]
-    lowest = min((row["low"] for row in rows), default=0.0)
+    if not rows:
+        return nothing(f"no {y}")
+    lowest = min(row["low"] for row in rows)
     lowest = min(lowest, 1.0 if cut is None else cut)
     x = alt.X("low:Q", title=of, **_similarities(int(lowest / _BAND + 1e-9) * _BAND))
     told = [
@@ -84,7 +86,7 @@ def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
     title = f"{sweep.what}, shown as a similarity" if sweep.distance else f"threshold ({sweep.what})"
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("at:Q", title=title, **_similarities(sweep.similarities[0])),
-        y=alt.Y("dropped:Q", title=_gone(wording), axis=alt.Axis(format="~s", tickCount=6)),
+        y=alt.Y("dropped:Q", title=_gone(wording), axis=count_axis(max(sweep.dropped)), scale=alt.Scale(domainMin=0)),
     )
     told = [
         alt.Tooltip("shown:Q", title="threshold", format="~g"),
@@ -158,6 +160,7 @@ def _of_thresholds(sweep: Sweep, wording: Wording) -> Chart:
         told,
         finished(_sweep_chart(sweep, wording)),
         table(["threshold", wording.kept, wording.gone, "pairs"], rows, tall=True, best=(sweep.own,)),
+        "" if any(sweep.dropped) else f"no {wording.document} {wording.goes} at any of these thresholds",
     )
 
 

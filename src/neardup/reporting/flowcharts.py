@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.pages.charts import COLOURS, finished
+from neardup.pages.charts import COLOURS, count_axis, finished, time_axis
 from neardup.pages.parts import Chart, table
 from neardup.reporting.flow import NO_TIME, Flow
 
@@ -81,7 +81,7 @@ def by_time(flow: Flow) -> list[Chart]:
             note="by the time that items were judged by (UTC); stretches in which nothing came have no bar",
             told=f"Originals and duplicates by {name}, from {listed[0]['begin']} to {listed[-1]['end']}: "
             f"{int(counts[0].sum()):,} originals and {int(counts[1].sum()):,} duplicates.",
-            specification=_time_chart(rows, f"items per {name}"),
+            specification=_time_chart(rows, f"items per {name}", int((counts[0] + counts[1]).max())),
             behind=table(
                 ["from (UTC)", *KINDS],
                 [[row["begin"], row["originals"], row["duplicates"]] for row in listed],
@@ -98,7 +98,7 @@ def _moment(microseconds: int) -> str:
         return "9999-12-31T23:59Z"
 
 
-def _time_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, Any]:
+def _time_chart(rows: Sequence[Mapping[str, Any]], title: str, most: int) -> dict[str, Any]:
     import altair as alt
 
     scale = alt.Scale(domain=list(KINDS), range=list(COLOURS[:2]))
@@ -108,9 +108,9 @@ def _time_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, Any]
     chart = alt.Chart(alt.Data(values=list(rows))).mark_rect(strokeWidth=0.7)
     return finished(
         chart.encode(
-            x=alt.X("begin:T", title="time (UTC)", scale=alt.Scale(type="utc")),
+            x=alt.X("begin:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis()),
             x2="end:T",
-            y=alt.Y("low:Q", title=title, axis=alt.Axis(format="~s", tickCount=6)),
+            y=alt.Y("low:Q", title=title, axis=count_axis(most)),
             y2="high:Q",
             color=alt.Color("kind:N", scale=scale, legend=legend),
             stroke=alt.Stroke("kind:N", scale=scale, legend=legend),
@@ -132,21 +132,21 @@ def by_lag(flow: Flow) -> list[Chart]:
     names = [*_LAGS, _LATER][: last + 1]
     reached = np.cumsum(counts) / len(places)
     rows = [
-        {"name": name, "count": int(counts[at]), "share": float(reached[at]), "text": f"{reached[at]:.0%}"}
-        for at, name in enumerate(names)
+        {"name": name, "count": int(counts[at]), "share": f"{counts[at] / len(places):.0%}", "reached": f"{part:.0%}"}
+        for at, (name, part) in enumerate(zip(names, reached.tolist(), strict=False))
     ]
     half = names[int(np.searchsorted(reached, 0.5))]
     return [
         Chart(
             key="lag",
             title="How long after its original a duplicate came",
-            note="the percentages add up from the top: what a window so long would have seen. A longer window finds "
-            "what comes later still",
+            note=f"the percentages are shares of {len(places):,} duplicates. Added up from the top, as in the figures, "
+            "they say what a shorter window would have seen; a longer one finds what comes later still",
             told=f"Of {len(places):,} duplicates, half came no later than {half} after what they repeat.",
             specification=_lag_chart(rows),
             behind=table(
-                ["after the original", "duplicates", "share up to here"],
-                [[row["name"], row["count"], row["text"]] for row in rows],
+                ["after the original", "duplicates", "share", "share up to here"],
+                [[row["name"], row["count"], row["share"], row["reached"]] for row in rows],
             ),
         )
     ]
@@ -156,15 +156,16 @@ def _lag_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     import altair as alt
 
     bars = alt.Chart(alt.Data(values=list(rows))).encode(
-        x=alt.X("count:Q", title="duplicates", axis=alt.Axis(format=",", tickCount=6)),
+        x=alt.X("count:Q", title="duplicates", axis=count_axis(max(row["count"] for row in rows))),
         y=alt.Y("name:N", title=None, sort=None),
         tooltip=[
             alt.Tooltip("name:N", title="after the original"),
             alt.Tooltip("count:Q", format=",", title="duplicates"),
-            alt.Tooltip("share:Q", format=".1%", title="up to here"),
+            alt.Tooltip("share:N"),
+            alt.Tooltip("reached:N", title="share up to here"),
         ],
     )
-    said = bars.mark_text(align="left", dx=5).encode(text="text:N")
+    said = bars.mark_text(align="left", dx=5).encode(text="share:N")
     return finished(alt.layer(bars.mark_bar(color=COLOURS[1]), said), height=24 * len(rows) + 50)
 
 
@@ -219,7 +220,7 @@ def _source_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     chart = alt.Chart(alt.Data(values=parts)).mark_bar()
     return finished(
         chart.encode(
-            x=alt.X("count:Q", title="items", axis=alt.Axis(format=",", tickCount=5)),
+            x=alt.X("count:Q", title="items", axis=count_axis(max(row["items"] for row in rows))),
             y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=200)),
             color=alt.Color(
                 "kind:N",

@@ -53,14 +53,18 @@ def _share(number: int, of: int) -> str:
     return f"{number / of:.1%}" if of else ""
 
 
+def _of_all(number: int, came: int) -> str:
+    return f"{_share(number, came)} of what came in" if came else ""
+
+
 def _headline(report: Report) -> list[tuple[str, str, str]]:
     aside = sum(number for _, number in report.quarantined)
     came = report.documents + aside
     words = report.wording
     found = [
         (f"{came:,}", "came in", f"{aside:,} of them set aside" if aside else words.documents),
-        (f"{report.kept:,}", words.tiles[0], _share(report.kept, report.documents)),
-        (f"{report.dropped:,}", words.tiles[1], _share(report.dropped, report.documents)),
+        (f"{report.kept:,}", words.tiles[0], _of_all(report.kept, came)),
+        (f"{report.dropped:,}", words.tiles[1], _of_all(report.dropped, came)),
     ]
     if report.families_total:
         largest = f"the largest of {report.largest_family:,} {words.documents}"

@@ -24,6 +24,7 @@ _TOGETHER, _TOGETHER_FEW, _FEW_PAIRS = 2, 5, 500_000
 #: The lowest line of a logarithmic axis, for a logarithm of nothing.
 _NOTHING = 0.5
 TENTHS = [at / 10 for at in range(11)]
+_UNLIKE = "no two documents of the sample have anything in common"
 _SHOWN = "highlight == '' || datum.view == highlight"
 
 
@@ -58,6 +59,10 @@ def similarity_chart(
     named : bool
         Whether the chart has a legend of its own.
     """
+    from neardup.pages.plot import nothing
+
+    if not any_alike(views):
+        return nothing(_UNLIKE)
     chosen = next((view for view in views if view is advised), None)
     drawn: Plot = _over_each_other(views, chosen, valley, threshold, named=named).properties(
         datasets={"steps": _steps(views, chosen)}
@@ -81,7 +86,8 @@ def overlaid(key: str, title: str, views: Sequence[View], advice: Advice | None,
     cut = None if advice is None or chosen is None else advice.threshold
     drawn = finished(_over_each_other(views, chosen, valley, cut, named=False), height=400)
     behind = _bins_table(views, together)
-    return Chart(key, title, note, told, drawn | {"datasets": {"steps": _steps(views, chosen)}}, behind)
+    steps = {"datasets": {"steps": _steps(views, chosen)}}
+    return Chart(key, title, note, told, drawn | steps, behind, "" if any_alike(views) else _UNLIKE)
 
 
 def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Chart]:
@@ -93,7 +99,7 @@ def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Char
         note = f"{share(view.zero, view.pairs)} share nothing; valley {valley_in_short(view)}"
         told = (
             f"Numbers of pairs of {view.name} on a logarithmic scale by similarity from 0 to 1: {view.zero:,} of "
-            f"{view.pairs:,} share nothing, {view.equal:,} are equal"
+            f"{view.pairs:,} share nothing, {view.equal:,} have similarity 1"
         )
         rows = [
             {"view": view.name, "low": low, "high": high, "pairs": pairs, "none": _NOTHING, "colour": colour}
@@ -103,8 +109,15 @@ def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Char
         valley = [] if view.valley is None else [{"low": view.valley.low, "high": view.valley.high}]
         title = f"{view.name}, advised" if view is advised else view.name
         specification = drawn | {"datasets": {"bars": rows, "valley": valley}}
-        found.append(Chart(f"{prefix}-{at}", title, note, told, specification, _bins_table([view], 1)))
+        behind = _bins_table([view], 1)
+        missing = "" if any_alike([view]) else _UNLIKE
+        found.append(Chart(f"{prefix}-{at}", title, note, told, specification, behind, missing))
     return found
+
+
+def any_alike(views: Sequence[View]) -> bool:
+    """Return whether two documents of the sample have anything in common, by any of the views."""
+    return any(any(view.counts) for view in views)
 
 
 def span() -> alt.Scale:
@@ -222,12 +235,19 @@ def rule_at(threshold: float, name: str, scale: alt.Scale) -> list[alt.Chart]:
     return [rule, name_of.encode(x=x, y=alt.value(0), text="name:N")]
 
 
+def _legend() -> alt.Legend:
+    import altair as alt
+
+    # Else it would be as faint as the area below the advised line.
+    return alt.Legend(title=None, symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2)
+
+
 def coloured(views: Sequence[View], chosen: View | None, *, named: bool = False) -> dict[str, Any]:
     """Return colour and width of lines; a page's own legend makes those faint that it does not show."""
     import altair as alt
 
     scale = alt.Scale(domain=[view.name for view in views], range=views_colours(views))
-    found = {"color": alt.Color("view:N", scale=scale, legend=alt.Legend(title=None) if named else None)}
+    found = {"color": alt.Color("view:N", scale=scale, legend=_legend() if named else None)}
     if not named:
         found["opacity"] = alt.condition(_SHOWN, alt.value(1), alt.value(0.12))
     if chosen is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from neardup.exploring.histogram import BINS, CUTOFFS, View, per_million
-from neardup.exploring.showing.charts import TENTHS, coloured, logarithmic, span, told_of
+from neardup.exploring.showing.charts import TENTHS, any_alike, coloured, logarithmic, span, told_of
 from neardup.exploring.telling import rate as written
 from neardup.pages.charts import finished
 from neardup.pages.parts import Chart, Html, table
@@ -47,12 +47,13 @@ def cutoffs_chart(key: str, views: Sequence[View], advised: View | None) -> Char
         told,
         specification,
         cutoffs_table(views, advised, rates=False),
+        "" if any_alike(views) else "no two documents of the sample have anything in common",
     )
 
 
 def cutoffs_table(views: Sequence[View], advised: View | None, *, rates: bool = True) -> Html:
     """Return the pairs at or above each of the cutoffs as a table, per million or as they were counted."""
-    head = ["compared", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "equal"]
+    head = ["compared", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "= 1"]
     rows = [
         [
             view.name,

@@ -21,7 +21,7 @@ _KINDS = {"words": "Word n-grams", "qgrams": "Character q-grams", "": "Recipes"}
 
 #: What a row says of a view: how it parts two kinds of pairs, and what its histogram looks like.
 _PARTED = ("unrelated reach", "nine in ten alike have", "gap")
-_FIGURES = ("share nothing", "equal", "valley", "per million in it", "pairs above it")
+_FIGURES = ("share nothing", "of similarity 1", "valley", "per million in it", "pairs above it")
 
 
 def grouped(views: Sequence[View]) -> dict[str, list[View]]:

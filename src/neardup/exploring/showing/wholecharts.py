@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from neardup.exploring.showing.charts import logarithmic, rule_at
 from neardup.exploring.telling import counted, rate, share
-from neardup.pages.charts import COLOURS, finished
+from neardup.pages.charts import COLOURS, count_axis, finished
 from neardup.pages.parts import Chart, Html, bar, table
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from neardup.exploring.makeup import Lengths
 
 _HEIGHT = 300
+#: Lengths in so few bins are marked where these begin: between them an axis would mark parts of a word.
+_FEW_BINS = 8
 _FIRST, _DRAWN = "the first of the input", "drawn at random"
 
 
@@ -43,7 +45,7 @@ def dropped_by_threshold(curve: Curve, advised: float) -> Chart:
     y = alt.Y(
         "number:Q",
         title="dropped documents",
-        axis=alt.Axis(format=",.0f", tickCount=6, tickMinStep=1),
+        axis=count_axis(max(point.dropped for point in curve.points)),
         scale=alt.Scale(zero=True),
     )
     told = f"Documents that each threshold would drop{_ends(curve.points, 'dropped')}, of {curve.documents:,}"
@@ -54,6 +56,7 @@ def dropped_by_threshold(curve: Curve, advised: float) -> Chart:
         told,
         _stepped(rows, y, "dropped documents", COLOURS[1], advised, curve),
         points_table(curve, curve.points, advised, tall=True),
+        "" if any(point.dropped for point in curve.points) else "no threshold would drop a document",
     )
 
 
@@ -174,12 +177,13 @@ def lengths_chart(lengths: Lengths, key: str) -> Chart:
     bins = zip(lengths.edges, lengths.edges[1:], lengths.counts, strict=False)
     rows = [{"low": low, "high": high, "documents": count, "none": 0} for low, high, count in bins]
     chart = alt.Chart(alt.Data(values=[row for row in rows if row["documents"]])).mark_rect(color=COLOURS[2])
-    edge = alt.Axis(format="~s", tickCount=8)
+    few = len(lengths.edges) <= _FEW_BINS
+    edge = alt.Axis(format=",d", values=list(lengths.edges)) if few else alt.Axis(format="~s", tickCount=8)
     told = [alt.Tooltip("low:Q", format=",", title="from"), alt.Tooltip("high:Q", format=",", title="below")]
     drawn = chart.encode(
         x=alt.X("low:Q", title=f"{lengths.unit} (logarithmic)", scale=alt.Scale(type="log", nice=False), axis=edge),
         x2="high:Q",
-        y=alt.Y("documents:Q", title="documents", axis=alt.Axis(format=",.0f", tickCount=5, tickMinStep=1)),
+        y=alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
         y2="none:Q",
         tooltip=[*told, alt.Tooltip("documents:Q", format=",")],
     )
