@@ -10,6 +10,9 @@ import browser
 import pytest
 from hypothesis import settings
 
+# Commands that tests start buffer what they print, as they do for users.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # The same examples on every run of CI, new ones elsewhere.
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("default", deadline=None)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import doctest
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 import neardup
+from neardup.cli.app import app
 from neardup.errors import RecipeError
 from neardup.spark.session import check_spark
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "methods").glob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -46,32 +49,47 @@ def skip_without_spark() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_console_examples(page: Path, tmp_path: Path) -> None:
+def test_console_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = [part for part in re.split(r"^\$ ", blocks(page, "console"), flags=re.MULTILINE) if part.strip()]
     if not sessions:
         pytest.skip(f"{page.name} shows no commands")
     if "--engine spark" in "".join(sessions):
         skip_without_spark()
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    for name, value in TERMINAL.items():
+        monkeypatch.setenv(name, value)
     for session in sessions:
         command, _, expected = session.partition("\n")
         words = shlex.split(command)
-        if words[0] == "neardup":
-            words = [sys.executable, "-m", "neardup", *words[1:]]
-        done = subprocess.run(
-            words,
-            cwd=tmp_path,
-            env=os.environ | {"COLUMNS": "80", "NO_COLOR": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout
-        got = re.sub(r"^neardup: compiling kernels.*\n", "", done.stdout)
+        code, printed = (here if words[0] == "neardup" and "spark" not in words else elsewhere)(words)
+        assert code == 0, printed
+        got = re.sub(r"^neardup: compiling kernels.*\n", "", printed)
         assert doctest.OutputChecker().check_output(expected.rstrip() + "\n", got.rstrip() + "\n", FLAGS), (
-            f"$ {command}\n--- shown:\n{expected}\n--- printed:\n{done.stdout}"
+            f"$ {command}\n--- shown:\n{expected}\n--- printed:\n{printed}"
         )
+
+
+def here(words: list[str]) -> tuple[int, str]:
+    """Run the command in this process, which has loaded everything, with its streams in one file as in one pipe."""
+    with TemporaryDirectory() as folder:
+        printed = Path(folder) / "printed"
+        with (
+            printed.open("a") as out,
+            printed.open("a", buffering=1) as err,
+            redirect_stdout(out),
+            redirect_stderr(err),
+            pytest.raises(SystemExit) as ended,
+        ):
+            app(words[1:], prog_name="neardup")
+        return int(ended.value.code or 0), printed.read_text("utf-8")
+
+
+def elsewhere(words: list[str]) -> tuple[int, str]:
+    """Run a command as a process of its own."""
+    command = [sys.executable, "-m", *words] if words[0] == "neardup" else words
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode, done.stdout
 
 
 def test_docstring_examples() -> None:

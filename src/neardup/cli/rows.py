@@ -36,6 +36,8 @@ def print_rows(tables: Iterable[pa.Table], columns: Sequence[str], *, as_json: b
             rows = table.slice(begin, _ROWS_AT_A_TIME).to_pylist()
             lines = (json.dumps(row, ensure_ascii=ascii_only) for row in rows) if as_json else map(_line, rows)
             sys.stdout.write("".join(f"{line}\n" for line in lines))
+    # What is said on stderr afterwards comes after it in a pipe that takes both, too.
+    sys.stdout.flush()
 
 
 def _line(row: dict[str, Any]) -> str:
