@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_text import UNASSIGNED, is_ignorable, is_point, is_single, naive_fold, naive_normalize, naive_tokens
+from naive_text import (
+    UNASSIGNED,
+    is_ignorable,
+    is_later,
+    is_point,
+    is_single,
+    naive_fold,
+    naive_normalize,
+    naive_tokens,
+)
 
 from neardup._kernels.unicode import normalize_utf8
 from neardup.errors import RecipeError
 from neardup.text import unicode_tables
+from neardup.text.characters import composed, fold, properties
 from neardup.text.normalize import (
     EMPTY,
     MAX_EXPANSION,
@@ -138,10 +149,6 @@ def test_marks_on_whatever_composes_or_decomposes_equal_the_twin() -> None:
         ("שָׁלוֹם", "שלום"),
         ("שּׁלום בְּרֵאשִׁ֖ית־בָּרָ֣א", "שלום בראשית ברא"),
         ("ܫܠܳܡܳܐ", "ܫܠܡܐ"),
-        (
-            "\U0001e030x \u1c89\u0301y \U0001fae8! \U0002ebf0\U0002ebf1",
-            "\U0001e030x \u1c89\u0301y \U0001fae8 \U0002ebf0 \U0002ebf1",
-        ),
         ("हिन्दी ज़रूर।", "हिन्दी ज़रूर"),
         ("বাংলা ড়া", "বাংলা ড়া"),
         ("汉字abc漢字12", "汉 字 abc 漢 字 12"),
@@ -159,6 +166,20 @@ def test_marks_on_whatever_composes_or_decomposes_equal_the_twin() -> None:
 )
 def test_worked_examples_of_words(text: str, want: str) -> None:
     want = unicodedata.normalize("NFKC", want)
+    assert every_way(text) == {want} == {naive_normalize(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        # Unicode 15 has a mapping for the first, 16 a small letter for the second.
+        ("\U0001e030x \u1c89\u0301Y", "\U0001e030x \u1c89\u0301y"),
+        ("a\u0cf3b \u0897c", "a\u0cf3b c"),
+        ("\U0001fae8! \U0002ebf0\U0002ebf1 \u0ece", "\U0001fae8 \U0002ebf0 \U0002ebf1 \u0ece"),
+        ("a\u20c1b \U0001ccd6c", "a b c"),
+    ],
+)
+def test_characters_that_came_after_unicode_14_are_letters_without_case(text: str, want: str) -> None:
     assert every_way(text) == {want} == {naive_normalize(text)}
 
 
@@ -328,6 +349,35 @@ def test_unknown_normalizer_names_the_known_ones() -> None:
         kernel_tables("loud")
     with pytest.raises(RecipeError, match="'strip' has no tables"):
         kernel_tables("strip")
+
+
+def test_what_unicode_14_leaves_unassigned_is_listed() -> None:
+    every = {c for c in range(0x40000) if unicodedata.category(chr(c)) == "Cn"}
+    noncharacters = {c for c in every if c & 0xFFFE == 0xFFFE or 0xFDD0 <= c <= 0xFDEF}
+    if unicodedata.unidata_version == "14.0.0":
+        assert every - noncharacters == UNASSIGNED
+    else:
+        assert every - noncharacters < UNASSIGNED
+
+
+def test_later_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unicode14:
+        """What any newer version does with text of Unicode 14.0, and no answer on anything else."""
+
+        def __getattr__(self, name: str) -> Any:
+            def asked(*given: str) -> Any:
+                assert not any(map(is_later, given[-1]))
+                return getattr(unicodedata, name)(*given)
+
+            return asked
+
+    monkeypatch.setattr("neardup.text.characters.unicodedata", Unicode14())
+    monkeypatch.setattr("neardup.text.unicode_tables.unicodedata", Unicode14())
+    text = "".join(map(chr, sorted(UNASSIGNED)))[:1000] + "é\U0001e030\U0002ebf0\U0001fae8\u0301"
+    assert fold(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
+    assert composed(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
+    for function in (properties, unicode_tables.composites, unicode_tables.word_tables):
+        assert function.__wrapped__() is not None
 
 
 def test_tables_are_built_once() -> None:

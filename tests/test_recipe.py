@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import unicodedata
-from dataclasses import asdict
 from fractions import Fraction
 from math import isqrt
 from pathlib import Path
@@ -14,15 +11,21 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
+import stop_words
 from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
 from neardup.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
 from neardup.recipe import Recipe, load, names, parse
+from neardup.recipe.dependencies import difference
 from neardup.recipe.kinds import Clip, Features, Signature
-from neardup.recipe.recipe import CHAIN_VERSION
 from neardup.recipe.second import SecondStep
+from neardup.text import stop_words as lists
+from neardup.text import unicode_tables
+from neardup.text.normalize import kernel_tables, tables_digest
+from neardup.text.stop_words import ANTECEDENTS
+from neardup.vector.facts import facts_digest
 
 
 @pytest.mark.parametrize("name", names())
@@ -126,15 +129,18 @@ def test_the_fingerprint_tells_answers_apart_not_names() -> None:
         {"content": "tags"},
         {"normalize": "whitespace"},
         {"stop_words": "en"},
+        {"stop_words": "en,de"},
         {"clip": "df:2:0.5"},
         {"signature": "minhash:9", "measure": "overlap"},
+        {"signature": "minhash:9", "measure": "overlap", "seed": 2},
         {"weights": "tf", "measure": "cosine"},
         {"search": "lsh"},
-        {"recall": 0.9},
-        {"num_perm": 128},
-        {"seed": 2},
+        {"search": "lsh", "recall": 0.9},
+        {"search": "lsh", "num_perm": 128},
+        {"search": "lsh", "seed": 2},
         {"then": "edit >= 0.9"},
         {"then": "edit >= 0.91"},
+        {"then": "jaccard(spots) >= 0.9"},
     ]
     assert len({base.fingerprint, *(base.changed(**c).fingerprint for c in changes)}) == len(changes) + 1
     assert Recipe(threshold=1).fingerprint == Recipe(threshold=1.0).fingerprint
@@ -142,23 +148,94 @@ def test_the_fingerprint_tells_answers_apart_not_names() -> None:
     assert Recipe(then="edit>=0.90").fingerprint == Recipe(then="edit >= 0.9").fingerprint
 
 
-def test_the_fingerprint_of_a_recipe_without_content_is_that_from_before_there_was_one() -> None:
-    recipe = load("ddd")
-    kept = asdict(recipe)
-    for name in ("name", "description", "content"):
-        del kept[name]
-    kept |= {"chain": CHAIN_VERSION, "unicode": unicodedata.unidata_version}
-    kept |= {name: float(kept[name]) for name in ("threshold", "jaccard_floor", "recall")}
-    assert recipe.fingerprint == hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
-    if unicodedata.unidata_version == "14.0.0":
-        assert recipe.fingerprint == "10dd4cfa5fd66dc7"
+@pytest.mark.parametrize(
+    ("choices", "others"),
+    [
+        ({}, {"recall": 0.9}),
+        ({}, {"num_perm": 128}),
+        ({}, {"seed": 2}),
+        ({}, {"stop_words": "none"}),
+        ({"signature": "imatch", "features": "words:1"}, {"seed": 2}),
+        ({"signature": "simhash", "measure": "hamming", "threshold": 3}, {"seed": 2}),
+        ({"stop_words": "en,de"}, {"stop_words": "de, en"}),
+        ({"stop_words": "no"}, {"stop_words": "nb"}),
+        ({"features": "spots", "antecedents": "is the"}, {"antecedents": "The  is!"}),
+        ({"features": "spots"}, {"antecedents": " ".join(ANTECEDENTS)}),
+    ],
+)
+def test_what_cannot_change_the_answer_is_not_in_the_fingerprint(
+    choices: dict[str, Any], others: dict[str, Any]
+) -> None:
+    assert Recipe(**choices).fingerprint == Recipe(**choices).changed(**others).fingerprint
+
+
+def test_other_lists_of_stop_words_are_another_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipes = [
+        Recipe(),
+        Recipe(features="spots", stop_words="none", antecedents="is"),
+        Recipe(stop_words="fr"),
+        Recipe(stop_words="en"),
+        Recipe(features="spots"),
+        Recipe(features="words:1", stop_words="de,en"),
+        Recipe(then="jaccard(spots) >= 0.5"),
+    ]
+    before = [recipe.fingerprint for recipe in recipes]
+    own = stop_words.get_stop_words
+    lists.stop_words.cache_clear()
+    lists._of_language.cache_clear()
+    monkeypatch.setattr(
+        stop_words, "get_stop_words", lambda code: [*own(code), "harbour"] if code == "en" else own(code)
+    )
+    try:
+        after = [recipe.fingerprint for recipe in recipes]
+    finally:
+        lists.stop_words.cache_clear()
+        lists._of_language.cache_clear()
+    assert [one != other for one, other in zip(before, after, strict=True)] == [False] * 3 + [True] * 4
 
 
 def test_another_library_for_pages_is_another_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [Recipe(content=content).fingerprint for content in ("", "tags", "html")]
+    before = [Recipe(content=content) for content in ("", "tags", "html")]
+    own = [recipe.fingerprint for recipe in before]
+    made = before[2].dependencies
     monkeypatch.setattr("importlib.metadata.version", lambda name: f"{name} of tomorrow")
-    after = [Recipe(content=content).fingerprint for content in ("", "tags", "html")]
-    assert [one == other for one, other in zip(before, after, strict=True)] == [True, True, False]
+    assert [one == recipe.fingerprint for one, recipe in zip(own, before, strict=True)] == [True, True, False]
+    assert "trafilatura of tomorrow" in difference(made, before[2].dependencies)
+
+
+def test_no_version_of_unicode_is_in_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipes = [Recipe(), Recipe(features="qgrams:4"), Recipe(normalize="whitespace"), Recipe(normalize="strip")]
+    recipes.append(Recipe(features="checksum", normalize="raw"))
+    before = [recipe.fingerprint for recipe in recipes]
+    monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
+    # The tables of an unknown version are looked at, and these are the same.
+    assert [recipe.fingerprint for recipe in recipes] == before
+    monkeypatch.setattr(
+        "neardup.text.normalize.kernel_tables",
+        lambda name: [np.zeros(3, int)] if name == "words" else kernel_tables(name),
+    )
+    assert [recipe.fingerprint == one for recipe, one in zip(recipes, before, strict=True)] == [False] + [True] * 4
+
+
+@pytest.mark.parametrize("normalizer", ["words", "compact", "whitespace", "strip", "raw"])
+def test_known_tables_are_those_of_this_python(normalizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert unicodedata.unidata_version in unicode_tables.KNOWN_VERSIONS
+    known = tables_digest(normalizer), facts_digest()
+    monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
+    assert (tables_digest(normalizer), facts_digest()) == known
+    assert (known[0] == "") == (normalizer == "raw")
+
+
+def test_what_an_answer_depends_on_is_told_apart_in_words() -> None:
+    now = Recipe(stop_words="en").dependencies
+    assert difference(now, now) == difference({}, {}) == ""
+    assert "older neardup" in difference({}, now)
+    for name, word in (("chain", "chain"), ("Unicode tables", "Unicode tables"), ("stop words", "stop words")):
+        said = difference(now | {name: "another"}, now)
+        assert word in said
+        assert "another" in said
+        assert now[name] in said
+    assert "none" in difference(Recipe().dependencies, now)
 
 
 def test_what_a_recipe_holds_is_taken_apart() -> None:

@@ -29,7 +29,6 @@ from neardup.decision.file import packed, unpacked
 from neardup.decision.skopsfile import dump_model
 from neardup.errors import InputError, NeardupError, OutputError
 from neardup.features.statistics import Statistics
-from neardup.recipe import recipe as recipe_module
 
 Manifest = dict[str, Any]
 Entries = dict[str, bytes]
@@ -259,9 +258,25 @@ def test_another_model_is_no_decision() -> None:
     assert refused(remade(PACKED, lambda m, e: e.update({"model.skops": dump_model(wider)})))
 
 
-def test_features_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe_module, "CHAIN_VERSION", recipe_module.CHAIN_VERSION + 1)
-    assert "was trained with features as neardup" in refused(PACKED)
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("chain", "3", "neardup that makes other features"),
+        ("Unicode tables", "words 0123", "Unicode tables differ"),
+        ("stop words", "0123", "other stop words"),
+    ],
+)
+def test_what_goes_by_other_tables_or_words_is_refused(name: str, value: str, words: str) -> None:
+    said = refused(remade(PACKED, lambda manifest, entries: manifest["depends_on"].update({name: value})))
+    assert words in said
+    assert value in said
+    assert said.endswith("train it again")
+
+
+def test_a_file_of_an_older_neardup_is_refused() -> None:
+    said = refused(remade(PACKED, lambda manifest, entries: manifest.pop("depends_on")))
+    assert "older neardup" in said
+    assert said.endswith("train it again")
 
 
 def test_without_skops_it_is_said_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:

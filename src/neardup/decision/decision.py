@@ -19,7 +19,9 @@ from neardup.decision.machine import Machine
 from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
+from neardup.recipe.dependencies import dependencies_of
 from neardup.recipe.second import learned_step
+from neardup.vector.facts import facts_digest
 from neardup.vector.records import Records
 from neardup.vector.vector import Vector
 
@@ -88,7 +90,8 @@ class Decision:
     @cached_property
     def fingerprint(self) -> str:
         """Sixteen hex digits of all that the answer depends on."""
-        digest = hashlib.sha256(json.dumps([self.net.fingerprint, str(self.vector), repr(self.cut)]).encode())
+        said = [self.net.fingerprint, str(self.vector), repr(self.cut), self.dependencies]
+        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
         for part in self.machine:
             digest.update(np.ascontiguousarray(part, "<f8").tobytes())
         for name, known in sorted(self.statistics.items()):
@@ -96,6 +99,13 @@ class Decision:
             digest.update(known.features.astype("<u8").tobytes())
             digest.update(known.df.astype("<i8").tobytes())
         return digest.hexdigest()[:16]
+
+    @property
+    def dependencies(self) -> dict[str, str]:
+        """What the answer depends on besides what is here, as short texts by name."""
+        made = [part.recipe for part in self.vector.parts if part.of_recipe]
+        # Titles, prefixes and tokens are words.
+        return dependencies_of(self.net, Recipe(features="words:1"), *made, tables={"facts": facts_digest()})
 
     @property
     def recipe(self) -> Recipe:

@@ -21,6 +21,7 @@ from neardup.decision.machine import machine_of
 from neardup.decision.skopsfile import dump_model, load_model, versions
 from neardup.errors import InputError, NeardupError, OutputError, RecipeError
 from neardup.features.statistics import Statistics
+from neardup.recipe.dependencies import difference
 from neardup.recipe.recipe import parse as parse_recipe
 from neardup.vector.vector import Vector
 from neardup.wholefile import read, write
@@ -70,7 +71,7 @@ def packed(decision: Decision) -> bytes:
         "format": FORMAT,
         "fingerprint": decision.fingerprint,
         "net": decision.net.to_toml(),
-        "net_fingerprint": decision.net.fingerprint,
+        "depends_on": decision.dependencies,
         "vector": str(decision.vector),
         "cut": repr(decision.cut),
         "columns": {"title": decision.title_column, "time": decision.time_column},
@@ -89,12 +90,6 @@ def unpacked(data: bytes, name: str) -> Decision:
     manifest, entries = _read(data, name)
     try:
         net = parse_recipe(manifest["net"], "its net")
-        if net.fingerprint != manifest["net_fingerprint"]:
-            said = manifest["versions"]
-            raise InputError(
-                f"{name} was trained with features as neardup {said['neardup']} and Unicode {said['unicode']} make "
-                f"them, and neardup {__version__} with Unicode {unicodedata.unidata_version} makes others; train again"
-            )
         statistics = {
             one["features"]: Statistics(
                 int(one["documents"]),
@@ -119,8 +114,11 @@ def unpacked(data: bytes, name: str) -> Decision:
             training=manifest["training"],
             estimator=estimator,
         )
+        depends_on = dict(manifest.get("depends_on", {}))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecipeError) as error:
         raise InputError(f"{name} holds no decision that can be read ({error}); train it again") from None
+    if clause := difference(depends_on, decision.dependencies):
+        raise InputError(f"{name} was trained {clause}; train it again")
     if decision.fingerprint != manifest["fingerprint"]:
         raise InputError(f"{name} does not give the decision that was saved; train it again")
     return decision

@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple
 
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Features
+from neardup.recipe.word_lists import word_lists
+from neardup.text.characters import fold
 from neardup.text.normalize import Token, normalize, tokens
-from neardup.text.stop_words import antecedents, stop_words
 
 #: Token texts, behind them a number where the kind has one: the place, or the rank, or how many too few they are.
 Gram = tuple[str | int, ...]
@@ -101,13 +102,9 @@ def set_counts(left: Mapping[Gram, int], right: Mapping[Gram, int]) -> tuple[int
 
 
 def _words(recipe: Recipe, kind: str) -> _Words:
-    stops = stop_words("" if recipe.stop_words == "none" else recipe.stop_words)
+    stops, begins = word_lists(recipe)
     if kind != "spots":
         return _Words(stops, frozenset(), frozenset())
-    if recipe.antecedents:
-        begins = frozenset(token.text for token in tokens(recipe.antecedents, recipe.normalize))
-    else:
-        begins = antecedents(recipe.stop_words)
     return _Words(frozenset(), stops | begins, begins)
 
 
@@ -116,16 +113,20 @@ def _units(text: str, start: int, end: int, recipe: Recipe, dropped: frozenset[s
     if start:
         found = [Token(token.text, token.start + start, token.end + start) for token in found]
     if recipe.parsed_features.traits.by_character:
-        return _characters(found, parted=recipe.normalize != "compact")
+        return _characters(text, found, parted=recipe.normalize != "compact")
     return [token for token in found if token.text not in dropped] if dropped else found
 
 
-def _characters(found: list[Token], *, parted: bool) -> list[Token]:
+def _characters(text: str, found: list[Token], *, parted: bool) -> list[Token]:
     characters: list[Token] = []
     for token in found:
         if parted and characters:
             characters.append(Token(" ", characters[-1].end, max(token.start, characters[-1].end)))
-        each = len(token.text) == token.end - token.start
+        written = text[token.start : token.end]
+        # As many characters as before are not always the same ones: a ligature is two, and points go.
+        each = len(token.text) == len(written) and all(
+            one == other or one == fold(other) for one, other in zip(token.text, written, strict=True)
+        )
         for i, character in enumerate(token.text):
             place = (token.start + i, token.start + i + 1) if each else (token.start, token.end)
             characters.append(Token(character, *place))

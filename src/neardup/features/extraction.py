@@ -23,12 +23,10 @@ from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
-from neardup.recipe.kinds import Features
+from neardup.recipe.word_lists import word_lists
 from neardup.scratch import SCRATCH
 from neardup.text.breaks import segments
 from neardup.text.comparable import Comparable, comparable, text_buffers
-from neardup.text.normalize import tokens
-from neardup.text.stop_words import antecedents, stop_words
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -255,6 +253,7 @@ def _plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _Plan:
     wanted = recipe.parsed_features
     terms = wanted.numbers[0] if wanted.kind == "terms" else 0
     first, second = (1, 0) if terms else (*wanted.numbers, 0, 0)[:2]
+    stops, begins = word_lists(recipe)
     return _Plan(
         by_character=wanted.traits.by_character,
         shape=(_WAYS.get(wanted.kind, CONTIGUOUS), first, second),
@@ -262,22 +261,10 @@ def _plan(recipe: Recipe, form: int, lookup: Lookup | None) -> _Plan:
         positional=wanted.positional,
         modulus=second if wanted.kind == "windows" else 1,
         terms=terms,
-        tables=_tables(recipe, wanted),
+        tables=(_token_table(stops), _token_table(begins)),
         lookup=(lookup.keys, lookup.values, lookup.unseen) if lookup is not None and len(lookup.keys) else None,
         weighing=_WEIGHING[recipe.weights] if form == COUNTED and lookup is not None else NO_WEIGHTS,
     )
-
-
-def _tables(recipe: Recipe, wanted: Features) -> tuple[Words, Words]:
-    """Return the open tables of stop words and of antecedents."""
-    languages = "" if recipe.stop_words == "none" else recipe.stop_words
-    if wanted.kind != "spots":
-        begins: frozenset[str] = frozenset()
-    elif recipe.antecedents:
-        begins = frozenset(token.text for token in tokens(recipe.antecedents, recipe.normalize))
-    else:
-        begins = antecedents(languages)
-    return _token_table(stop_words(languages)), _token_table(begins)
 
 
 def _token_table(words: frozenset[str]) -> Words:

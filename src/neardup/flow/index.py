@@ -122,7 +122,8 @@ class Index:
         self.store: Store | None = None
         if path is not None:
             settings = {"window": str(length), "window_by": window_by, "against": against}
-            self.store = Store(path, fingerprint=self.recipe.fingerprint, settings=settings)
+            own = self.recipe
+            self.store = Store(path, fingerprint=own.fingerprint, settings=settings, dependencies=own.dependencies)
             try:
                 self._restore(self.store)
             except BaseException:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from neardup.errors import StoreError
 from neardup.flow.locking import Lock
+from neardup.recipe.dependencies import difference
 
 FORMAT = 1
 #: "NDUP", by which the file says whose it is.
@@ -61,6 +62,9 @@ _MORE_TABLES = (
     # of what is in the window; the checksum in held covers them
     "CREATE TABLE IF NOT EXISTS titles (serial INTEGER PRIMARY KEY, title TEXT NOT NULL)",
 )
+
+#: How the names of settings and dependencies begin in the table meta.
+_SETTING, _DEPENDENCY = "setting ", "depends on "
 
 _ANOTHER = "move it away to begin a new one, or name another path"
 _RESTORE = f"bring it back from a copy, or {_ANOTHER}"
@@ -161,13 +165,13 @@ def _check_size(path: Path, size: int, expected: int) -> None:
         raise damaged(path, f"{size:,} bytes long instead of {expected:,}")
 
 
-def create(path: Path, fingerprint: str, settings: Mapping[str, str]) -> None:
+def create(path: Path, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]) -> None:
     """Make a new store, whole or not at all: under another name, which it loses at the end."""
     new = path.with_name(f"{path.name}.new")
     _remove(new)
     try:
         with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
-            _fill(connection, fingerprint, settings)
+            _fill(connection, fingerprint, settings, dependencies)
             _set_wal(connection, path)
         new.rename(path)
     except BaseException:
@@ -181,9 +185,12 @@ def _remove(new: Path) -> None:
         new.with_name(new.name + ending).unlink(missing_ok=True)
 
 
-def _fill(connection: sqlite3.Connection, fingerprint: str, settings: Mapping[str, str]) -> None:
+def _fill(
+    connection: sqlite3.Connection, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]
+) -> None:
     meta = {"fingerprint": fingerprint, "neardup": version("neardup")}
-    meta |= {f"setting {name}": value for name, value in settings.items()}
+    meta |= {f"{_SETTING}{name}": value for name, value in settings.items()}
+    meta |= {f"{_DEPENDENCY}{name}": value for name, value in dependencies.items()}
     connection.execute(f"PRAGMA page_size = {_PAGE}")
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -213,7 +220,9 @@ def _sync_folder(folder: Path) -> None:
             os.close(opened)
 
 
-def check(path: Path, lock: Lock, fingerprint: str, settings: Mapping[str, str]) -> None:
+def check(
+    path: Path, lock: Lock, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]
+) -> None:
     """Refuse a store that is damaged or another's, through a connection that cannot write.
 
     Raises
@@ -232,17 +241,23 @@ def check(path: Path, lock: Lock, fingerprint: str, settings: Mapping[str, str])
                 raise damaged(path, " ".join(found.split()))
         meta = dict(connection.execute("SELECT name, value FROM meta"))
     if meta.get("fingerprint") != fingerprint:
+        if clause := difference(_named(meta, _DEPENDENCY), dependencies):
+            raise StoreError(f"{path} was made {clause}; open it where it was made, or name another path")
         raise StoreError(
             f"{path} was made with another recipe or decision (fingerprint {_shown(meta.get('fingerprint'))}, not "
             f"{_shown(fingerprint)}); a store keeps its own: take that one, or name another path"
         )
-    has = {name.removeprefix("setting "): value for name, value in meta.items() if name.startswith("setting ")}
+    has = _named(meta, _SETTING)
     for name in sorted({*has, *settings}):
         if has.get(name) != settings.get(name):
             raise StoreError(
                 f"{path} was made with {name} {_shown(has.get(name))}, not {_shown(settings.get(name))}; a store keeps "
                 "its settings: take that one, or name another path"
             )
+
+
+def _named(meta: Mapping[str, str], kind: str) -> dict[str, str]:
+    return {name.removeprefix(kind): value for name, value in meta.items() if name.startswith(kind)}
 
 
 def connect(path: Path) -> sqlite3.Connection:

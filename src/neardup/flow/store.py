@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from neardup.errors import StoreError
@@ -58,6 +58,8 @@ class Store:
         Of the recipe.
     settings : dict
         What else the verdicts depend on, as texts: the window and how it is measured.
+    dependencies : dict
+        What the fingerprint holds besides a recipe's choices (``Recipe.dependencies``), to say what differs.
 
     Raises
     ------
@@ -65,7 +67,14 @@ class Store:
         If the file cannot be used; it is left as it was.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, fingerprint: str, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fingerprint: str,
+        settings: Mapping[str, str],
+        dependencies: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.path = Path(os.path.realpath(path))
         if not Lock.beside(self.path).exists():  # no store yet, or not ours: no lock is put beside what is another's
             schema.look(self.path)
@@ -75,9 +84,9 @@ class Store:
             with self._explained():
                 if schema.look(self.path):
                     clean = self._lock.left_as_it_is
-                    schema.check(self.path, self._lock, fingerprint, settings)
+                    schema.check(self.path, self._lock, fingerprint, settings, dependencies)
                 else:
-                    schema.create(self.path, fingerprint, settings)
+                    schema.create(self.path, fingerprint, settings, dependencies)
                 self._connection = schema.connect(self.path)
                 try:
                     self._load()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-import unicodedata
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -17,7 +16,8 @@ from neardup.recipe.kinds import NORMALIZER_NAMES, Clip, Features, Signature
 from neardup.recipe.second import SecondStep
 
 #: Raised whenever the same recipe would give other features or pairs than before. 3: a text of NULs keeps its tokens.
-CHAIN_VERSION = 3
+#: 4: points are left out, later characters are letters.
+CHAIN_VERSION = 4
 
 CONTENTS = {
     "": "the text as it is",
@@ -240,32 +240,36 @@ class Recipe:
         )
 
     @property
+    def dependencies(self) -> dict[str, str]:
+        """What the answer depends on besides the choices, as short texts by name.
+
+        Raises
+        ------
+        RecipeError
+            If a language has no stop words.
+        """
+        from neardup.recipe.dependencies import dependencies_of
+
+        return dependencies_of(self)
+
+    @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits of the choices and of the versions of the chain, of Unicode and of what finds content."""
+        """Sixteen hex digits of the choices that can change the answer, and of what else it depends on."""
         choices = {k: v for k, v in asdict(self).items() if k not in ("name", "description")}
-        if not self.content:
-            # Recipes that are older than this field keep their fingerprint.
-            del choices["content"]
-        elif self.content == "html":
-            choices["library"] = _version_of("trafilatura")
-        for name in ("threshold", "jaccard_floor", "recall"):
-            choices[name] = float(choices[name])
-        choices |= {"chain": CHAIN_VERSION, "unicode": unicodedata.unidata_version}
-        return hashlib.sha256(json.dumps(choices, sort_keys=True).encode()).hexdigest()[:16]
+        # Which words are left out is among the dependencies, by whatever languages they are named.
+        del choices["stop_words"], choices["antecedents"]
+        signature = self.parsed_signature
+        if self.search == "exact":
+            del choices["recall"], choices["num_perm"]
+            if signature is None or not signature.minima:
+                del choices["seed"]
+        choices |= {name: float(choices[name]) for name in ("threshold", "jaccard_floor", "recall") if name in choices}
+        whole = json.dumps([choices, self.dependencies], sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
     def to_toml(self) -> str:
         """Return the recipe as TOML; ``load`` reads it back."""
         return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in asdict(self).items())
-
-
-def _version_of(library: str) -> str:
-    """Return the version of a library, which may find another answer in another version; empty where it is not."""
-    from importlib import metadata
-
-    try:
-        return metadata.version(library)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def parse(text: str, where: str) -> Recipe:

@@ -32,6 +32,7 @@ from __future__ import annotations
 import functools
 import re
 import string
+import unicodedata
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -45,6 +46,13 @@ from neardup.text import unicode_tables as ut
 #: A kernel's output takes at most this many times the bytes of its input, and 64 more: an unmapped code point
 #: of w bytes writes at most w + 1, and where mapped ones would need more the kernel gives up.
 MAX_EXPANSION = 2
+
+#: The digests of the tables, for all versions of Unicode among `unicode_tables.KNOWN_VERSIONS`.
+_DIGESTS = {
+    "words": "e7ba9c88ce3ba4f8",
+    "whitespace": "fa4c955cf7b6df49",
+    "compact": "f11b49c9ccf3a906",
+}
 
 
 class Token(NamedTuple):
@@ -150,6 +158,23 @@ def kernel_tables(normalizer: str) -> ut.Tables:
     return tables()
 
 
+def tables_digest(normalizer: str) -> str:
+    """Return a digest of what a normalizer knows of Unicode, sixteen hex digits; empty for one that knows nothing.
+
+    It is computed where Python has a version of Unicode that is not among `unicode_tables.KNOWN_VERSIONS`.
+
+    Parameters
+    ----------
+    normalizer : str
+        A name in `NORMALIZERS`.
+    """
+    # Of what strip strips, white space is all that Python tells it.
+    name = "whitespace" if normalizer == "strip" else normalizer
+    if not has_kernel(name):
+        return ""
+    return _DIGESTS[name] if unicodedata.unidata_version in ut.KNOWN_VERSIONS else ut.digest_of(kernel_tables(name))
+
+
 def has_kernel(normalizer: str) -> bool:
     """Return whether kernels can do what the normalizer does; if not, only `normalize` can."""
     return _named(normalizer).tables is not None
@@ -187,6 +212,10 @@ def _words(text: str) -> str:
 
 def _compact(text: str) -> str:
     return "".join(_kept().findall(text))
+
+
+def _compact_tokens(text: str) -> list[Token]:
+    return [Token(kept[1], kept.start(), kept.end()) for kept in _kept().finditer(text)]
 
 
 def _strip_tokens(text: str) -> list[Token]:
@@ -252,8 +281,9 @@ def _pieces() -> re.Pattern[str]:
 
 @functools.cache
 def _kept() -> re.Pattern[str]:
-    """Return the pattern of one character that ``compact`` keeps."""
-    return re.compile(f"[{characters.character_class(_compact_tables().kinds == ut.WORD)}]")
+    """Return the pattern of one character that ``compact`` keeps, as a group, with its points."""
+    points = characters.character_class(characters.in_ranges(characters.POINT_RANGES, characters.N_CHARACTERS))
+    return re.compile(f"([{characters.character_class(_compact_tables().kinds == ut.WORD)}])[{points}]*")
 
 
 @functools.cache
@@ -281,7 +311,7 @@ NORMALIZERS: Mapping[str, Normalizer] = MappingProxyType(
         "whitespace": Normalizer(
             lambda text: _found(_NOT_SPACE, text), lambda text: " ".join(text.split()), _whitespace_tables
         ),
-        "compact": Normalizer(lambda text: _found(_kept(), text), _compact, _compact_tables),
+        "compact": Normalizer(_compact_tokens, _compact, _compact_tables),
         "strip": Normalizer(_strip_tokens, _strip, None),
         "raw": Normalizer(lambda text: [Token(text, 0, len(text))] if text else [], str, None),
     }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import unicodedata
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,9 @@ UNSURE = 6  # depends on its neighbours in a way the kernel does not follow
 MOVES = 8  # canonical combining class other than 0: may change places with its neighbours
 JOINS = 16  # the second half of a primary composite: may melt into what precedes
 DROPPED = 0xFF  # in `Tables.ascii_bytes`: nothing is written
+
+#: The versions of Unicode from which the tables are known to come out the same.
+KNOWN_VERSIONS = frozenset({"14.0.0", "15.0.0", "15.1.0", "16.0.0", "17.0.0"})
 
 _JAMO_VOWELS = range(0x1161, 0x1176)
 _JAMO_FINALS = range(0x11A8, 0x11C3)
@@ -130,6 +134,14 @@ def unmapped_tables(kinds: npt.NDArray[np.uint8]) -> Tables:
         np.zeros(1, dtype=np.int64),
         _ascii_bytes(kinds, str),
     )
+
+
+def digest_of(tables: Iterable[npt.NDArray[Any]]) -> str:
+    """Return sixteen hex digits of arrays of whole numbers, whatever the machine."""
+    digest = hashlib.sha256()
+    for table in tables:
+        digest.update(np.ascontiguousarray(table, table.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _ascii_bytes(kinds: npt.NDArray[np.uint8], case: Callable[[str], str]) -> npt.NDArray[np.uint8]:

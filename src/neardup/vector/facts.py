@@ -49,6 +49,7 @@ from neardup._kernels.numerals import (
 from neardup.text.breaks import ASCII_TERMINATORS, TERMINATORS
 from neardup.text.characters import IGNORABLE_RANGES, UNSPACED_RANGES, composed, in_ranges, properties
 from neardup.text.comparable import comparable, text_buffers
+from neardup.text.unicode_tables import KNOWN_VERSIONS, digest_of
 from neardup.vector.rows import Rows
 
 Bytes = npt.NDArray[np.uint8]
@@ -58,6 +59,10 @@ PAUSES = ",:;\u060c\u061b\u3001"
 QUOTES = "\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f"
 _CLASSES = {"Nd": DIGIT, "Lu": UPPER, "Lt": UPPER, "Ll": LETTER, "Lm": LETTER, "Lo": LETTER}
 _CLASSES |= dict.fromkeys(("Mn", "Mc", "Me"), MARK)
+
+
+#: The digest of the tables, for all versions of Unicode among `KNOWN_VERSIONS`.
+_DIGEST = "cfcd6e832af9c80c"
 
 
 class Facts(NamedTuple):
@@ -85,7 +90,7 @@ def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
     lower = np.arange(BEYOND, dtype=np.int32)
     known = properties()
     classes[known.later & known.alnum] = LETTER
-    for cp in np.flatnonzero(~known.later).tolist():
+    for cp in np.flatnonzero(~(known.later | known.ignorable)).tolist():
         character = chr(cp)
         kind = _CLASSES.get(unicodedata.category(character), OTHER)
         classes[cp] = kind
@@ -98,6 +103,11 @@ def fact_tables() -> tuple[Bytes, Bytes, npt.NDArray[np.int32]]:
     for characters, kind in ((ASCII_TERMINATORS + TERMINATORS, STOP), (PAUSES, PAUSE), (QUOTES, QUOTE), ("\n", FEED)):
         classes[[ord(character) for character in characters]] = kind
     return classes, values, lower
+
+
+def facts_digest() -> str:
+    """Return a digest of `fact_tables`, sixteen hex digits; computed for an unknown version of Unicode alone."""
+    return _DIGEST if unicodedata.unidata_version in KNOWN_VERSIONS else digest_of(fact_tables())
 
 
 def facts_of(texts: pa.LargeStringArray) -> Facts:
