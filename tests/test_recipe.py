@@ -236,6 +236,7 @@ def test_what_an_answer_depends_on_is_told_apart_in_words() -> None:
         assert "another" in said
         assert now[name] in said
     assert "none" in difference(Recipe().dependencies, now)
+    assert not difference(Recipe(threshold=0.5).dependencies | {"chain": "another"}, now)
 
 
 def test_what_a_recipe_holds_is_taken_apart() -> None:

@@ -90,7 +90,7 @@ class Decision:
     @cached_property
     def fingerprint(self) -> str:
         """Sixteen hex digits of all that the answer depends on."""
-        said = [self.net.fingerprint, str(self.vector), repr(self.cut), self.dependencies]
+        said = [str(self.vector), repr(self.cut), self.dependencies]
         digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
         for part in self.machine:
             digest.update(np.ascontiguousarray(part, "<f8").tobytes())
@@ -102,7 +102,7 @@ class Decision:
 
     @property
     def dependencies(self) -> dict[str, str]:
-        """What the answer depends on besides what is here, as short texts by name."""
+        """What the net and the vector depend on, as short texts by name."""
         made = [part.recipe for part in self.vector.parts if part.of_recipe]
         # Titles, prefixes and tokens are words.
         return dependencies_of(self.net, Recipe(features="words:1"), *made, tables={"facts": facts_digest()})

@@ -242,7 +242,7 @@ def check(
         meta = dict(connection.execute("SELECT name, value FROM meta"))
     if meta.get("fingerprint") != fingerprint:
         if clause := difference(_named(meta, _DEPENDENCY), dependencies):
-            raise StoreError(f"{path} was made {clause}; open it where it was made, or name another path")
+            raise StoreError(f"{path} was made {clause}; use what it was made with, or name another path")
         raise StoreError(
             f"{path} was made with another recipe or decision (fingerprint {_shown(meta.get('fingerprint'))}, not "
             f"{_shown(fingerprint)}); a store keeps its own: take that one, or name another path"

@@ -59,7 +59,7 @@ class Store:
     settings : dict
         What else the verdicts depend on, as texts: the window and how it is measured.
     dependencies : dict
-        What the fingerprint holds besides a recipe's choices (``Recipe.dependencies``), to say what differs.
+        What the fingerprint is of (``Recipe.dependencies``), to say what differs.
 
     Raises
     ------

@@ -241,7 +241,7 @@ class Recipe:
 
     @property
     def dependencies(self) -> dict[str, str]:
-        """What the answer depends on besides the choices, as short texts by name.
+        """What the answer depends on, as short texts by name: the choices, and what they are carried out with.
 
         Raises
         ------
@@ -254,18 +254,8 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits of the choices that can change the answer, and of what else it depends on."""
-        choices = {k: v for k, v in asdict(self).items() if k not in ("name", "description")}
-        # Which words are left out is among the dependencies, by whatever languages they are named.
-        del choices["stop_words"], choices["antecedents"]
-        signature = self.parsed_signature
-        if self.search == "exact":
-            del choices["recall"], choices["num_perm"]
-            if signature is None or not signature.minima:
-                del choices["seed"]
-        choices |= {name: float(choices[name]) for name in ("threshold", "jaccard_floor", "recall") if name in choices}
-        whole = json.dumps([choices, self.dependencies], sort_keys=True)
-        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+        """Sixteen hex digits of all that the answer depends on."""
+        return hashlib.sha256(json.dumps(self.dependencies, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_toml(self) -> str:
         """Return the recipe as TOML; ``load`` reads it back."""

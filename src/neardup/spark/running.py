@@ -160,8 +160,8 @@ def fingerprint_of(corpus: Corpus, recipe: Recipe | None) -> str:
         for task in tasks_of(corpus.sources)
         for found in task.files
     ]
-    choices = [asdict(recipe), recipe.dependencies] if recipe else []
-    whole = json.dumps([choices, files, asdict(corpus.wanted), __version__, sources_digest()], default=str)
+    known = [asdict(recipe), recipe.dependencies] if recipe else []
+    whole = json.dumps([known, files, asdict(corpus.wanted), __version__, sources_digest()], default=str)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 
