@@ -231,11 +231,11 @@ def test_labels_are_where_spark_puts_them(spark: SparkSession) -> None:
     assert [found[label] for (label,) in given] == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("recipe", ["simhash", "terms"])
-def test_recipes_without_a_search_on_spark_are_refused(recipe: str) -> None:
+@pytest.mark.parametrize(("recipe", "value"), [("simhash", "'hamming'"), ("terms", "'tfidf'")])
+def test_recipes_without_a_search_on_spark_are_refused(recipe: str, value: str) -> None:
     with pytest.raises(RecipeError) as caught:
         neardup.spark.run(None, recipe)
-    assert says(caught.value, "searched on Spark")
+    assert says(caught.value, value, "searched on Spark")
 
 
 def test_columns_that_are_not_there_are_refused(spark: SparkSession) -> None:
@@ -245,4 +245,4 @@ def test_columns_that_are_not_there_are_refused(spark: SparkSession) -> None:
     assert says(caught.value, "no column 'day'", "order")
     with pytest.raises(InputError) as caught:
         neardup.spark.run(frame.drop("id"))
-    assert says(caught.value, "no column", "the id")
+    assert says(caught.value, "no column", "id_column", "name, text")

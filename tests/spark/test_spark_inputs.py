@@ -111,10 +111,12 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     assert {"documents", "features", "candidates", "pairs"} <= resumed
     assert not resumed & {"company", "verdicts"}
     assert all(stage["skew"] >= 1 and stage["bytes"] > 0 for stage in first.values() if "skew" in stage)
-    with pytest.raises(OutputError, match="another recipe"):
+    with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), "another", resume=True)
-    with pytest.raises(OutputError, match="--resume"):
+    assert says(caught.value, str(folder), "recipe, input or version", "another)")
+    with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), json.loads((folder / "neardup-stages.json").read_text())["fingerprint"])
+    assert says(caught.value, str(folder), "this very run", "--resume")
 
 
 def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:

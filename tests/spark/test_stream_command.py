@@ -31,7 +31,7 @@ SPARK = ("--engine", "spark", "--verdicts", "verdicts", "--stages", "stages")
         (("--engine", "spark", "--verdicts", "v"), ("name one", "--stages DIR")),
         ((*SPARK, "--batch-files", "0"), ("--batch-files", "0")),
         ((*SPARK, "--shards", "some"), ("--shards", "'some'", "whole number")),
-        ((*SPARK, "--recipe", "terms", "--sample", "in"), ("have no keys",)),
+        ((*SPARK, "--recipe", "terms", "--sample", "in"), ("'tfidf'", "no keys", "simhash")),
         ((*SPARK, "--recipe", "imatch"), ("name a corpus", "--sample")),
         ((*SPARK, "--window", "soon"), ("window", "'soon'", "no length")),
         (("--engine", "spark", "--verdicts", "in/v", "--stages", "s"), ("in/v", "--verdicts", "inbox")),
