@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from calling import names_in, neardup, refused, write_lines
 from handmade import saved
+from saying import says
 
 import neardup.labelling.serving as serving
 from neardup.labelling.session import Session
@@ -59,13 +60,18 @@ OPTIONS = ("--features", "words:2", "--threshold", "0.6", "--sample", "40")
 def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
     sample = tmp_path / "sample.csv"
     first = neardup("audit", corpus, *OPTIONS, "--sample-to", sample)
-    assert "40 pairs drawn, 0 judged; 95 % intervals" in first.stdout
-    assert "None of the drawn pairs is judged yet" in first.stdout
-    assert f"fill in its column label and give it with --labels {sample}" in first.stderr
+    assert "40 pairs drawn, 0 judged" in first.stdout
+    assert "95 %" in first.stdout
+    assert "judged yet" in first.stdout
+    assert "column label" in first.stderr
+    assert f"--labels {sample}" in first.stderr
     labels = filled(sample, tmp_path / "labels.csv")
     second = neardup("audit", corpus, *OPTIONS, "--labels", labels)
-    assert "words:2 (words), jaccard >= 0.6; net: words:2 (words), jaccard >= 0.3" in second.stdout
-    assert "40 pairs drawn, 40 judged; 95 % intervals" in second.stdout
+    rule, net = second.stdout.partition("net: ")[::2]
+    assert "words:2 (words), jaccard >= 0.6" in rule
+    assert "words:2 (words), jaccard >= 0.3" in net
+    assert "40 pairs drawn, 40 judged" in second.stdout
+    assert "95 %" in second.stdout
     for words in (">= 0.6 (audited)", "recall above the net", "duplicates above the net: about", "yes", "no"):
         assert words in second.stdout
     found = json.loads(neardup("audit", corpus, *OPTIONS, "--labels", labels, "--json").stdout)
@@ -84,7 +90,8 @@ def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
 def test_a_decision(corpus: Path, tmp_path: Path) -> None:
     decision = saved(tmp_path / "mine.neardup")
     shown = neardup("audit", corpus, "--decision", decision, "--sample", "30").stdout
-    assert "g >= 0; net: words:1 (words), jaccard >= 0.1" in shown
+    assert "g >= 0" in shown
+    assert "net: words:1 (words), jaccard >= 0.1" in shown
     assert "probability" in shown
     strict = json.loads(neardup("audit", corpus, "--decision", decision, "--precision", "1", "--json").stdout)
     assert strict["points"][0]["own"] or len(strict["points"]) > 1
@@ -107,7 +114,7 @@ def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(serving, "serve", judge)
     first = neardup("audit", corpus, *OPTIONS, "--store", store, "--no-browser", "--port", "8123")
     assert "judge the sample at http://127.0.0.1:1/?token=x" in first.stderr
-    assert f"40 labels given; they are in {store}" in first.stderr
+    assert any("40 labels" in line and str(store) in line for line in first.stderr.splitlines())
     assert "40 pairs drawn, 40 judged" in first.stdout
     assert (opened[0]["port"], opened[0]["open_browser"]) == (8123, False)
     second = neardup("audit", corpus, *OPTIONS, "--store", store)
@@ -121,27 +128,27 @@ def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "parts"),
     [
-        (("--sample", "0"), "--sample '0' is not a whole number from 1 on"),
-        (("--sample-seed", "x"), "--sample-seed 'x' is not a whole number"),
-        (("--net", "0.9"), "net 0.9 is not below the recipe's threshold"),
-        (("--net", "nonsense"), "net 'nonsense' is not known"),
-        (("--sample-to", "s.parquet"), "is no table that can be judged; name it .csv, .tsv, .jsonl or .ndjson"),
-        (("--sample-to", "CORPUS"), "is an input"),
-        (("--labels", "none.csv"), "none.csv cannot be read"),
-        (("--positive", "high"), "--positive 'high' is not a number"),
-        (("--port", "99999"), "is no port"),
-        (("--store", "no/audit.db"), "the folder no does not exist"),
-        (("--precision", "0.9"), "is for a learned decision"),
-        (("--decision", "none.neardup"), "none.neardup"),
-        (("--recipe", "unheard"), "recipe 'unheard' is neither a file"),
+        (("--sample", "0"), ("--sample", "'0'", "whole number", "from 1")),
+        (("--sample-seed", "x"), ("--sample-seed", "'x'", "whole number")),
+        (("--net", "0.9"), ("net", "0.9", "threshold")),
+        (("--net", "nonsense"), ("net", "'nonsense'")),
+        (("--sample-to", "s.parquet"), ("s.parquet", ".csv, .tsv, .jsonl or .ndjson")),
+        (("--sample-to", "CORPUS"), ("corpus.jsonl", "input")),
+        (("--labels", "none.csv"), ("none.csv", "read")),
+        (("--positive", "high"), ("--positive", "'high'", "number")),
+        (("--port", "99999"), ("99999", "port")),
+        (("--store", "no/audit.db"), ("folder no ", "exist", "make it")),
+        (("--precision", "0.9"), ("--precision 0.9", "learned decision", "--decision")),
+        (("--decision", "none.neardup"), ("none.neardup", "neardup train")),
+        (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
     ],
 )
-def test_refusals(corpus: Path, tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+def test_refusals(corpus: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
     before = names_in(tmp_path)
     given = [str(corpus) if option == "CORPUS" else option for option in options]
-    assert words in refused("audit", corpus, *given)
+    assert says(refused("audit", corpus, *given), *parts)
     assert names_in(tmp_path) == before
 
 

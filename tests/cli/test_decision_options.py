@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from calling import finished, neardup, process, read_lines, refused, write_lines
+from saying import says
 from trained import DATED, FACTS, texts, trained
 
 import neardup as nd
@@ -44,12 +45,14 @@ def test_dedup_writes_evidence_and_says_what_decided(news: Path, facts: Path, tm
     assert [row["id"] for row in read_lines(kept)] == result.kept
     found = json.loads(summary.read_text())["decision"]
     assert found == result.summary["decision"]
-    assert (
-        f"{found['fingerprint']}, g >= 0: precision {found['training_precision']:.3f} and recall "
-        f"{found['training_recall']:.3f} on its training pairs, unseen; {found['passed']} of {found['candidates']} "
-        "candidates of its net pass" in told
-    )
-    assert "learned: words:1 (words), jaccard >= 0.2, then learned(" in told
+    (line,) = (line for line in told.splitlines() if f"{found['fingerprint']}, g >= 0" in line)
+    for part in (
+        f"precision {found['training_precision']:.3f}",
+        f"recall {found['training_recall']:.3f}",
+        f"{found['passed']} of {found['candidates']} candidates",
+    ):
+        assert part in line
+    assert any("words:1 (words), jaccard >= 0.2" in line and "learned(" in line for line in told.splitlines())
 
 
 def test_a_precision_chooses_the_cut(news: Path, facts: Path) -> None:
@@ -105,7 +108,9 @@ def test_a_query_without_an_answer_says_why(news: Path, facts: Path, tmp_path: P
     document.write_text("nothing of the kind")
     shown = neardup("query", news, "-d", document, "--decision", facts)
     assert shown.stdout == "document\tsimilarity\tg\tevidence\n"
-    assert "none is in the net of the decision, words:1 (words), jaccard >= 0.2" in shown.stderr
+    assert "no near-duplicate of" in shown.stderr
+    assert "net of the decision" in shown.stderr
+    assert "words:1 (words), jaccard >= 0.2" in shown.stderr
     document.write_text("oslo port: 1 boat came out")
     shown = neardup("query", news, "-d", document, "--decision", facts)
     assert "no near-duplicate of" in shown.stderr
@@ -162,26 +167,27 @@ def test_explain_outside_the_net_and_of_equal_texts(news: Path, facts: Path) -> 
     port = next(row for row in KNOWN.rows if " port" in row["text"])
     shown = " ".join(neardup("explain", news, outside["id"], port["id"], "--decision", facts).stdout.split())
     assert "no near-duplicates: jaccard 0.0000 < 0.2" in shown
-    assert "outside the net, so the decision is not asked (g -" in shown
+    assert "outside the net" in shown
+    assert "(g -" in shown
     shown = neardup("explain", news, port["id"], port["id"], "--decision", facts).stdout
-    assert "equal texts, of which no decision is asked" in " ".join(shown.split())
+    assert "equal texts" in " ".join(shown.split())
     assert "all at their means" not in shown
 
 
 CONTRADICTIONS = [
-    (["--recipe", "jaccard"], "--recipe jaccard does not go with a learned decision, which brings its own recipe"),
-    (["--recipe", "default"], "--recipe default does not go with a learned decision, which brings its own recipe"),
-    (["--threshold", "0.8"], "which has a cut in its place; choose its working point with --precision 0.99"),
-    (["--features", "words:2"], "--features words:2 does not go with a learned decision, which brings its own recipe"),
-    (["--measure", "dice"], "--measure dice does not go with a learned decision"),
-    (["--then", "edit >= 0.9"], "--then edit >= 0.9 does not go with a learned decision"),
-    (["--jaccard-floor", "0.2"], "--jaccard-floor 0.2 does not go with a learned decision"),
-    (["--html"], "--html does not go with a learned decision, which was trained on texts as they are; leave it out"),
-    (["--content", "tags"], "--content tags does not go with a learned decision, which was trained on texts as they"),
-    (["--precision", "most"], "--precision 'most' is not a number"),
-    (["--precision", "1.5"], "precision 1.5 is outside (0, 1]; give a share such as 0.99"),
-    (["--title-column", "title"], "title column 'title' is asked for by no measure of this decision; leave it out"),
-    (["--time-column", "time"], "time column 'time' is asked for by no measure of this decision; leave it out"),
+    (["--recipe", "jaccard"], ("--recipe jaccard", "learned decision", "its own recipe")),
+    (["--recipe", "default"], ("--recipe default", "learned decision", "its own recipe")),
+    (["--threshold", "0.8"], ("--threshold 0.8", "learned decision", "cut", "--precision 0.99")),
+    (["--features", "words:2"], ("--features words:2", "learned decision", "its own recipe")),
+    (["--measure", "dice"], ("--measure dice", "learned decision", "its own recipe")),
+    (["--then", "edit >= 0.9"], ("--then edit >= 0.9", "learned decision")),
+    (["--jaccard-floor", "0.2"], ("--jaccard-floor 0.2", "learned decision")),
+    (["--html"], ("--html", "learned decision", "texts as they are", "leave it out")),
+    (["--content", "tags"], ("--content tags", "learned decision", "texts as they are", "leave it out")),
+    (["--precision", "most"], ("--precision", "'most'", "number")),
+    (["--precision", "1.5"], ("precision", "1.5", "(0, 1]", "0.99")),
+    (["--title-column", "title"], ("title column", "'title'", "no measure", "leave it out")),
+    (["--time-column", "time"], ("time column", "'time'", "no measure", "leave it out")),
 ]
 
 
@@ -189,33 +195,37 @@ def commands(news: Path) -> list[list[str | Path]]:
     return [["dedup", news, "--dry-run"], ["pairs", news, "--print"], ["explain", news, "d1", "d2"]]
 
 
-@pytest.mark.parametrize(("options", "said"), CONTRADICTIONS, ids=[" ".join(options) for options, _ in CONTRADICTIONS])
-def test_what_contradicts_a_decision_is_refused(news: Path, facts: Path, options: list[str], said: str) -> None:
+@pytest.mark.parametrize(("options", "parts"), CONTRADICTIONS, ids=[" ".join(options) for options, _ in CONTRADICTIONS])
+def test_what_contradicts_a_decision_is_refused(
+    news: Path, facts: Path, options: list[str], parts: tuple[str, ...]
+) -> None:
     for command in commands(news):
-        assert said in refused(*command, "--decision", facts, *options)
-    assert said in refused("query", news, "-d", news, "--decision", facts, *options)
+        assert says(refused(*command, "--decision", facts, *options), *parts)
+    assert says(refused("query", news, "-d", news, "--decision", facts, *options), *parts)
 
 
 @pytest.mark.parametrize("option", ["--precision", "--title-column"])
 def test_options_of_decisions_need_one(news: Path, option: str) -> None:
     for command in commands(news):
-        said = refused(*command, option, "0.9")
-        assert said == f"{option} 0.9 is for a learned decision; give one with --decision FILE"
-    assert "is for a learned decision" in refused("pairs", news, "--print", "--time-column", "time")
+        assert says(refused(*command, option, "0.9"), f"{option} 0.9", "learned decision", "--decision FILE")
+    said = refused("pairs", news, "--print", "--time-column", "time")
+    assert says(said, "--time-column time", "learned decision", "--decision FILE")
     told = neardup("query", news, "-d", news, "--title", "A", code=2).stderr
-    assert "title 'A' is for a decision that compares titles; leave it out" in told
-    assert "--time-column is for --keep newest" in refused("dedup", news, "--dry-run", "--time-column", "time")
+    assert says(told.splitlines()[-1], "title 'A'", "compares titles", "leave it out")
+    said = refused("dedup", news, "--dry-run", "--time-column", "time")
+    assert says(said, "--time-column", "--keep", "newest")
 
 
 def test_what_is_no_decision_is_refused(news: Path, facts: Path, tmp_path: Path) -> None:
     torn = tmp_path / "torn.neardup"
     torn.write_bytes(facts.read_bytes()[:-9])
-    for file, said in [
-        (news, f"{news} is no decision, or one that is torn or was changed; give what neardup train wrote"),
-        (torn, f"{torn} is no decision, or one that is torn or was changed; give what neardup train wrote"),
-        (tmp_path / "none", f"{tmp_path / 'none'} cannot be read (No such file or directory); give what neardup train"),
+    for file, parts in [
+        (news, ("no decision", "torn")),
+        (torn, ("no decision", "torn")),
+        (tmp_path / "none", ("read", "No such file or directory")),
     ]:
-        assert said in refused("dedup", news, "--dry-run", "--decision", file)
+        said = refused("dedup", news, "--dry-run", "--decision", file)
+        assert says(said, str(file), *parts, "neardup train")
 
 
 def test_columns_by_other_names(tmp_path: Path, dated: Path) -> None:
@@ -225,7 +235,7 @@ def test_columns_by_other_names(tmp_path: Path, dated: Path) -> None:
     shown = neardup("pairs", path, "--print", "--decision", dated, *columns).stdout
     assert len(shown.splitlines()) == 1 + len(nd.dedup(KNOWN.table, decision=trained(DATED)).pairs)
     said = refused("pairs", path, "--print", "--decision", dated)
-    assert said.endswith("name one of id, text, kopf, am with --title-column")
+    assert says(said, "id, text, kopf, am", "--title-column")
     left, right = shown.splitlines()[1].split("\t")[:2]
     assert "title" in neardup("explain", path, left, right, "--decision", dated, *columns).stdout
 
@@ -233,10 +243,8 @@ def test_columns_by_other_names(tmp_path: Path, dated: Path) -> None:
 def test_the_svm_of_the_paper_is_no_recipe_before_it_is_trained(news: Path) -> None:
     for name in ("terms-svm", "terms-svm-sentence"):
         said = refused("dedup", news, "--dry-run", "--recipe", name)
-        assert said == (
-            f"recipe '{name}' is learned from labelled pairs: neardup train INPUT --labels pairs.csv --vector {name} "
-            "-o FILE makes it, and --decision FILE takes it"
-        )
+        train = f"neardup train INPUT --labels pairs.csv --vector {name} -o FILE"
+        assert says(said, f"recipe '{name}'", "labelled pairs", train, "--decision FILE")
 
 
 def test_the_command_itself_loads_scikit_learn(news: Path, facts: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from calling import DOCUMENTS, RULES, names_in, neardup, refused, write_lines
+from saying import says
 
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
 
@@ -51,7 +52,7 @@ def test_a_report_changes_no_other_output(news: Path, tmp_path: Path) -> None:
     page = (told / "report.html").read_text("utf-8")
     assert "fox-edited" in page
     # What was typed, as a shell takes it: a name with a space is quoted.
-    assert f"neardup dedup &#x27;{news}&#x27; --features words:3 --threshold 0.8 -o " in page
+    assert " ".join(("neardup dedup", f"&#x27;{news}&#x27;", *RULES, "-o ")) in page
 
 
 def test_who_looks_first_may_have_a_report(news: Path, tmp_path: Path) -> None:
@@ -63,19 +64,19 @@ def test_who_looks_first_may_have_a_report(news: Path, tmp_path: Path) -> None:
 def test_reports_that_cannot_be_written_are_refused_before_the_work(news: Path, tmp_path: Path) -> None:
     there = tmp_path / "there.html"
     there.write_text("mine")
-    ends = "report.txt does not end in .html, but a page is HTML: name it so"
-    assert refused("dedup", news, "--dry-run", "--report", "report.txt") == ends
-    assert "exists" in refused("dedup", news, "--dry-run", "--report", there)
+    assert says(refused("dedup", news, "--dry-run", "--report", "report.txt"), "report.txt", ".html", "name it")
+    assert says(refused("dedup", news, "--dry-run", "--report", there), str(there), "exists", "--force")
     assert there.read_text() == "mine"
-    assert "make it first" in refused("dedup", news, "--dry-run", "--report", tmp_path / "no" / "r.html")
+    said = refused("dedup", news, "--dry-run", "--report", tmp_path / "no" / "r.html")
+    assert says(said, str(tmp_path / "no"), "exist", "make it")
     for option, value in (("--report-families", "3"), ("--report-rows", "3"), ("--report-around", "0.1")):
-        said = refused("dedup", news, "--dry-run", option, value)
-        assert said == f"{option} {value} is for a report; name one with --report FILE.html"
+        assert says(refused("dedup", news, "--dry-run", option, value), f"{option} {value}", "--report FILE.html")
     page = ("--dry-run", "--report", tmp_path / "new.html")
-    assert "--report-rows '-1' is not a whole number" in refused("dedup", news, *page, "--report-rows", "-1")
-    assert "--report-around 'far' is not a number" in refused("dedup", news, *page, "--report-around", "far")
-    assert "around 0.9 leaves nothing" in refused("dedup", news, *page, "--report-around", "0.9")
-    assert "is for a learned decision" in refused("dedup", news, "--dry-run", "--title-column", "id")
+    for option, value, kind in (("--report-rows", "-1", "whole number"), ("--report-around", "far", "not a number")):
+        assert says(refused("dedup", news, *page, option, value), option, f"'{value}'", kind)
+    assert says(refused("dedup", news, *page, "--report-around", "0.9"), "around 0.9", "nothing")
+    said = refused("dedup", news, "--dry-run", "--title-column", "id")
+    assert says(said, "--title-column id", "learned decision", "--decision FILE")
     assert names_in(tmp_path) == {"in it", "there.html"}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from calling import FOX, RULES, in_terminal, neardup, refused, write_lines
+from saying import says
 
 from neardup.measures import SET_MEASURES
 from neardup.recipe import Recipe, names, parse
@@ -18,7 +19,7 @@ def test_side_by_side(corpus: Path) -> None:
         "fox  (17 features)",
         "«today»",
         "near-duplicates: jaccard 0.9444 >= 0.8",
-        "They no longer match at a threshold of 0.9445 or higher.",
+        "threshold of 0.9445",
         "words:3",
     ):
         assert text in " ".join(out.split()) or text in out
@@ -33,7 +34,7 @@ def test_json(corpus: Path) -> None:
 def test_rows_are_the_names_where_there_are_no_ids(tmp_path: Path) -> None:
     corpus = write_lines(tmp_path / "c.jsonl", [{"text": FOX}, {"text": "another"}, {"text": FOX}])
     assert json.loads(neardup("explain", corpus, "0", "2", "--json").stdout)["similarity"] == 1.0
-    assert "no document has the row number '3'" in refused("explain", corpus, "0", "3")
+    assert says(refused("explain", corpus, "0", "3"), "no document", "row number", "'3'")
 
 
 def test_whole_numbers_as_ids(tmp_path: Path) -> None:
@@ -48,13 +49,17 @@ def test_several_inputs(corpus: Path, tmp_path: Path) -> None:
 
 def test_unknown_ids_name_close_ones(corpus: Path) -> None:
     message = refused("explain", corpus, "fox", "fox-agian")
-    assert message.startswith("no document has the id 'fox-agian'; close ones are 'fox-again'")
-    assert refused("explain", corpus, "zzzzz", "fox").endswith("ids look like 'fox', 'rose', 'fox-again'")
+    assert says(message, "no document", "'fox-agian'", "close", "'fox-again'")
+    message = refused("explain", corpus, "zzzzz", "fox")
+    assert says(message, "no document", "'zzzzz'", "'fox', 'rose', 'fox-again'")
+    assert "close" not in message
 
 
 def test_too_few_arguments_are_wrong_use(corpus: Path) -> None:
     result = neardup("explain", corpus, "fox", code=2)
-    assert "give at least one input, then two ids" in " ".join(result.stderr.split()).replace("│ ", "")
+    told = " ".join(result.stderr.split()).replace("│ ", "")
+    assert "one input" in told
+    assert "two ids" in told
 
 
 def test_document_text_does_nothing_to_the_terminal(tmp_path: Path) -> None:
@@ -77,13 +82,13 @@ def words(*arguments: str | Path) -> str:
 def test_what_depends_on_the_collection_is_gathered_first(corpus: Path) -> None:
     own = ("--features", "terms:3", "--measure", "overlap", "--threshold", "0.5")
     shown = words(corpus, "fox", "fox-edited", *own)
-    assert "overlap 1.0000 >= 0.5; 3 features shared, of 3 and 3" in shown
-    assert "terms:3 (words, without stop words of en)" in shown
+    assert says(shown, "overlap 1.0000 >= 0.5", "3 features shared, of 3 and 3", "terms:3 (words", "stop words of en")
+    assert "no near-duplicates" not in shown
     rules = ("--features", "words:1", "--weights", "idf", "--measure", "cosine", "--clip", "df:1:2")
     shown = words(corpus, "fox", "fox-edited", *rules)
-    assert "no near-duplicates: cosine 0.0000 < 0.85; 0 features shared, of 0 and 1" in shown
-    assert "The left document has no feature to compare" in shown
-    assert "words:1 (words), clip df:1:2, weights idf; fingerprint" in shown
+    assert says(shown, "no near-duplicates", "cosine 0.0000 < 0.85", "0 features shared, of 0 and 1")
+    assert "left document has no feature" in shown
+    assert "words:1 (words), clip df:1:2, weights idf" in shown
 
 
 def test_the_collection_may_come_from_stdin(corpus: Path) -> None:
@@ -95,7 +100,8 @@ def test_the_collection_may_come_from_stdin(corpus: Path) -> None:
 def test_signatures_are_told_in_their_own_terms(corpus: Path) -> None:
     own = ("--signature", "simhash", "--measure", "hamming", "--threshold", "3", "--features", "words:2")
     shown = words(corpus, "fox", "fox-again", *own)
-    assert "near-duplicates: hamming 0 <= 3; 0 of 64 bits differ; the features' jaccard is 1.0000" in shown
+    assert says(shown, "near-duplicates: hamming 0 <= 3", "0 of 64 bits", "jaccard is 1.0000")
+    assert "no near-duplicates" not in shown
     assert "needed" not in shown
     why = json.loads(neardup("explain", corpus, "fox", "rose", "--json", *own).stdout)
     assert why["value"] == 64 - why["counts"]["o"] > 3
@@ -107,18 +113,22 @@ def test_checksums_show_what_differs(corpus: Path) -> None:
     assert "(1 feature)" in shown
     assert "md5 digests differ: " in shown
     assert "«today»" in shown
-    assert "Only those with an equal normal form match." in shown
+    assert "equal normal form" in shown
 
 
 def test_both_steps_are_shown(corpus: Path) -> None:
     shown = words(corpus, "fox", "fox-edited", *RULES, "--then", "edit >= 0.99")
-    assert "no near-duplicates: jaccard 0.9444 >= 0.8; 17 features shared, of 17 and 18; then edit 0.94" in shown
-    assert "They pass the second step at a threshold of 0.94" in shown
-    assert "They no longer pass the first step at a threshold of 0.9445 or higher." in shown
+    assert says(
+        shown, "no near-duplicates: jaccard 0.9444 >= 0.8", "17 features shared, of 17 and 18", "then edit 0.94"
+    )
+    (second,) = (sentence for sentence in shown.split(". ") if "second step" in sentence)
+    assert "0.94" in second
+    (first,) = (sentence for sentence in shown.split(". ") if "first step" in sentence)
+    assert "0.9445" in first
 
 
 def test_semantic_needs_python(corpus: Path) -> None:
-    assert "needs an encoder" in refused("explain", corpus, "fox", "rose", "--measure", "semantic")
+    assert says(refused("explain", corpus, "fox", "rose", "--measure", "semantic"), "semantic", "needs an encoder")
 
 
 def test_colours_in_a_terminal(corpus: Path) -> None:
@@ -140,16 +150,16 @@ def test_recipes_are_listed_shown_and_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "parts"),
     [
-        ("treshold = 0.8\n", "unknown key 'treshold'; a recipe's keys are name, "),
-        ("threshold = 1.2\n", "threshold 1.2 is outside (0, 1]"),
-        ("threshold = \n", "is not TOML"),
-        ('measure = "jacard"\n', "measure 'jacard' is not known; choose one of jaccard"),
+        ("treshold = 0.8\n", ("own.toml", "key 'treshold'", " name, ", "threshold, ")),
+        ("threshold = 1.2\n", ("own.toml", "threshold", "1.2", "(0, 1]")),
+        ("threshold = \n", ("own.toml", "TOML")),
+        ('measure = "jacard"\n', ("own.toml", "measure", "'jacard'", " jaccard, ", "cosine")),
     ],
 )
-def test_recipe_files_that_are_refused(content: str, message: str, tmp_path: Path) -> None:
+def test_recipe_files_that_are_refused(content: str, parts: tuple[str, ...], tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(content)
-    assert message in refused("recipe", "check", own)
+    assert says(refused("recipe", "check", own), *parts)
     assert "own.toml" in refused("dedup", tmp_path, "--dry-run", "--recipe", own)

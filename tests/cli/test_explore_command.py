@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from calling import finished, names_in, neardup, process, refused, write_lines
+from saying import says
 
 from neardup.cli.explore import parse_lengths
 from neardup.errors import RecipeError
@@ -50,7 +51,7 @@ def test_the_short_form(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = neardup("explore", stories, *SMALL)
     lines = done.stdout.splitlines()
-    assert "all 49 documents compared, each with each: 1,176 pairs" in lines[0]
+    assert says(lines[0], "all 49 documents", "1,176 pairs")
     for n in (1, 2, 3):
         row = next(line for line in lines if line.strip().startswith(f"words:{n} "))
         assert any(block in row for block in "▁▂▃▄▅▆▇█")
@@ -153,34 +154,34 @@ def test_web_pages(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "parts"),
     [
-        (["-o", "found.txt"], "found.txt is neither a page nor JSON: name it .html or .json, or leave out -o"),
-        (["-o", "-"], "- is neither a page nor JSON"),
-        (["--sample", "1"], "--sample '1' is not a whole number from 2 on"),
-        (["--sample", "many"], "--sample 'many' is not a whole number from 2 on"),
-        (["--seed", "-1"], "--seed '-1' is not a whole number from 0 on"),
-        (["--lengths", "0-3"], "--lengths '0-3' names no lengths: write it like 1-7, 4 or 1,3,5, from 1 on"),
-        (["--lengths", "5-3"], "--lengths '5-3' names no lengths"),
-        (["--lengths", "a,b"], "--lengths 'a,b' names no lengths"),
-        (["--qgrams", ""], "--qgrams '' names no lengths"),
-        (["--lengths", "none"], "--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME"),
-        (["--lowest", "0"], "--lowest 0 is outside (0, 1]: give a similarity, such as 0.2"),
-        (["--lowest", "1.01"], "--lowest 1.01 is outside (0, 1]"),
-        (["--lowest", "nan"], "--lowest nan is outside (0, 1]"),
-        (["--lowest", "low"], "--lowest 'low' is not a number"),
-        (["--examples", "-2"], "--examples '-2' is not a whole number from 0 on"),
-        (["--recipe", "cornel"], "cornel"),
-        (["--html", "--content", "tags"], "--html is short for --content html"),
-        (["--threads", "0"], "--threads '0' is not a whole number from 1 on"),
-        (["--text-column", "nothing"], "nothing"),
+        (["-o", "found.txt"], ("found.txt", ".html or .json", "leave out -o")),
+        (["-o", "-"], ("- is neither", ".html or .json", "leave out -o")),
+        (["--sample", "1"], ("--sample", "'1'", "whole number", "from 2")),
+        (["--sample", "many"], ("--sample", "'many'", "whole number", "from 2")),
+        (["--seed", "-1"], ("--seed", "'-1'", "whole number", "from 0")),
+        (["--lengths", "0-3"], ("--lengths", "'0-3'", "1-7, 4 or 1,3,5", "from 1")),
+        (["--lengths", "5-3"], ("--lengths", "'5-3'", "1-7, 4 or 1,3,5")),
+        (["--lengths", "a,b"], ("--lengths", "'a,b'", "1-7, 4 or 1,3,5")),
+        (["--qgrams", ""], ("--qgrams", "''", "1-7, 4 or 1,3,5")),
+        (["--lengths", "none"], ("--lengths none", "--qgrams 3-6", "--recipe NAME")),
+        (["--lowest", "0"], ("--lowest 0 ", "(0, 1]", "0.2")),
+        (["--lowest", "1.01"], ("--lowest 1.01", "(0, 1]", "0.2")),
+        (["--lowest", "nan"], ("--lowest nan", "(0, 1]", "0.2")),
+        (["--lowest", "low"], ("--lowest", "'low'", "number")),
+        (["--examples", "-2"], ("--examples", "'-2'", "whole number", "from 0")),
+        (["--recipe", "cornel"], ("recipe", "'cornel'", "checksum, cornell, ")),
+        (["--html", "--content", "tags"], ("--html", "--content", "'tags'", "one of the two")),
+        (["--threads", "0"], ("--threads", "'0'", "whole number", "from 1")),
+        (["--text-column", "nothing"], ("'nothing'", "--text-column", "columns are id")),
     ],
 )
 def test_wrong_values_are_refused_in_one_sentence(
-    stories: Path, tmp_path: Path, options: list[str], says: str, monkeypatch: pytest.MonkeyPatch
+    stories: Path, tmp_path: Path, options: list[str], parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert says in refused("explore", stories, *options)
+    assert says(refused("explore", stories, *options), *parts)
     assert names_in(tmp_path) == set()
 
 
@@ -193,7 +194,7 @@ def test_too_few_documents(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
 
 def test_a_page_must_not_replace_its_input(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "corpus.json", documents())
-    assert "is an input" in refused("explore", path, "-o", path, "--force")
+    assert says(refused("explore", path, "-o", path, "--force"), str(path), "input")
 
 
 @pytest.mark.parametrize(
@@ -206,5 +207,6 @@ def test_lengths(text: str, lengths: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["", "-", "1-", "0", "1000", "1..3", "²", "1-2-3"])
 def test_no_lengths(text: str) -> None:
-    with pytest.raises(RecipeError, match="names no lengths"):
+    with pytest.raises(RecipeError) as caught:
         parse_lengths(text, "--lengths")
+    assert says(caught.value, "--lengths", repr(text), "1-7, 4 or 1,3,5")

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from calling import FOX, ROSE, in_terminal, names_in, neardup, read_lines, refused, write_lines
+from saying import says
 
 GOLDEN = Path(__file__).parent / "replay-table.txt"
 SEA = "Ships that sail at night see the lamp of the lighthouse long before they hear the waves upon the rocks below"
@@ -75,11 +76,11 @@ def without_times(table: str) -> str:
 def test_the_table(flow: Path) -> None:
     result = neardup("replay", flow, *RULES)
     assert without_times(result.stdout) == GOLDEN.read_text("utf-8")
-    assert "11 items: 7 originals, 4 duplicates (36.4%)" in result.stderr
+    assert "11 items: 7 originals, 4 duplicates" in result.stderr
     for words in (
-        "1, texts that are equal byte for byte",
-        "1 document without a readable time in column 'time'",
-        "1 ahead (after a gap longer than the window)",
+        "equal byte for byte",
+        "1 document without a readable time",
+        "1 ahead",
         "1 undecidable",
         "P t_p = 36.4% of 10 s = 3.64 s saved an item",
         "set aside: ",
@@ -197,14 +198,15 @@ def test_the_store_keeps_the_verdicts(flow: Path, tmp_path: Path) -> None:
     store = tmp_path / "flow.db"
     neardup("replay", flow, *RULES, "--store", store)
     again = refused("replay", flow, *RULES, "--store", store)
-    assert "'fox' already has a verdict" in again
+    assert says(again, "'fox'", "already", "verdict")
 
 
 def test_repeated_ids_are_set_aside(tmp_path: Path) -> None:
     rows = [{"id": "a", "text": FOX, "time": 7200}, {"id": "a", "text": ROSE, "time": 0}]
     result = neardup("replay", write_lines(tmp_path / "c.jsonl", rows), *RULES, "--json")
     assert json.loads(result.stdout.splitlines()[-1])["totals"]["items"] == 1
-    assert "1 document set aside for an id that an earlier one has in column 'id'" in result.stderr
+    (line,) = (line for line in result.stderr.splitlines() if "1 document set aside" in line)
+    assert says(line, "earlier", "column 'id'")
 
 
 def test_undated_documents_go_to_the_quarantine(flow: Path, tmp_path: Path) -> None:
@@ -212,7 +214,7 @@ def test_undated_documents_go_to_the_quarantine(flow: Path, tmp_path: Path) -> N
     neardup("replay", flow, *RULES, "--quarantine", path)
     [bad] = read_lines(path)
     assert bad["reason"] == "no readable time"
-    assert "line 5: no readable time; without --strict" in refused("replay", flow, *RULES, "--strict")
+    assert says(refused("replay", flow, *RULES, "--strict"), "line 5", "no readable time", "without --strict")
 
 
 def test_a_page(flow: Path, tmp_path: Path) -> None:
@@ -243,37 +245,38 @@ def test_a_terminal_shows_progress_and_the_table(flow: Path, warm: None) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "parts"),
     [
-        (("--time-column", "text"), "column 'text' has no readable time in any document"),
-        (("--time-column", "when"), "has no column 'when'"),
-        (("--speed", "fast"), "--speed 'fast' is not a number"),
-        (("--speed", "0"), "speed 0 is not above 0"),
-        (("--speed", "-60"), "speed -60 is not above 0"),
-        (("--downstream", "long"), "--downstream 'long' is not a number"),
-        (("--downstream", "nan"), "--downstream 'nan' is no time"),
-        (("--at-once", "0"), "--at-once '0' is not a whole number from 1 on"),
-        (("--window", "tomorrow"), "'tomorrow'"),
-        (("--window-by", "day"), "'day'"),
-        (("--against", "nobody"), "'nobody'"),
-        (("-o", "-"), "-o - is stdout, where the hours go: name a file"),
-        (("-o", "v.txt"), "v.txt has no suffix that names a format"),
-        (("-o", "FLOW"), "is an input"),
-        (("--page", "p.pdf"), "p.pdf does not end in .html"),
-        (("--page", "nowhere/p.html"), "nowhere/p.html: the folder nowhere does not exist"),
-        (("-o", "v.jsonl", "--originals", "./v.jsonl"), "is given for -o and for --originals"),
-        (("--recipe", "unheard"), "recipe 'unheard' is neither a file"),
+        (("--time-column", "text"), ("column 'text'", "no readable time")),
+        (("--time-column", "when"), ("no column 'when'", "columns are id")),
+        (("--speed", "fast"), ("--speed", "'fast'", "number")),
+        (("--speed", "0"), ("speed 0 ", "above 0")),
+        (("--speed", "-60"), ("speed -60 ", "above 0")),
+        (("--downstream", "long"), ("--downstream", "'long'", "number")),
+        (("--downstream", "nan"), ("--downstream", "'nan'", "no time")),
+        (("--at-once", "0"), ("--at-once", "'0'", "whole number", "from 1")),
+        (("--window", "tomorrow"), ("window", "'tomorrow'")),
+        (("--window-by", "day"), ("'day'", "hour")),
+        (("--against", "nobody"), ("against", "'nobody'", "everything")),
+        (("-o", "-"), ("-o - ", "stdout", "name a file")),
+        (("-o", "v.txt"), ("v.txt", "suffix", ".parquet")),
+        (("-o", "FLOW"), ("flow.jsonl", "input")),
+        (("--page", "p.pdf"), ("p.pdf", ".html")),
+        (("--page", "nowhere/p.html"), ("nowhere/p.html", "folder nowhere ", "exist", "make it")),
+        (("-o", "v.jsonl", "--originals", "./v.jsonl"), ("v.jsonl", "-o", "--originals")),
+        (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
     ],
 )
 def test_refusals(
-    flow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], words: str
+    flow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], parts: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = names_in(tmp_path)
-    assert words in refused("replay", flow, *(str(flow) if option == "FLOW" else option for option in options))
+    given = [str(flow) if option == "FLOW" else option for option in options]
+    assert says(refused("replay", flow, *given), *parts)
     assert names_in(tmp_path) == before
 
 
 def test_no_column_of_times(tmp_path: Path) -> None:
     corpus = write_lines(tmp_path / "c.jsonl", [{"id": "a", "text": FOX, "score": 1}])
-    assert "no column is obviously the time" in refused("replay", corpus)
+    assert says(refused("replay", corpus), "no column", "time", "--time-column")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from calling import FOX, NEVER, ROSE, finished, neardup, process, refused
+from saying import says
 
 from neardup.flow.store import Store
 from neardup.recipe import load
@@ -142,7 +143,9 @@ def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -
     for words in ("neardup watch in", "duplicates", "saved 20 s of processing, spent", "evil␛[31m.txt = rose.txt"):
         assert words in text
     assert "evil\x1b" not in text
-    assert "neardup: stopped: 4 files, 4 items: 2 originals, 2 duplicates (50.0%); saved 20 s" in text
+    (last,) = (line for line in text.splitlines() if "stopped: " in line)
+    for words in ("4 files", "4 items", "2 originals", "2 duplicates", "saved 20 s"):
+        assert words in last
 
 
 def test_a_store_in_use_is_refused_in_one_sentence(inbox: Path, tmp_path: Path) -> None:
@@ -151,34 +154,33 @@ def test_a_store_in_use_is_refused_in_one_sentence(inbox: Path, tmp_path: Path) 
         started = process("watch", "in", "--store", "news.db", "--originals", "out", *FAST)
         code, out, err = finished(started)
     assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert err.startswith(f"neardup: {tmp_path / 'news.db'} is in use by process {os.getpid()}")
+    assert says(err, str(tmp_path / "news.db"), "in use", f"process {os.getpid()}")
     assert not Path("out").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "parts"),
     [
-        (["nowhere"], "nowhere does not exist: name the folder that files arrive in"),
-        (["in", "--originals", "in/out"], "in/out for --originals lies in the inbox in"),
-        (["in", "--store", "in/news.db"], "in/news.db for --store lies in the inbox in: keep the store outside of it"),
-        (["in", "--duplicates", "out"], "out is given for --originals and for --duplicates: name two folders"),
-        (["in", "--poll", "often"], "--poll 'often' is not a number"),
-        (["in", "--poll", "0"], "--poll 0 is outside [0.05, 86400]"),
-        (["in", "--largest", "much"], "--largest 'much' is not a size"),
-        (["in", "--place", "copy"], "--place 'copy' is not known; choose one of move, link"),
-        (["in", "--content", "best"], "--content 'best' is not known; choose one of auto, html, tags, plain"),
-        (["in", "--html", "--content", "tags"], "--html is short for --content html, but --content is 'tags'"),
-        (["in", "--window", "yesterday"], "yesterday"),
-        (["in", "--threshold", "2"], "threshold 2.0 is outside (0, 1]"),
+        (["nowhere"], ("nowhere", "exist", "name the folder")),
+        (["in", "--originals", "in/out"], ("in/out", "--originals", "inbox in")),
+        (["in", "--store", "in/news.db"], ("in/news.db", "--store", "inbox in", "outside")),
+        (["in", "--duplicates", "out"], ("out ", "--originals", "--duplicates", "two folders")),
+        (["in", "--poll", "often"], ("--poll", "'often'", "number")),
+        (["in", "--poll", "0"], ("--poll 0 ", "[0.05, 86400]")),
+        (["in", "--largest", "much"], ("--largest", "'much'", "size", "512MB")),
+        (["in", "--place", "copy"], ("--place", "'copy'", "move, link")),
+        (["in", "--content", "best"], ("--content", "'best'", "auto, html, tags, plain")),
+        (["in", "--html", "--content", "tags"], ("--html", "--content", "'tags'", "one of the two")),
+        (["in", "--window", "yesterday"], ("window", "'yesterday'")),
+        (["in", "--threshold", "2"], ("threshold", "2.0", "(0, 1]")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_refusals(arguments: list[str], message: str, inbox: Path) -> None:
+def test_refusals(arguments: list[str], parts: tuple[str, ...], inbox: Path) -> None:
     given = [*arguments]
     for option, value in (("--store", "news.db"), ("--originals", "out")):
         given += [] if option in arguments else [option, value]
-    assert message in refused("watch", *given)
+    assert says(refused("watch", *given), *parts)
     assert len(list(inbox.iterdir())) == 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from saying import says
 from typer.testing import CliRunner
 
 from neardup import errors
@@ -22,42 +23,42 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
 
 
 @pytest.mark.parametrize(
-    ("message", "kind", "expected"),
+    ("message", "kind", "parts"),
     [
         (
-            TRACE.format("neardup.errors.InputError: a.jsonl does not exist: give a file that does"),
+            TRACE.format("neardup.errors.InputError: a.jsonl is gone: give another"),
             errors.InputError,
-            "a.jsonl does not exist: give a file that does",
+            ("a.jsonl is gone: give another",),
         ),
-        (TRACE.format("ModuleNotFoundError: No module named 'neardup'"), errors.RecipeError, "no module 'neardup'"),
-        (TRACE.format("OSError: No space left on device"), errors.OutputError, "has no space left"),
-        ("java.lang.OutOfMemoryError: Java heap space", errors.RecipeError, "spark.executor.memory"),
-        ("[PYTHON_VERSION_MISMATCH] Python in worker has 3.12", errors.RecipeError, "PYSPARK_PYTHON"),
+        (TRACE.format("ModuleNotFoundError: No module named 'neardup'"), errors.RecipeError, ("no module 'neardup'",)),
+        (TRACE.format("OSError: No space left on device"), errors.OutputError, ("no space left",)),
+        ("java.lang.OutOfMemoryError: Java heap space", errors.RecipeError, ("spark.executor.memory",)),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has 3.12", errors.RecipeError, ("Python", "PYSPARK_PYTHON")),
         (
             TRACE.format('java.io.IOException: Cannot run program "/no/python": error=2, No such file'),
             errors.RecipeError,
-            "has no Python at '/no/python' that can be started: let PYSPARK_PYTHON name theirs",
+            ("no Python", "'/no/python'", "PYSPARK_PYTHON"),
         ),
         (
             "[FAILED_READ_FILE.NO_HINT] Error while reading file file:///st/features/p.parquet. SQLSTATE: KD001",
             errors.InputError,
-            "damaged or gone (file:///st/features/p.parquet): where it is of a stage, remove",
+            ("damaged or gone", "file:///st/features/p.parquet", "stage, remove"),
         ),
         (
             "An error occurred while calling None.a.B.\n: java.lang.IllegalStateException: the thing is shut",
             errors.RecipeError,
-            "Spark gave up: the thing is shut; --spark-log FILE",
+            ("Spark gave up: the thing is shut;", "--spark-log FILE"),
         ),
-        ("something\nelse", errors.RecipeError, "Spark gave up: something; --spark-log FILE"),
+        ("something\nelse", errors.RecipeError, ("Spark gave up: something;", "--spark-log FILE")),
         (
             TRACE.format("ValueError: seven is not eight"),
             errors.RecipeError,
-            "gave up: ValueError: seven is not eight;",
+            ("gave up: ValueError: seven is not eight;", "--spark-log FILE"),
         ),
-        ("Answer from Java side is empty", errors.RecipeError, "Java on this machine is gone, killed or out of memory"),
+        ("Answer from Java side is empty", errors.RecipeError, ("Java", "this machine", "gone", "memory")),
     ],
 )
-def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], expected: str) -> None:
+def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], parts: tuple[str, ...]) -> None:
     from pyspark.errors import PySparkException
 
     from neardup.spark.faults import told_by_spark
@@ -65,15 +66,15 @@ def test_what_spark_raises_is_one_sentence(message: str, kind: type[Exception], 
     with pytest.raises(kind) as caught, told_by_spark():
         raise PySparkException(message)
     assert type(caught.value) is kind
-    assert expected in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert says(caught.value, *parts)
 
 
 def test_a_java_that_is_gone_refuses_connections() -> None:
     from neardup.spark.faults import told_by_spark
 
-    with pytest.raises(errors.RecipeError, match="go on with --resume"), told_by_spark():
+    with pytest.raises(errors.RecipeError) as caught, told_by_spark():
         raise ConnectionRefusedError(111, "Connection refused")
+    assert says(caught.value, "Java", "--resume")
 
 
 def test_other_errors_pass() -> None:
@@ -84,20 +85,20 @@ def test_other_errors_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("options", "parts"),
     [
-        (["--engine", "ray"], "--engine ray is unknown: give memory or spark"),
-        (["--master", "local[1]"], "--master is for --engine spark"),
-        (["--stages", "x"], "--stages is for --engine spark"),
-        (["--engine", "spark", "--memory", "1GB"], "--memory is for the engine in memory"),
-        (["--engine", "spark", "--threads", "2", "--master", "local[1]"], "--threads and --master both"),
-        (["--engine", "spark", "--spark-conf", "x=1"], "is no setting of Spark"),
-        (["--engine", "spark", "--resume"], "name their folder with --stages DIR"),
-        (["--engine", "spark", "--wait", "soon"], "--wait 'soon' is not a time"),
-        (["--engine", "spark", "--recipe", "simhash"], "is not searched on Spark"),
+        (["--engine", "ray"], ("--engine ray", "memory or spark")),
+        (["--master", "local[1]"], ("--master", "--engine spark")),
+        (["--stages", "x"], ("--stages", "--engine spark")),
+        (["--engine", "spark", "--memory", "1GB"], ("--memory", "engine in memory")),
+        (["--engine", "spark", "--threads", "2", "--master", "local[1]"], ("--threads", "--master", "both")),
+        (["--engine", "spark", "--spark-conf", "x=1"], ("x=1", "setting of Spark")),
+        (["--engine", "spark", "--resume"], ("--resume", "--stages DIR")),
+        (["--engine", "spark", "--wait", "soon"], ("--wait", "'soon'", "time")),
+        (["--engine", "spark", "--recipe", "simhash"], ("hamming", "searched on Spark")),
     ],
 )
-def test_options_that_do_not_go_together(tmp_path: Path, options: list[str], expected: str) -> None:
+def test_options_that_do_not_go_together(tmp_path: Path, options: list[str], parts: tuple[str, ...]) -> None:
     from neardup.cli.app import app
 
     (tmp_path / "in.jsonl").write_text('{"text": "a"}\n')
@@ -105,4 +106,4 @@ def test_options_that_do_not_go_together(tmp_path: Path, options: list[str], exp
         arguments = [command, str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out.jsonl"), *options]
         found = CliRunner().invoke(app, arguments)
         assert found.exit_code == 2, found.output
-        assert expected in " ".join(found.output.split())
+        assert says(found.output, *parts)

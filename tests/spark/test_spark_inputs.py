@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from saying import says
 
 from neardup.documents import elsewhere, open_corpus, open_writer
 from neardup.errors import BrokenRecord, InputError, OutputError
@@ -110,10 +111,12 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     assert {"documents", "features", "candidates", "pairs"} <= resumed
     assert not resumed & {"company", "verdicts"}
     assert all(stage["skew"] >= 1 and stage["bytes"] > 0 for stage in first.values() if "skew" in stage)
-    with pytest.raises(OutputError, match="another recipe"):
+    with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), "another", resume=True)
-    with pytest.raises(OutputError, match="--resume"):
+    assert says(caught.value, str(folder), "recipe, input or version", "another)")
+    with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), json.loads((folder / "neardup-stages.json").read_text())["fingerprint"])
+    assert says(caught.value, str(folder), "this very run", "--resume")
 
 
 def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:
@@ -169,14 +172,14 @@ def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_p
     from neardup.spark.stages import Stages
 
     given = inputs(tmp_path / "in")
-    broken = pytest.raises(BrokenRecord, match=r"a\.jsonl, line 3: not valid JSON")
-    with open_corpus(given, strict=True) as corpus, Stages(spark) as stages, broken:
+    with open_corpus(given, strict=True) as corpus, Stages(spark) as stages, pytest.raises(BrokenRecord) as broken:
         read(spark, corpus, stages, records=False)
+    assert says(broken.value, "a.jsonl", "line 3", "JSON")
     with open_corpus(given) as corpus, Stages(spark) as stages:
         Path(given[0]).write_bytes(b'{"id": 1, "text": "x"}\n')
-        with pytest.raises(InputError, match=r"a\.jsonl changed while it was being read") as caught:
+        with pytest.raises(InputError) as caught:
             read(spark, corpus, stages, records=False)
-    assert "\n" not in str(caught.value)
+    assert says(caught.value, "a.jsonl", "changed")
 
 
 def test_numbers_and_words_have_no_order_in_common(spark: SparkSession, tmp_path: Path) -> None:
@@ -191,6 +194,7 @@ def test_numbers_and_words_have_no_order_in_common(spark: SparkSession, tmp_path
     with open_corpus(given[:1], order_column="when") as corpus, Stages(spark) as stages:
         kept = read(spark, corpus, stages, records=False).documents.orderBy("row").select("keep").collect()
         assert [row["keep"] for row in kept] == ["1.5", None]
-    refused = pytest.raises(InputError, match="'when' holds values of types double, large_string, which have no common")
-    with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages, refused:
+    refused = pytest.raises(InputError)
+    with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages, refused as caught:
         read(spark, corpus, stages, records=False)
+    assert says(caught.value, "'when'", "double, large_string")

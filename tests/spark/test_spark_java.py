@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from saying import says
 
 from neardup.errors import OutputError, RecipeError
 from neardup.recipe.named import load
@@ -53,16 +54,16 @@ def test_an_old_java_on_the_path_does_not_hide_a_new_one(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("version", "home", "expected"),
+    ("version", "home", "parts"),
     [
-        ("", False, "there is none: install one (Debian and Ubuntu: apt-get install openjdk-17-jre-headless)"),
-        ("1.8.0_402", False, "is a Java 8, and Spark needs 17 or newer"),
-        ("11.0.2", True, "a Java 11, and Spark needs 17 or newer"),
-        ("", True, "there is no Java in it"),
+        ("", False, ("there is none", "apt-get install openjdk-17-jre-headless")),
+        ("1.8.0_402", False, ("Java 8,", "17 or newer")),
+        ("11.0.2", True, ("Java 11,", "17 or newer")),
+        ("", True, ("JAVA_HOME", "no Java in it")),
     ],
 )
 def test_no_java_that_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, home: bool, expected: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, home: bool, parts: tuple[str, ...]
 ) -> None:
     path = java(tmp_path, version) if version else tmp_path / "bin" / "java"
     monkeypatch.setenv("PATH", str(path.parent) if version else str(tmp_path))
@@ -72,8 +73,7 @@ def test_no_java_that_does(
         monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(RecipeError) as caught:
         sessions.find_java()
-    assert expected in str(caught.value)
-    assert "openjdk-17-jre-headless" in str(caught.value)
+    assert says(caught.value, *parts, "openjdk-17-jre-headless")
 
 
 def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,36 +86,44 @@ def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("importlib.metadata.version", version)
     versions["pandas"] = "2.1.4"
-    with pytest.raises(RecipeError, match=r"needs pandas 2\.2 or newer, and this is 2\.1\.4: pip install"):
+    with pytest.raises(RecipeError) as caught:
         sessions.check_spark()
+    assert says(caught.value, "pandas 2.2 or newer", "2.1.4", "pip install")
     versions["pyspark"] = "3.5.1"
-    with pytest.raises(RecipeError, match=r"needs PySpark 4\.3 or newer, and this is 3\.5\.1: pip install"):
+    with pytest.raises(RecipeError) as caught:
         sessions.check_spark()
+    assert says(caught.value, "PySpark 4.3 or newer", "3.5.1", "pip install")
     del versions["pyspark"]
-    with pytest.raises(RecipeError, match=r"and it is not installed: pip install 'neardup\[spark\]'"):
+    with pytest.raises(RecipeError) as caught:
         sessions.check_spark()
+    assert says(caught.value, "not installed", "pip install 'neardup[spark]'")
 
 
 @pytest.mark.parametrize("master", ["", "local[x]", "spark://host", "http://host:1", "mesos"])
 def test_a_master_that_is_no_address(master: str) -> None:
-    with pytest.raises(RecipeError, match="is no address of a cluster"), sessions.session(master):
+    with pytest.raises(RecipeError) as caught, sessions.session(master):
         pass
+    assert says(caught.value, repr(master), "address of a cluster")
 
 
 def test_what_spark_has_no_search_for_is_refused_before_all_else() -> None:
-    for recipe in (load("simhash"), load("default").changed(measure="weighted_jaccard", weights="idf")):
-        with pytest.raises(RecipeError, match="is not searched on Spark"):
+    weighted = load("default").changed(measure="weighted_jaccard", weights="idf")
+    for recipe, value in ((load("simhash"), "'hamming'"), (weighted, "'idf'")):
+        with pytest.raises(RecipeError) as caught:
             Engine().check(recipe)
+        assert says(caught.value, value, "searched on Spark", "leave out the engine")
 
 
 def test_resume_needs_stages() -> None:
-    with pytest.raises(RecipeError, match="--stages DIR"):
+    with pytest.raises(RecipeError) as caught:
         Engine(resume=True).check(load("default"))
+    assert says(caught.value, "--resume", "--stages DIR")
 
 
 def test_workers_elsewhere_need_a_folder() -> None:
-    with pytest.raises(RecipeError, match="a folder that all can write to"):
+    with pytest.raises(RecipeError) as caught:
         Engine(master="spark://host:7077").check(load("default"))
+    assert says(caught.value, "folder that all can write", "--stages")
     Engine(master="spark://127.0.0.1:7077").check(load("default"))
 
 
@@ -125,33 +133,37 @@ def test_a_folder_of_stages_is_looked_at_before_anything_starts(
     check_folder(str(tmp_path / "new"), "a", resume=False)
     check_folder(str(tmp_path), "a", resume=True)
     (tmp_path / "other").write_text("x")
-    with pytest.raises(OutputError, match="holds other files than stages"):
+    with pytest.raises(OutputError) as caught:
         check_folder(str(tmp_path), "a", resume=True)
+    assert says(caught.value, str(tmp_path), "other files than stages")
     (tmp_path / "neardup-stages.json").write_text('{"fingerprint": "a"}')
     check_folder(str(tmp_path), "a", resume=False)
-    with pytest.raises(OutputError, match=r"another recipe, input or version \(a, and this run is b\)"):
+    with pytest.raises(OutputError) as caught:
         check_folder(str(tmp_path), "b", resume=True)
+    assert says(caught.value, str(tmp_path), "recipe, input or version", "(a,", " b)")
     (tmp_path / "features").mkdir()
-    with pytest.raises(OutputError, match="--resume"):
+    with pytest.raises(OutputError) as caught:
         check_folder(str(tmp_path), "a", resume=False)
+    assert says(caught.value, str(tmp_path), "this very run", "--resume")
     check_folder(str(tmp_path), "a", resume=True)
     for broken in ("", "[1]", "{}", '{"fingerprint": 1}', '{"fingerprint": "a", "workers": "x"}', '{"fingerprint": "a'):
         (tmp_path / "neardup-stages.json").write_text(broken)
-        with pytest.raises(OutputError, match=r"neardup-stages\.json in .* is damaged"):
+        with pytest.raises(OutputError) as caught:
             check_folder(str(tmp_path), "a", resume=True)
+        assert says(caught.value, "neardup-stages.json", str(tmp_path), "damaged")
     for below in ("other", "other/new"):
-        with pytest.raises(OutputError, match="is a file"):
+        with pytest.raises(OutputError) as caught:
             check_folder(str(tmp_path / below), "a", resume=False)
+        assert says(caught.value, str(tmp_path / "other"), "is a file")
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(OutputError, match="may not be written to by this user"):
+    with pytest.raises(OutputError) as caught:
         check_folder(str(tmp_path / "new"), "a", resume=False)
+    assert says(caught.value, str(tmp_path), "user", "another folder")
 
 
 def test_a_master_that_nobody_listens_at_is_told_at_once() -> None:
-    with pytest.raises(
-        RecipeError, match=r"no master of Spark answers at spark://127\.0\.0\.1:9 \(.*\): check"
-    ) as caught:
+    with pytest.raises(RecipeError) as caught:
         check_master("spark://127.0.0.1:9")
-    assert "\n" not in str(caught.value)
+    assert says(caught.value, "no master", "spark://127.0.0.1:9 (", "): check")
     check_master("local[2]")
     check_master("yarn")

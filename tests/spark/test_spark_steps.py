@@ -12,6 +12,7 @@ import pytest
 import workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saying import says
 from test_spark_search import corpus
 
 from neardup.errors import InputError
@@ -112,8 +113,9 @@ def test_texts_that_are_none_are_set_aside() -> None:
 def test_a_text_that_no_row_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(features, "_MOST_FEATURES", 3)
     batch = pa.record_batch({"row": pa.array([5], pa.int64()), "text": ["a b c d"]})
-    with pytest.raises(InputError, match="at row 5 has 4 features"):
+    with pytest.raises(InputError) as caught:
         list(features.extract_batches(Recipe(features="words:1"), None, [], iter([batch])))
+    assert says(caught.value, "row 5 ", "4 features")
 
 
 def test_sketches_never_rule_out_a_match() -> None:
