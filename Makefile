@@ -27,10 +27,11 @@ demo: $(BASE)
 	@$(BIN)/python examples/demo.py
 
 # Two processes: more would only help where there are more than two processors, and each takes 1.5 GB.
-# Those of Spark come by themselves: each process has one session for all of its files.
+# Those of Spark and the promises come by themselves: each process has one session for all of its files.
 test: $(STAMP) browser java
-	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/promises
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java

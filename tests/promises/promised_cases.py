@@ -86,6 +86,7 @@ FLAGS = {
     "recall": "--recall",
     "recipe": "--recipe",
     "recipes": "--recipes",
+    "report": "--report",
     "sample": "--sample",
     "sample_seed": "--sample-seed",
     "sample_to": "--sample-to",

@@ -47,7 +47,7 @@ JSON_DIGITS = 9
 #: Of what a training made: its last digits belong to scikit-learn, NumPy and the processor.
 LEARNED_DIGITS = 5
 
-_BLOCKS, _SHOWN, _NAME = 16, 160, 40
+_BLOCKS, _LINES, _SHOWN, _NAME = 16, 6, 160, 40
 _BINARY = (".parquet", ".arrow", ".feather")
 _GONE = object()
 _NUMBER = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?")
@@ -220,12 +220,12 @@ def _place(recorded: Recorded, found: Output) -> list[str]:
     """The first lines that differ, or may: of a short output the very line."""
     if found.parts:
         wrong = [line for part, line in zip(found.parts, found.lines, strict=True) if _is_new(part, recorded, found)]
-        return [f"    {_short(line)}" for line in wrong[:3]]
+        return [f"    {_short(line)}" for line in wrong[:_LINES]]
     line, before = 1, recorded.get("blocks", "").split()
     for i, block in enumerate(found.blocks()):
         if before[i : i + 1] != [_signature(block)]:
             where = f"line {line}" if len(block) == 1 else f"lines {line} to {line + len(block) - 1}"
-            return [f"  the first difference is in {where}:", *(f"    {_short(row)}" for row in block[:3])]
+            return [f"  the first difference is in {where}:", *(f"    {_short(row)}" for row in block[:_LINES])]
         line += len(block)
     return [f"  what was recorded goes on after line {line - 1}"]
 

@@ -38,6 +38,7 @@ class Records:
 
     def hold(self, corpus: str, name: str, command: list[str], outputs: dict[str, Output]) -> None:
         """Compare the outputs of a case with what was recorded; with --record, write them down instead."""
+        __tracebackhide__ = True
         if self.recording:
             self.note(corpus, name, {"command": command, "outputs": {k: v.recorded() for k, v in outputs.items()}})
             return

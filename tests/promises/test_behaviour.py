@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -270,6 +271,43 @@ def _number(value: Any) -> str:
         return repr(float(value))
     except (TypeError, ValueError):
         return str(value or "")
+
+
+#: Commands that write a page, all in one file.
+PAGES = {
+    "dedup": line_of("dedup", NEWS, dry_run=True, report="page.html"),
+    "compare": line_of(
+        "compare", NEWS, clusters="family", recipes="default,ddd", thresholds=".5,.9", report="page.html"
+    ),
+    "explore": line_of("explore", NEWS, lengths="5", output="page.html"),
+    "replay": line_of("replay", NEWS, window="24h", output="verdicts.csv", report="page.html"),
+    "audit": line_of("audit", NEWS, sample=30, labels="families.csv", ignore_unknown=True, report="page.html"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_one_file_that_loads_nothing(name: str, desk: Path, corpus_folder: Callable[[str], Path]) -> None:
+    pytest.importorskip("altair", reason="Altair is not installed")
+    pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+    shutil.copy(corpus_folder("newswire") / "families.csv", desk / "families.csv")
+    before = set(contents(desk))
+    done = call(*PAGES[name], folder=desk)
+    assert done.code == 0, done.err
+    assert set(contents(desk)) - before - {"verdicts.csv"} == {"page.html"}
+    page = (desk / "page.html").read_text("utf-8")
+    assert page.lower().startswith("<!doctype html>")
+    assert not re.search(r"""(?:src|action)\s*=\s*["']?(?:https?:)?//|@import|<link[^>]*stylesheet""", page)
+
+
+def test_a_report_changes_nothing_else(desk: Path) -> None:
+    pytest.importorskip("altair", reason="Altair is not installed")
+    pytest.importorskip("vl_convert", reason="vl-convert is not installed")
+    for folder, more in (("plain", {}), ("told", {"report": "told/page.html"})):
+        (desk / folder).mkdir()
+        files = {"output": f"{folder}/kept.jsonl", "duplicates": f"{folder}/duplicates.csv"}
+        assert call(*line_of("dedup", NEWS, **files, **more), folder=desk).code == 0
+    for name in ("kept.jsonl", "duplicates.csv"):
+        assert (desk / "told" / name).read_bytes() == (desk / "plain" / name).read_bytes()
 
 
 def test_labels_survive_a_store(desk: Path) -> None:
