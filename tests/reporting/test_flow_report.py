@@ -252,7 +252,7 @@ def test_charts_of_a_flow() -> None:
     assert parts == [(1, 0), (0, 1), (1, 0), (0, 1), (0, 1)]
     (lag,) = by_lag(flow)
     assert [(row["name"], row["count"]) for row in rows(lag) if row["count"]] == [("10 min to 1 h", 1), ("1 to 3 h", 2)]
-    assert rows(lag)[-1]["text"] == "100%"
+    assert rows(lag)[-1]["reached"] == "100%"
     (sources_chart,) = by_source(flow)
     assert "Most duplicates, 2 of 3 items, came in wire." in sources_chart.told
     assert "(the inbox itself)" in sources_chart.behind

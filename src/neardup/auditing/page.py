@@ -10,6 +10,7 @@ from neardup.auditing.examples import Example, Examples
 from neardup.auditing.finding import Audit, figure_text
 from neardup.evaluation.scoring import Figure
 from neardup.pages.differences import side_by_side
+from neardup.pages.excerpts import clipped
 from neardup.pages.frame import check_drawing, page
 from neardup.pages.parts import (
     Html,
@@ -198,7 +199,7 @@ def _example(found: Audit, one: Example, *, opened: bool) -> Html:
         said.append("returned" if one.returned else "not returned")
     names = joined([text(one.left.id), " and ", text(one.right.id)])
     title = one.left.title or one.right.title
-    lead = joined([" ", text(title[:_NAMED])]) if title else ""
+    lead = joined([" ", text(clipped(title, _NAMED))]) if title else ""
     summary = Html(f'<strong>{names}</strong>{lead} <small class="dim">{html_of("; ".join(said))}</small>')
     words = " ".join(part for shown in (one.left, one.right) for part in (shown.id, shown.title, shown.text))
     return fold(summary, side_by_side(one.left, one.right), opened=opened, searched=words[:_SEARCHED])

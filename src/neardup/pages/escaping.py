@@ -58,11 +58,6 @@ def joined(parts: Iterable[object], between: str = "") -> Html:
     return Html(html_of(between).join(html_of(part) for part in parts))
 
 
-def text(value: object) -> Html:
-    """Return a text of a document, or a name, that runs in its own direction whatever stands around it."""
-    return Html(f'<bdi dir="auto">{html_of(value)}</bdi>')
-
-
 def plain(value: str) -> str:
     """Return the text of HTML, or a text as it is."""
     return html.unescape(re.sub("<[^>]*>", " ", value)).strip() if isinstance(value, Html) else value

@@ -9,7 +9,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from neardup.pages.escaping import Html, escaped, html_of, joined, plain, text
+from neardup.pages.escaping import Html, escaped, html_of, joined, plain
+from neardup.pages.excerpts import text
 
 __all__ = [
     "Chart",

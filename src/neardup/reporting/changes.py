@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from neardup.pages.excerpts import clipped, excerpt
 from neardup.pages.parts import Html, escaped
 from neardup.sidebyside.differences import Block, Differences, differences
 from neardup.sidebyside.lines import direction_of
@@ -18,10 +19,8 @@ _COMPARED = 16_000
 _CONTEXT = 6
 #: So many words of a change are shown, and so many changes.
 _WORDS, _CHANGES = 40, 6
-#: Characters of what is shown of one text alone, and of a stretch without spaces.
-_BEGINNING, _LONGEST = 320, 480
-
-
+#: Characters of what is shown of one text alone, of a change, and of the equal words between two.
+_BEGINNING, _CHANGE, _EQUAL = 320, 480, 240
 #: Characters of a title, or of how a text begins, in a list.
 _NAME = 90
 _GAP = '<span class="dim">…</span> '
@@ -60,16 +59,13 @@ def changed(keeper: Shown, member: Shown) -> Changed:
 
 def beginning(document: Shown) -> Html:
     """Return how a document's text begins."""
-    text = " ".join(document.text[: 4 * _BEGINNING].split())
-    more = len(text) > _BEGINNING or len(document.text) > 4 * _BEGINNING
-    shown = escaped(text[:_BEGINNING]) + ("…" if more else "") if text else '<span class="dim">an empty text</span>'
-    return Html(f'<p class="changes" dir="{direction_of(text)}">{shown}</p>')
+    shown = escaped(clipped(document.text, _BEGINNING)) or '<span class="dim">an empty text</span>'
+    return Html(f'<p class="changes" dir="{direction_of(document.text)}">{shown}</p>')
 
 
 def named(document: Shown) -> str:
     """Return a document's title, or how its text begins, for a line of a list."""
-    words = " ".join((document.title or document.text[: 4 * _NAME]).split())
-    return words[:_NAME] + ("…" if len(words) > _NAME else "")
+    return clipped(document.title or document.text, _NAME)
 
 
 class _Hunk(NamedTuple):
@@ -95,18 +91,18 @@ def _pieces(hunks: Sequence[_Hunk], found: Differences, texts: tuple[str, str]) 
     at = 0
     for hunk in hunks:
         if hunk.k - at <= 2 * _CONTEXT:
-            yield escaped(_words(right, at, hunk.k, texts[1])) + " "
+            yield excerpt(_words(right, at, hunk.k, texts[1]), _EQUAL) + " "
         else:
             if at:
-                yield escaped(_words(right, at, at + _CONTEXT, texts[1])) + " "
-            yield _GAP + escaped(_words(right, hunk.k - _CONTEXT, hunk.k, texts[1])) + " "
+                yield excerpt(_words(right, at, at + _CONTEXT, texts[1]), _EQUAL) + " "
+            yield _GAP + excerpt(_words(right, hunk.k - _CONTEXT, hunk.k, texts[1]), _EQUAL) + " "
         gone, come = _words(left, hunk.i, hunk.j, texts[0]), _words(right, hunk.k, hunk.m, texts[1])
         yield f"<del>{_cut(gone, hunk.j - hunk.i)}</del> " if gone else ""
         yield f"<ins>{_cut(come, hunk.m - hunk.k)}</ins> " if come else ""
         at = hunk.m
     end = len(right)
     if hunks and at < end:
-        yield escaped(_words(right, at, min(at + _CONTEXT, end), texts[1])) + (
+        yield excerpt(_words(right, at, min(at + _CONTEXT, end), texts[1]), _EQUAL) + (
             f" {_GAP}" if at + _CONTEXT < end else ""
         )
 
@@ -121,4 +117,4 @@ def _words(words: list[Token], begin: int, end: int, text: str) -> str:
 def _cut(text: str, words: int) -> str:
     more = max(words - _WORDS, 0)
     rest = f' <bdi class="dim" dir="ltr">… {more:,} more words</bdi>' if more else ""
-    return escaped(text[:_LONGEST]) + ("…" if len(text) > _LONGEST else "") + rest
+    return excerpt(text, _CHANGE) + rest

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from neardup.findings import Findings
+from neardup.pages.excerpts import clipped
 from neardup.pages.parts import escaped
 from neardup.reporting.families import reasons_of
 from neardup.reporting.model import COPY, EQUAL, NEAR
@@ -67,8 +68,7 @@ def _borderline(found: Findings) -> str:
 
 
 def _named(found: Findings, place: int) -> str:
-    name = str(found.documents.names.one(place))
-    return name if len(name) <= _NAME else name[:_NAME] + "…"
+    return clipped(str(found.documents.names.one(place)), _NAME)
 
 
 def _table(rows: Sequence[Sequence[object]], head: Sequence[str] = ()) -> str:

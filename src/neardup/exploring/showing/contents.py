@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from neardup.exploring.showing.wholecharts import lengths_chart
 from neardup.exploring.telling import counted, lengths_in_words, share, sized
+from neardup.pages.excerpts import clipped, excerpt, excerpt_of, rest_of
 from neardup.pages.parts import Chart, Html, bar, escaped, figures, fold, joined, section, table, text
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _EMPTY_LINES = re.compile(r"\s*\n\s*")
 _LISTED = 6
 #: Longer passages show this many characters before they are opened.
 _PASSAGE = 420
+#: Characters of a passage or a template that are shown once it is opened.
+_QUOTED = 4_000
 #: Fillers of a slot that its row shows.
 _FILLERS = 4
 
@@ -108,9 +111,9 @@ def _passage(passage: Passage) -> Html:
         f"{counted(passage.words, 'word')}; such as "
     )
     words = _EMPTY_LINES.sub("\n", passage.text)
-    quoted = Html(f'<blockquote dir="auto">{escaped(words)}</blockquote>')
+    quoted = Html(f'<blockquote dir="auto">{excerpt(words, _QUOTED)}</blockquote>')
     if len(words) > _PASSAGE:
-        quoted = fold(f"{words[:_PASSAGE].rstrip()} …", quoted)
+        quoted = fold(clipped(words, _PASSAGE), quoted)
     return Html(f'<p class="dim">{escaped(about)}{_ids(passage.ids)}</p>{quoted}')
 
 
@@ -125,7 +128,7 @@ def _template(template: Template, *, opened: bool) -> Html:
         f"<strong>{counted(template.documents, 'document')}</strong>, {counted(len(template.slots), 'slot')}, "
         f"{template.constant:,} words that never change ({share(template.share, 1)} of each)"
     )
-    pieces = "".join(_piece(_EMPTY_LINES.sub("\n", piece), slot) for piece, slot in template.pieces)
+    pieces = joined(_pieces(template))
     rows = [[f"{at}", _fillers(slot), slot.distinct] for at, slot in enumerate(template.slots, 1)]
     compared = f"{counted(template.compared, 'distinct text')} compared; such as "
     return fold(
@@ -137,10 +140,17 @@ def _template(template: Template, *, opened: bool) -> Html:
     )
 
 
-def _piece(words: str, slot: int) -> str:
-    if slot < 0:
-        return escaped(words)
-    return f'<mark class="slot"><sup>{slot + 1}</sup><bdi>{escaped(words) or "&nbsp;"}</bdi></mark>'
+def _pieces(template: Template) -> Iterator[Html]:
+    """Yield what all texts say, and in each slot what one of them says, up to where it is enough."""
+    room = _QUOTED
+    for at, (piece, slot) in enumerate(template.pieces):
+        found = excerpt_of(_EMPTY_LINES.sub("\n", piece), room)
+        slotted = f'<mark class="slot"><sup>{slot + 1}</sup><bdi>{found.html or "&nbsp;"}</bdi></mark>'
+        yield found.html if slot < 0 else Html(slotted)
+        room -= found.size
+        if found.rest:
+            yield rest_of(found.rest + sum(len(other) for other, _ in template.pieces[at + 1 :]))
+            return
 
 
 def _fillers(slot: Slot) -> Html:

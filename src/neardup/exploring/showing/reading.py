@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from neardup.exploring.telling import band_in_words
 from neardup.pages.differences import side_by_side
+from neardup.pages.excerpts import clipped
 from neardup.pages.parts import Html, escaped, fold, joined, search_field, section, text
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _pair(pair: ExamplePair, *, opened: bool) -> Html:
     ids = joined((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
     summary = Html(f'<strong class="figure">{pair.similarity:.3f}</strong> {ids}')
     found = " ".join(
-        part for shown in (pair.left, pair.right) for part in (shown.id, shown.title, shown.text[:_SEARCHED])
+        part[:_SEARCHED] for shown in (pair.left, pair.right) for part in (shown.id, shown.title, shown.text)
     )
     return fold(
         summary, side_by_side(pair.left, pair.right, words=_WORDS, head=_head(pair)), opened=opened, searched=found
@@ -55,8 +56,8 @@ def _head(pair: ExamplePair) -> Html:
     """Return how alike two documents are, what they share, and where they come from."""
     parts = [escaped(f"similarity {pair.similarity:.4g}")]
     if pair.words:
-        passage = pair.passage if len(pair.passage) <= _PASSAGE else pair.passage[:_PASSAGE].rstrip() + " …"
-        parts.append(Html(f"longest shared run, {pair.words:,} words: <q>{text(passage)}</q>"))
+        passage = text(clipped(pair.passage, _PASSAGE))
+        parts.append(Html(f"longest shared run, {pair.words:,} words: <q>{passage}</q>"))
     else:
         parts.append(Html("no word in common"))
     sources = [source for source in dict.fromkeys((pair.left_source, pair.right_source)) if source]
