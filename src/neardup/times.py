@@ -1,33 +1,33 @@
 """Times, in every form that documents state them -> microseconds since 1970 (UTC).
 
-All that reads a time reads it here: ``--keep newest``, windows, feeds, replays, ``hours_apart``. Without a zone it is
-UTC. Digits mean the same as a number and as text, so a corpus gives one answer as CSV, JSON lines and Parquet.
+All that reads a time reads it here: ``--keep newest``, windows, feeds, replays, ``hours_apart``. Without a zone a time
+is in UTC. Digits mean the same as a number and as text, so a corpus gives one answer as CSV, JSON lines and Parquet.
 
 ======================================  ==========================  ==================================================
 form                                    example                     why, and where it ends
 ======================================  ==========================  ==================================================
-ISO 8601, as ``fromisoformat`` of       ``2019-03-21T12:30:00Z``,   with ``T``, a space or ``_`` before the time, for
-Python 3.11 reads it                    ``20190321T1230+0100``,     ``2019-03-21+01:00`` is no one o'clock; digits
-                                        ``2019-W12-4``              after the sixth of a second are dropped
-year and month                          ``2019-03``                 begins with the month; not ``201903``, which ISO
-                                                                    8601 forbids
-mail and RSS (RFC 2822)                 ``Thu, 21 Mar 2019          also ``+01:00`` for ``+0100``; a zone that the RFC
-                                        11:30:00 GMT``              does not name is UTC, as it says
+ISO 8601, as ``fromisoformat`` of       ``2019-03-21T12:30:00Z``,   ``T``, a space or ``_`` comes before the time:
+Python 3.11 reads it                    ``20190321T1230+0100``,     with any character, ``2019-03-21+01:00`` would be
+                                        ``2019-W12-4``              one o'clock, and 13 digits a date of 1701
+year and month                          ``2019-03``                 the first of the month; not ``201903``, which ISO
+                                                                    8601 does not allow
+mail and RSS (RFC 2822)                 ``Thu, 21 Mar 2019          ``+01:00`` is read as ``+0100``; a zone that the
+                                        11:30:00 GMT``              RFC does not name counts as UTC, as it says
 4 digits: a year                        ``2019``                    as Unix time: the first three hours of 1970
 8 digits: year, month, day              ``20190321``                as Unix time: 1970-04-26 to 1973-03-03
-14 digits: and hour, minute, second     ``20190321123000``          web archives; as milliseconds: after 2286
-other numbers below 10**11              ``1553167800``, ``-1.5``    Unix seconds, to the year 5138
-below 10**14                            ``1553167800000``           milliseconds, from 1973-03-03 on
+14 digits: also hour, minute, second    ``20190321123000``          web archives; as milliseconds: after 2286
+other numbers below 10**11              ``1553167800``, ``-1.5``    Unix seconds, up to the year 5138
+below 10**14                            ``1553167800000``           milliseconds, from 1973-03-03
 below 10**17                            ``1553167800000000``        microseconds, likewise
-below 10**20                            ``1553167800000000000``     nanoseconds, likewise; what is less than a
-                                                                    microsecond is dropped
+below 10**20                            ``1553167800000000000``     nanoseconds, likewise
 ======================================  ==========================  ==================================================
 
-Numbers of 4, 8 or 14 digits that are no date, such as 20190332, are no time: a wrong date must not become one of 1970.
-So a clock of one's own that counts seconds from 0 is better given as datetimes. What is below 10**11 reaches back to
-the year 1; ``2019.0`` is 2019, as pandas writes whole numbers beside missing ones.
+Numbers of 4, 8 or 14 digits that are no date, such as 20190332, are not times: a mistyped date must not turn into one
+in 1970. The price is that a clock that counts seconds from 0 has gaps: pass datetimes instead. ``2019.0`` is 2019, for
+pandas writes whole numbers that way when some are missing. The sizes of negative numbers count.
 
-Outside the years 1 to 9999 there is no time, nor in infinities, truth values, texts beyond ASCII or longer than 64.
+What is finer than a microsecond is dropped; only fractions of Unix times are rounded, as floats must be. Anything
+outside the years 1 to 9999 is not a time, nor are infinities, booleans, and text beyond ASCII or longer than 64.
 """
 
 from __future__ import annotations

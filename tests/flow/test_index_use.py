@@ -139,7 +139,7 @@ def test_a_gap_that_was_confirmed_stays_so(tmp_path: Path, batches: list[Any], f
     found: list[nd.Verdict] = []
     for batch in batches:
         with nd.Index(window="100s", path=tmp_path / "news.db", now=lambda: 9e9) as index:
-            found += index.add_many(nd.Document(f"{text[0]}{time}", text, time) for text, time in batch)
+            found += index.add_many(nd.Document(f"{text[0]}{time}", text, NOON + time) for text, time in batch)
     assert [v.flag for v in found] == flags
     assert (found[-1].of, found[1].of) == (found[1].id, None)
 

@@ -321,13 +321,14 @@ def test_files_are_read_as_the_watcher_of_one_machine_reads_them() -> None:
         rows = file_rows(name, 7, data, "auto", largest)
         return [(row.get("id"), row.get("text"), row.get("time"), row.get("aside"), row["order_2"]) for row in rows]
 
+    second = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     one, two = b'{"id": "x", "title": "T", "text": "fox", "date": "1970-01-01T00:00:01Z"}', b'{"text": "dog \\ud800"}'
-    assert read("a/b.json", one) == [("x", "T\nfox", 1_000_000, None, 1)]
+    assert read("a/b.json", one) == [("x", "T\nfox", second, None, 1)]
     assert read("a.txt", "ثعلب".encode()) == [("a.txt", "ثعلب", None, None, 1)]
     several = read("wire/a.jsonl", one + b'\n{"text": "owl"}\n' + two + b"\nbroken\n")
     assert [row[0] for row in several] == ["x", "wire/a.jsonl#2", None, None]
     assert [row[3] is not None for row in several] == [False, False, True, True]
-    assert read("zip.jsonl.gz", gzip.compress(one)) == [("x", "T\nfox", 1_000_000, None, 1)]
+    assert read("zip.jsonl.gz", gzip.compress(one)) == [("x", "T\nfox", second, None, 1)]
     assert "more than --largest allows" in read("big.txt", b"x" * 1001)[0][3]
     assert read("empty.txt", b"")[0][3] == "the file: the file is empty"
     for passed_over in (".hidden/a.txt", "a.txt.tmp", "b.part", "c/.d", "e.json.neardup.json"):

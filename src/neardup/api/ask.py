@@ -87,8 +87,8 @@ def query(
     k : int, optional
         Find the k nearest instead, whatever their similarity; not with a decision.
     title, time : optional
-        Those of the new text, for decisions that compare them; not known by default. A time is a datetime, a date,
-        seconds since 1970, or a text as the column of times holds it.
+        Those of the new text, for decisions that compare them; not known by default. A time is whatever a column of
+        times may hold (``neardup.times``).
     recipe, decision, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
         As in ``dedup``.
     """
