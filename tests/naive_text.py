@@ -199,13 +199,13 @@ def _between_spaces(text: str) -> list[str]:
         text = text[1:]
     while text and (text[-1].isspace() or text[-1] in string.punctuation):
         text = text[:-1]
-    tokens = [""] if text else []
+    tokens: list[list[str]] = [[]] if text else []
     for character in text:
         if character == " ":
-            tokens.append("")
+            tokens.append([])
         else:
-            tokens[-1] += character
-    return [token or "\N{SYMBOL FOR SPACE}" for token in tokens]
+            tokens[-1].append(character)
+    return ["".join(token) or "\N{SYMBOL FOR SPACE}" for token in tokens]
 
 
 def _is_kept(character: str) -> bool:

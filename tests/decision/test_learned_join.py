@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import naive
@@ -36,6 +37,8 @@ TEXTS = st.lists(
 )
 
 
+# Each text stands in many pairs.
+@cache
 def words(text: str, n: int = 1) -> list[Any]:
     recipe = Recipe(features=f"words:{n}")
     return list(naive_features.features(text, recipe.features, recipe.normalize))
@@ -56,10 +59,12 @@ def plain_vector(vector: str, left: str, right: str) -> list[float]:
     return [sets[name]() for name in vector.split(", ")]
 
 
+@cache
 def numbers(text: str) -> set[Any]:
     return set(naive_vector.find(text).numbers)
 
 
+@cache
 def tokens(text: str) -> list[str]:
     from neardup.text.normalize import tokens as found
 
