@@ -99,7 +99,7 @@ def test_labels_by_another_column(corpus: Path, tmp_path: Path) -> None:
         (("--labels", "LABELS", "--positive", "high"), ("--positive", "'high'", "number")),
         (("--labels", "LABELS", "--id-column", "kind"), ("labels.csv", "not in the corpus")),
         (("--labels", "LABELS", "--recipes", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
-        (("--labels", "LABELS", "--thresholds", "2"), ("2", "(0, 1]")),
+        (("--labels", "LABELS", "--thresholds", "2"), ("threshold", "2", "(0, 1]")),
         (("--labels", "nowhere.csv"), ("nowhere.csv", "read")),
         (("--labels", "LABELS", "-o", "c.txt"), ("c.txt", "format", ".html")),
         (("--labels", "LABELS", "-o", "c.csv", "-o", "./c.csv"), ("c.csv", "twice")),

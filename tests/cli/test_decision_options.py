@@ -168,9 +168,11 @@ def test_explain_outside_the_net_and_of_equal_texts(news: Path, facts: Path) -> 
     shown = " ".join(neardup("explain", news, outside["id"], port["id"], "--decision", facts).stdout.split())
     assert "no near-duplicates: jaccard 0.0000 < 0.2" in shown
     assert "outside the net" in shown
+    assert "not asked" in shown
     assert "(g -" in shown
     shown = neardup("explain", news, port["id"], port["id"], "--decision", facts).stdout
     assert "equal texts" in " ".join(shown.split())
+    assert "no decision" in " ".join(shown.split())
     assert "all at their means" not in shown
 
 

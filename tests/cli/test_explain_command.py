@@ -82,11 +82,11 @@ def words(*arguments: str | Path) -> str:
 def test_what_depends_on_the_collection_is_gathered_first(corpus: Path) -> None:
     own = ("--features", "terms:3", "--measure", "overlap", "--threshold", "0.5")
     shown = words(corpus, "fox", "fox-edited", *own)
-    assert says(shown, "overlap 1.0000 >= 0.5", "3 features shared, of 3 and 3", "terms:3 (words", "stop words of en")
+    assert says(shown, "overlap 1.0000 >= 0.5", "3 features", "of 3 and 3", "terms:3 (words", "stop words of en")
     assert "no near-duplicates" not in shown
     rules = ("--features", "words:1", "--weights", "idf", "--measure", "cosine", "--clip", "df:1:2")
     shown = words(corpus, "fox", "fox-edited", *rules)
-    assert says(shown, "no near-duplicates", "cosine 0.0000 < 0.85", "0 features shared, of 0 and 1")
+    assert says(shown, "no near-duplicates", "cosine 0.0000 < 0.85", "0 features", "of 0 and 1")
     assert "left document has no feature" in shown
     assert "words:1 (words), clip df:1:2, weights idf" in shown
 
@@ -118,13 +118,9 @@ def test_checksums_show_what_differs(corpus: Path) -> None:
 
 def test_both_steps_are_shown(corpus: Path) -> None:
     shown = words(corpus, "fox", "fox-edited", *RULES, "--then", "edit >= 0.99")
-    assert says(
-        shown, "no near-duplicates: jaccard 0.9444 >= 0.8", "17 features shared, of 17 and 18", "then edit 0.94"
-    )
-    (second,) = (sentence for sentence in shown.split(". ") if "second step" in sentence)
-    assert "0.94" in second
-    (first,) = (sentence for sentence in shown.split(". ") if "first step" in sentence)
-    assert "0.9445" in first
+    assert says(shown, "no near-duplicates", "jaccard 0.9444 >= 0.8", "17 features", "of 17 and 18", "then edit 0.94")
+    for step, threshold in (("pass the second step", "0.94"), ("no longer pass the first step", "0.9445")):
+        assert any(step in sentence and threshold in sentence for sentence in shown.split(". ")), step
 
 
 def test_semantic_needs_python(corpus: Path) -> None:

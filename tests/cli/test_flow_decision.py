@@ -55,7 +55,7 @@ def judged(decision: Decision) -> list[nd.Verdict]:
 
 def test_a_replay_says_what_the_index_says(file: str, decision: Decision) -> None:
     result = neardup("replay", "news.jsonl", "--decision", file, "-o", "verdicts.csv", "--originals", "kept.jsonl")
-    assert "6 items: 3 originals, 3 duplicates" in result.stderr
+    assert "6 items: 3 originals, 3 duplicates (50.0%)" in result.stderr
     with open("verdicts.csv", newline="", encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
     assert list(rows[0]) == ["id", "kind", "of", "similarity", "time", "flag", "g", "evidence"]

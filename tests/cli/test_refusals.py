@@ -38,7 +38,7 @@ BIG = 8_000
         (["corpus.jsonl", "--features", "wrods:5"], ("features", "'wrods:5'", "words:4")),
         (["corpus.jsonl", "--features", "words:0"], ("n is 0", "1..100")),
         (["corpus.jsonl", "--normalize", "lower"], ("normalize", "'lower'", " words")),
-        (["corpus.jsonl", "--jaccard-floor", "2"], ("2", "[0, 1]")),
+        (["corpus.jsonl", "--jaccard-floor", "2"], ("jaccard_floor", "2.0", "[0, 1]")),
         (["corpus.jsonl", "--recipe", "nws"], ("recipe", "'nws'", "file", "checksum, cornell, ")),
         (["corpus.jsonl", "--keep", "nope"], ("column", "'nope'")),
         (["corpus.jsonl", "--time-column", "date"], ("--time-column", "--keep", "newest", "oldest")),

@@ -144,7 +144,7 @@ def test_at_a_terminal_there_is_a_panel_that_nothing_escapes_from(inbox: Path) -
         assert words in text
     assert "evil\x1b" not in text
     (last,) = (line for line in text.splitlines() if "stopped: " in line)
-    for words in ("4 files", "4 items", "2 originals", "2 duplicates", "saved 20 s"):
+    for words in ("4 files", "4 items", "2 originals", "2 duplicates (50.0%)", "saved 20 s"):
         assert words in last
 
 

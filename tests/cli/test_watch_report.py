@@ -88,7 +88,7 @@ def test_a_folder_that_goes_stops_no_item(inbox: Path) -> None:
         (("--report", "in/page.html"), ("in/page.html", "input folder in")),
         (("--report", "mine.html"), ("mine.html", "exists", "--force")),
         (("--report", "page.html", "--report-every", "soon"), ("--report-every", "'soon'", "time")),
-        (("--report", "page.html", "--report-every", "0s"), ("--report-every", "0s", "a second")),
+        (("--report", "page.html", "--report-every", "0s"), ("--report-every 0 s", "a second")),
         (("--report", "page.html", "--report-items", "0"), ("--report-items", "'0'", "whole number", "from 1")),
         (("--report", "page.html", "--report-families", "x"), ("--report-families", "'x'", "whole number")),
         (("--report-every", "5m"), ("--report-every 5m", "--report FILE.html")),

@@ -81,7 +81,7 @@ def test_a_peer_that_was_ended_is_told(bench: Any) -> None:
     ended |= {"wall_s": 900.4, "cpu_s": 1700.0, "peak_mb": 4000.0, "far": {"at": "pairs", "tasks_done": 3, "tasks": 8}}
     shown = bench("spark_tables").peers_table(results_of(bench, ended))
     (row,) = (row for row in shown.splitlines() if "900 s" in row)
-    assert says(row, "pairs", "3 of 8 tasks")
+    assert says(row, "ended", "pairs", "3 of 8 tasks")
 
 
 def test_all_tables_are_made(bench: Any) -> None:

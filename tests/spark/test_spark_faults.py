@@ -47,13 +47,13 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
         (
             "An error occurred while calling None.a.B.\n: java.lang.IllegalStateException: the thing is shut",
             errors.RecipeError,
-            ("Spark gave up: the thing is shut;", "--spark-log FILE"),
+            ("the thing is shut;", "--spark-log FILE"),
         ),
-        ("something\nelse", errors.RecipeError, ("Spark gave up: something;", "--spark-log FILE")),
+        ("something\nelse", errors.RecipeError, ("up: something;", "--spark-log FILE")),
         (
             TRACE.format("ValueError: seven is not eight"),
             errors.RecipeError,
-            ("gave up: ValueError: seven is not eight;", "--spark-log FILE"),
+            ("ValueError: seven is not eight;", "--spark-log FILE"),
         ),
         ("Answer from Java side is empty", errors.RecipeError, ("Java", "this machine", "gone", "memory")),
     ],
