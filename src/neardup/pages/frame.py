@@ -39,7 +39,7 @@ def check_drawing(output: str) -> None:
     """
     if any(importlib.util.find_spec(name) is None for name in ("altair", "vl_convert")):
         raise OutputError(
-            f"{output} needs packages that draw charts and are not installed; pip install 'neardup[report]' brings them"
+            f'{output} needs packages that draw charts and are not installed; pip install "neardup[report]" brings them'
         )
 
 
