@@ -12,6 +12,7 @@ import pytest
 from handmade import decision_of, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
@@ -119,15 +120,18 @@ def test_only_some_labels_count(tmp_path: Path) -> None:
     part = [row for at, row in enumerate(labels()) if at % 2]
     val, same = compared(decision_of(), labels=path, only="split=val"), compared(decision_of(), labels=part)
     assert [scored.rows for scored in val.recipes] == [scored.rows for scored in same.recipes]
-    with pytest.raises(InputError, match=r"no row with 'test' in column 'split'; there are 'train', 'val'"):
+    with pytest.raises(InputError) as caught:
         compared(labels=path, only="split=test")
-    with pytest.raises(RecipeError, match="chooses rows of a file of labels, and clusters have none"):
+    assert says(caught.value, "'test'", "column 'split'", "'train', 'val'")
+    with pytest.raises(RecipeError) as clusters:
         compare(corpus_of(texts(), order_column="id"), only="split=val")
+    assert says(clusters.value, "file of labels", "clusters have none")
 
 
 def test_columns_that_nothing_compares() -> None:
-    with pytest.raises(RecipeError, match="title column 'headline' is for decisions that compare titles"):
+    with pytest.raises(RecipeError) as caught:
         compared(decision_of(), title_column="headline")
+    assert says(caught.value, "title column 'headline'", "decisions", "compare titles")
 
 
 pairs_of_eight = [(i, j) for i in range(8) for j in range(i + 1, 8)]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, newspaper, page, paragraphs
+from saying import says
 
 import neardup as nd
 from neardup.content import html
@@ -178,8 +179,9 @@ def test_pages_without_content_match_nothing(content: str) -> None:
     empty = "<html><head><title></title><script>var a = 1;</script></head><body></body></html>"
     result = nd.dedup([empty, empty, page(paragraphs(3), 0)], content=content, **RULES)
     assert (result.kept, result.undecidable) == ([0, 1, 2], [0, 1])
-    with pytest.raises(InputError, match=f"content {content} of the text has no features by words:4, so nothing can"):
+    with pytest.raises(InputError) as caught:
         nd.query([page(paragraphs(3), 0)], empty, content=content, **RULES)
+    assert says(caught.value, f"content {content}", "no features by words:4", "nothing can match")
 
 
 def test_statistics_are_those_of_contents() -> None:
@@ -202,8 +204,9 @@ def test_transformers_take_pages() -> None:
         by_texts = kind(features="words:2").fit_transform(texts)
         assert np.all((by_pages == by_texts) if isinstance(by_pages, np.ndarray) else (by_pages != by_texts).nnz == 0)
         assert kind(content="tags").fit(pages).recipe_.content == "tags"
-        with pytest.raises(RecipeError, match="content 'page' is not known; choose one of html, tags"):
+        with pytest.raises(RecipeError) as caught:
             kind(content="page").fit(pages)
+        assert says(caught.value, "content 'page'", "not known", "html, tags")
 
 
 def test_a_recipe_file_names_the_content(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saying import says
 
 from neardup.documents import open_corpus
 from neardup.explain.explanation import Explanation, explain
@@ -183,7 +184,8 @@ def test_one_changed_word_in_the_middle() -> None:
     assert [left[c.start : c.end] for c in why.left_changes] == ["lazy"]
     assert [right[c.start : c.end] for c in why.right_changes] == ["sleepy"]
     assert (why.needed, why.flip.threshold, why.flip.shared, why.flip.changed_words) == (8, 0.5715, -1, 0)
-    assert str(why) == "near-duplicates: jaccard 0.5714 >= 0.5; 8 features shared, of 11 and 11"
+    assert str(why).startswith("near-duplicates: jaccard 0.5714 >= 0.5")
+    assert says(why, " 8 features shared", "of 11 and 11")
 
 
 def test_words_too_few_for_a_gram_are_neither_shared_nor_changed() -> None:
@@ -237,20 +239,17 @@ def test_features_by_character() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "sentence"),
+    ("left", "right", "words"),
     [
-        ("", "some text", "The left document has no word to compare, and an empty one matches nothing."),
-        (
-            "!?",
-            "",
-            "The left and the right document have no word to compare, and an empty one matches nothing.",
-        ),
+        ("", "some text", ("left document", "no word", "matches nothing")),
+        ("!?", "", ("left and the right", "no word", "matches nothing")),
     ],
 )
-def test_an_empty_document_matches_nothing(left: str, right: str, sentence: str) -> None:
+def test_an_empty_document_matches_nothing(left: str, right: str, words: tuple[str, ...]) -> None:
     why = explain(left, right, Recipe())
     assert (why.match, why.needed, why.similarity, why.passages) == (False, None, 0.0, ())
-    assert why.flip.sentences == (sentence,)
+    (sentence,) = why.flip.sentences
+    assert says(sentence, *words)
 
 
 def test_short_texts_are_one_gram_of_all_their_words() -> None:
@@ -265,59 +264,57 @@ def test_short_texts_are_one_gram_of_all_their_words() -> None:
             Recipe(threshold=0.8),
             (188, 193, 193),
             [
-                "They no longer match at a threshold of 0.9495 or higher.",
-                "At these sizes they no longer match with 17 shared features fewer than 188.",
-                "It would survive about 3 more changed words, each far from the others (an estimate: a word "
-                "is part of up to 5 5-grams).",
+                ("no longer match", " 0.9495 or higher"),
+                ("no longer match", " 17 shared features", "fewer than 188."),
+                ("survive", " 3 more changed words", "estimate", "up to 5 5-grams"),
             ],
         ),
         (
             Recipe(threshold=0.8),
             (70, 100, 100),
             [
-                "They match at a threshold of 0.5384 or lower.",
-                "At these sizes they match with 19 shared features more than 70.",
+                ("They match", " 0.5384 or lower"),
+                ("they match", " 19 shared features", "more than 70."),
             ],
         ),
         (
             Recipe(threshold=0.8),
             (10, 10, 100),
             [
-                "They match at a threshold of 0.1 or lower.",
-                "At these sizes 49 shared features would be needed, more than the smaller document has: "
-                "their lengths alone keep them apart.",
+                ("They match", " 0.1 or lower"),
+                (" 49 shared features", "smaller document", "lengths alone", "apart"),
             ],
         ),
         (
             Recipe(measure="containment", jaccard_floor=0.5, threshold=0.8),
             (10, 10, 100),
             [
-                "No threshold would make them match: their Jaccard is below its floor of 0.5.",
-                "At these sizes 37 shared features would be needed, more than the smaller document has: "
-                "their lengths alone keep them apart.",
+                ("No threshold", "match", "Jaccard", "floor of 0.5."),
+                (" 37 shared features", "smaller document", "lengths alone", "apart"),
             ],
         ),
         (
             Recipe(threshold=1.0),
             (5, 5, 5),
             [
-                "No threshold would part them: the measure is at its highest.",
-                "At these sizes they no longer match with 1 shared feature fewer than 5.",
-                "One more changed word may part them (an estimate: a word is part of up to 5 5-grams).",
+                ("No threshold would part", "highest"),
+                ("no longer match", " 1 shared feature", "fewer than 5."),
+                ("One more changed word", "may part them", "estimate", "up to 5 5-grams"),
             ],
         ),
         (
             Recipe(threshold=0.5),
             (0, 2, 2),
             [
-                "No threshold would make them match: they share no feature.",
-                "At these sizes they match with 2 shared features more than 0.",
+                ("No threshold", "match", "share no feature"),
+                ("they match", " 2 shared features", "more than 0."),
             ],
         ),
     ],
 )
-def test_sentences(recipe: Recipe, numbers: tuple[int, int, int], sentences: list[str]) -> None:
-    assert list(flip_of(recipe, *numbers).sentences) == sentences
+def test_sentences(recipe: Recipe, numbers: tuple[int, int, int], sentences: list[tuple[str, ...]]) -> None:
+    for said, words in zip(flip_of(recipe, *numbers).sentences, sentences, strict=True):
+        assert says(said, *words)
 
 
 def test_thresholds_are_taken_as_written() -> None:
@@ -336,9 +333,8 @@ def test_only_the_highest_shows_1_and_only_the_lowest_0() -> None:
 def test_the_floor_is_named_in_the_reason() -> None:
     recipe = Recipe(measure="containment", threshold=0.9, jaccard_floor=0.5, features="words:1")
     why: Explanation = explain("a b", "a b c d e", recipe)
-    assert str(why) == (
-        "no near-duplicates: containment 1.0000 >= 0.9 with jaccard 0.4000 < 0.5; 2 features shared, of 2 and 5"
-    )
+    assert str(why).startswith("no near-duplicates: ")
+    assert says(why, "containment 1.0000 >= 0.9", "jaccard 0.4000 < 0.5", " 2 features shared", "of 2 and 5")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saying import says
 
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
@@ -96,26 +97,27 @@ def test_only_some_rows(tmp_path: Path) -> None:
     assert said(read_labels(table, NAMES, only="kept=1")) == expected
     broken = tmp_path / "b.csv"
     broken.write_text("id1,id2,label,split\na,b,x,val\na,b,1,train\nc,a,maybe,train\n")
-    with pytest.raises(InputError, match="line 4: label 'maybe' is not a number"):
+    with pytest.raises(InputError) as caught:
         read_labels(broken, NAMES, only="split=train")
+    assert says(caught.value, "line 4", "label 'maybe'", "not a number")
 
 
 @pytest.mark.parametrize(
     ("only", "words"),
     [
-        ("train", "--only 'train' names no column and value; write it like split=train"),
-        ("=train", "names no column and value"),
-        ("part=train", "has no column 'part' for --only; its columns are id1, id2, label, split"),
-        ("split=test", "has no row with 'test' in column 'split'; there are 'train', 'val', ''"),
-        ("id1=7", "there are 'a', 'c', 'd', 'e', 'f' and others"),
+        ("train", ("--only 'train'", "no column and value", "split=train")),
+        ("=train", ("no column and value",)),
+        ("part=train", ("column 'part'", "--only", "id1, id2, label, split")),
+        ("split=test", ("'test'", "column 'split'", "'train', 'val', ''")),
+        ("id1=7", ("'a', 'c', 'd', 'e'", "'f' and others")),
     ],
 )
-def test_refused_rows(tmp_path: Path, only: str, words: str) -> None:
+def test_refused_rows(tmp_path: Path, only: str, words: tuple[str, ...]) -> None:
     path = tmp_path / "l.csv"
     path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,1,val\ne,f,0,\nf,g,0,\ng,h,0,\n")
     with pytest.raises(InputError) as refused:
         read_labels(path, NAMES, only=only)
-    assert words in str(refused.value)
+    assert says(refused.value, *words)
 
 
 def test_a_store_of_labels(tmp_path: Path) -> None:
@@ -126,8 +128,9 @@ def test_a_store_of_labels(tmp_path: Path) -> None:
     assert said(read_labels(path, NAMES)) == EXPECTED
     with LabelStore(tmp_path / "none.db"):
         pass
-    with pytest.raises(InputError, match="holds no label yet; judge some pairs with neardup label"):
+    with pytest.raises(InputError) as caught:
         read_labels(tmp_path / "none.db", NAMES)
+    assert says(caught.value, "none.db", "no label yet", "neardup label")
 
 
 def test_clusters_from_a_file_and_from_a_column(tmp_path: Path) -> None:
@@ -138,8 +141,8 @@ def test_clusters_from_a_file_and_from_a_column(tmp_path: Path) -> None:
     assert judged(given) == judged(column)
     assert [pair for pair, verdict in judged(given).items() if verdict == DUPLICATE] == [("a", "c"), ("b", "d")]
     assert (given.duplicates, given.others, given.groups, given.complete) == (2, 8, 3, True)
-    assert "1 of 5 documents have no cluster in column 'c'" in column.warnings[0]
-    assert f"1 of 5 documents have no cluster in {path}" in given.warnings[0]
+    assert says(column.warnings[0], "1 of 5 documents", "no cluster", "column 'c'")
+    assert says(given.warnings[0], "1 of 5 documents", "no cluster", str(path))
 
 
 def test_a_document_whose_id_was_there_before_is_in_no_cluster() -> None:
@@ -194,12 +197,13 @@ def test_warnings() -> None:
     assert "Few labels: 10 duplicates" in few[0]
     assert "up to 26%" in few[0]
     assert "in 10 groups" in few[1]
-    assert "Few labels: 10 pairs that are no duplicates" in read_labels(many[:70], names).warnings[0]
+    assert says(read_labels(many[:70], names).warnings[0], "Few labels: 10 pairs", "no duplicates")
     computed = read_labels([(*row[:2], row[2] * 0.83) for row in many], names, positive=0.8).warnings
     assert "Computed labels" in computed[0]
     assert "0.83" in computed[0]
     left_out = read_labels([*many, ("d0", "nobody", 1)], names, ignore_unknown=True).warnings
-    assert left_out == ("1 of the 121 rows of the table of labels are left out: the corpus does not hold their ids.",)
+    (warning,) = left_out
+    assert says(warning, "1 of the 121", "left out", "corpus does not hold", "ids")
 
 
 @pytest.mark.parametrize(
@@ -208,62 +212,62 @@ def test_warnings() -> None:
         (
             [("a", "b", 1), ("x", "y", 0)],
             {},
-            "2 ids, the first 'x', are not in the corpus, whose ids look like 'a', 'b'",
+            ("2 ids", "'x'", "not in the corpus", "'a', 'b'"),
         ),
-        ([("a", "b", 1), ("x", "c", 0)], {}, "id 'x' is not in the corpus"),
-        ([("x", "y", 1)], {"ignore_unknown": True}, "holds no label of a pair of this corpus"),
-        ([("a", "b", 1), ("a", "c", 1)], {}, r"duplicates only \(2\), .* say with --complete"),
-        ([("a", "b", 0)], {}, "no label at or above 1, so no duplicates; lower --positive"),
-        ([("a", "b", 1)], {"positive": 3}, "no label at or above 3"),
-        ([("a", "b", "yes")], {}, "row 0: label 'yes' is not a number"),
-        ([("a", "b", None)], {}, "holds no label of a pair"),
-        ([("a", "b", "nan")], {}, "label 'nan' is not a number"),
-        ([("a", None, 1)], {}, "row 0 has no id in column 'id2'"),
-        ([("a", "b", 1), ("c", "c", 1)], {}, "row 1 pairs document 'c' with itself"),
-        ([("a", "b", 1), ("b", "a", 0)], {}, "row 1: the pair of 'a' and 'b' has two labels, 1 and 0"),
-        ([("a", "b")], {}, "no column label or level; name one with --label-column: id1, id2"),
+        ([("a", "b", 1), ("x", "c", 0)], {}, ("id 'x'", "not in the corpus")),
+        ([("x", "y", 1)], {"ignore_unknown": True}, ("no label of a pair", "this corpus")),
+        ([("a", "b", 1), ("a", "c", 1)], {}, ("duplicates only (2)", "--complete")),
+        ([("a", "b", 0)], {}, ("at or above 1,", "no duplicates", "--positive")),
+        ([("a", "b", 1)], {"positive": 3}, ("no label", "at or above 3")),
+        ([("a", "b", "yes")], {}, ("row 0", "label 'yes'", "not a number")),
+        ([("a", "b", None)], {}, ("no label of a pair",)),
+        ([("a", "b", "nan")], {}, ("label 'nan'", "not a number")),
+        ([("a", None, 1)], {}, ("row 0", "no id", "column 'id2'")),
+        ([("a", "b", 1), ("c", "c", 1)], {}, ("row 1", "document 'c'", "itself")),
+        ([("a", "b", 1), ("b", "a", 0)], {}, ("row 1", "'a' and 'b'", "two labels", "1 and 0")),
+        ([("a", "b")], {}, ("no column label or level", "--label-column: id1, id2")),
         (
             [("a", "b", 1)],
             {"label_column": "mine"},
-            "no column 'mine' for --label-column; its columns are id1, id2, label",
+            ("no column 'mine'", "--label-column", "id1, id2, label"),
         ),
-        ([("a", "b", 1), ("a", "b")], {}, "rows of other than two or three values"),
-        ({"id": ["a"]}, {}, "has one column"),
-        ({"cluster": ["a"]}, {}, "has the one column 'cluster'"),
-        ({"id": ["a", "b"], "cluster": [1, 2]}, {}, "no two documents of a cluster"),
-        ({"id": ["a", "a"], "cluster": [1, 2]}, {}, "document 'a' has two clusters, '1' and '2'"),
-        ({"id": list("abcde"), "cluster": [1] * 5}, {}, r"duplicates only \(10\), .* add documents that are none"),
-        (7, {}, "int cannot be read"),
+        ([("a", "b", 1), ("a", "b")], {}, ("rows", "two or three values")),
+        ({"id": ["a"]}, {}, ("one column",)),
+        ({"cluster": ["a"]}, {}, ("one column 'cluster'",)),
+        ({"id": ["a", "b"], "cluster": [1, 2]}, {}, ("no two documents", "cluster")),
+        ({"id": ["a", "a"], "cluster": [1, 2]}, {}, ("document 'a'", "two clusters", "'1' and '2'")),
+        ({"id": list("abcde"), "cluster": [1] * 5}, {}, ("duplicates only (10)", "add documents")),
+        (7, {}, ("int cannot be read",)),
     ],
 )
-def test_refusals(rows: Any, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(NeardupError, match=words) as refused:
+def test_refusals(rows: Any, options: dict[str, Any], words: tuple[str, ...]) -> None:
+    with pytest.raises(NeardupError) as refused:
         read_labels(rows, NAMES, **options)
-    assert "\n" not in str(refused.value)
+    assert says(refused.value, *words)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("l.csv", None, "cannot be read: No such file"),
-        ("l.xlsx", b"", "no table of labels by its name"),
-        ("l.csv", b"", "holds no labels"),
-        ("l.csv", b"id1,id2,label\n", "holds no labels"),
-        ("l.csv", b"id1,id2,id2\na,b,1\n", "two columns 'id2'"),
-        ("l.csv", b"id1,id2,label\na,b,1\na,c\n", "line 3 has 2 cells, but the header has 3"),
-        ("l.csv", b"id1,id2,label\na,b,\xff\n", "not UTF-8 at byte 18"),
-        ("l.csv", b"id1,id2,label\n\na,b,maybe\n", "line 3: label 'maybe' is not a number"),
-        ("l.jsonl", b'{"id1": "a"}\n[1]\n', "line 2 is no JSON object"),
-        ("l.csv.gz", b"id1,id2,label\n", "cannot be read"),
+        ("l.csv", None, ("l.csv", "No such file")),
+        ("l.xlsx", b"", ("l.xlsx", "no table of labels")),
+        ("l.csv", b"", ("no labels",)),
+        ("l.csv", b"id1,id2,label\n", ("no labels",)),
+        ("l.csv", b"id1,id2,id2\na,b,1\n", ("two columns 'id2'",)),
+        ("l.csv", b"id1,id2,label\na,b,1\na,c\n", ("line 3", "2 cells", "header has 3")),
+        ("l.csv", b"id1,id2,label\na,b,\xff\n", ("not UTF-8", "byte 18")),
+        ("l.csv", b"id1,id2,label\n\na,b,maybe\n", ("line 3", "label 'maybe'", "not a number")),
+        ("l.jsonl", b'{"id1": "a"}\n[1]\n', ("line 2", "no JSON object")),
+        ("l.csv.gz", b"id1,id2,label\n", ("cannot be read",)),
     ],
 )
-def test_refused_files(tmp_path: Path, name: str, content: bytes | None, words: str) -> None:
+def test_refused_files(tmp_path: Path, name: str, content: bytes | None, words: tuple[str, ...]) -> None:
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=words) as refused:
+    with pytest.raises(InputError) as refused:
         read_labels(str(path), NAMES)
-    assert "\n" not in str(refused.value)
+    assert says(refused.value, *words)
 
 
 def test_json_lines_may_lack_a_key(tmp_path: Path) -> None:
@@ -271,8 +275,9 @@ def test_json_lines_may_lack_a_key(tmp_path: Path) -> None:
     path.write_text(
         "".join(json.dumps(row) + "\n" for row in ({"id1": "a", "id2": "b", "label": 1}, {"id1": "a", "label": 0}))
     )
-    with pytest.raises(InputError, match=r"line 2 has no id in column 'id2'"):
+    with pytest.raises(InputError) as caught:
         read_labels(path, NAMES)
+    assert says(caught.value, "line 2", "no id", "column 'id2'")
 
 
 def test_a_row_without_a_label_is_no_label() -> None:
@@ -280,5 +285,6 @@ def test_a_row_without_a_label_is_no_label() -> None:
     labels = read_labels(rows, ["a", "b", "c", "d"])
     assert (labels.duplicates, labels.others) == (1, 1)
     assert any("3 of the 5 rows" in warning for warning in labels.warnings)
-    with pytest.raises(InputError, match=r"3 of the 5 rows.*leave them out"):
+    with pytest.raises(InputError) as caught:
         read_labels(rows, ["a", "b", "c", "d"], complete=True)
+    assert says(caught.value, "3 of the 5", "leave them out")

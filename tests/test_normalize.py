@@ -20,6 +20,7 @@ from naive_text import (
     naive_normalize,
     naive_tokens,
 )
+from saying import says
 
 from neardup._kernels.unicode import normalize_utf8
 from neardup.errors import RecipeError
@@ -343,8 +344,9 @@ def test_lone_surrogates_separate() -> None:
 
 def test_unknown_normalizer_names_the_known_ones() -> None:
     for function in (normalize, tokens):
-        with pytest.raises(RecipeError, match="'loud' is unknown; known are words, whitespace, compact"):
+        with pytest.raises(RecipeError) as caught:
             function("text", "loud")
+        assert says(caught.value, "'loud' is unknown", "words, whitespace, compact")
     with pytest.raises(RecipeError, match="known are"):
         kernel_tables("loud")
     with pytest.raises(RecipeError, match="'strip' has no tables"):

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from naive_text import naive_tokens
+from saying import says
 
 from neardup.errors import RecipeError
 from neardup.text.stop_words import ANTECEDENTS, antecedents, languages, stop_words
@@ -62,8 +63,10 @@ def test_antecedents_are_few_words_of_english_and_all_stop_words_of_others() -> 
 )
 def test_an_unknown_language_names_the_known_ones(given: str, wrong: str) -> None:
     for function in (stop_words, antecedents):
-        with pytest.raises(RecipeError, match=f"no stop words for language {wrong}; known are ar, bg, .*zh$"):
+        with pytest.raises(RecipeError) as caught:
             function(given)
+        assert says(caught.value, f"language {wrong};", "ar, bg, ")
+        assert str(caught.value).endswith("zh")
 
 
 def test_the_lists_are_read_when_used() -> None:

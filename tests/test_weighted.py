@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saying import says
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
@@ -243,8 +244,9 @@ def test_decisions_are_exact() -> None:
 
 def test_what_cannot_be_joined_is_said() -> None:
     documents = stored([{1: 1}, {1: 2}])
-    with pytest.raises(RecipeError, match=r"measure 'overlap' does not take weights; choose one of"):
+    with pytest.raises(RecipeError) as caught:
         weighted_join(documents, "overlap", Fraction(1, 2))
+    assert says(caught.value, "measure 'overlap'", "not take weights", "choose one of")
     for threshold in (Fraction(0), Fraction(11, 10)):
         with pytest.raises(RecipeError, match=r"is outside \(0, 1\]"):
             weighted_join(documents, "cosine", threshold)
