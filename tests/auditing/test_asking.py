@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from saying import says
 from test_audit import DATA, duplicates
 
 from neardup.auditing.asking import SampleChooser
@@ -43,7 +44,7 @@ def test_a_session_asks_the_sample_in_its_order_and_tells_what_it_says(drawing: 
         assert (found.missing, found.same + found.different) == (0, 25)
         facts = {fact["name"]: fact for fact in session.state("ann")["facts"]}
         assert facts["precision"]["value"] == f"{found.precision.value:.2f}"
-        assert "of the duplicates above the net are returned" in facts["recall"]["meaning"]
+        assert says(facts["recall"]["meaning"], "duplicates above the net", "returned")
 
 
 def test_a_store_is_read_like_a_table_of_labels(drawing: Drawing, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import browser
 import pytest
 from markup import Markup, asks_for_nothing
+from saying import says
 from test_audit import DATA, duplicates, votes
 
 import neardup as nd
@@ -78,8 +79,9 @@ def test_examples_are_the_wrong_pairs_that_stand_for_most() -> None:
         least = min(one.stands_for for one in shown)
         assert sum(weight > least + 1e-9 for weight, _ in weights.values()) <= len(shown)
     assert [examples_of(of, known, 0).shown[kind] for kind in kinds] == [[], [], []]
-    with pytest.raises(RecipeError, match="-1 pairs of each kind are below 0"):
+    with pytest.raises(RecipeError) as caught:
         examples_of(of, known, -1)
+    assert says(caught.value, "-1 pairs", "below 0")
 
 
 def test_what_would_be_known_if_a_stratum_were() -> None:
@@ -132,7 +134,7 @@ def test_a_page_before_anything_is_judged() -> None:
     of = drawing()
     page = Markup(of.audit(of.judged([])).to_html())
     assert page.charts == {}
-    assert "None of the drawn pairs is judged yet" in page.text
+    assert "None of the drawn pairs" in page.text
     assert "Every stratum needs labels" in page.text
     assert "Pairs to read" not in page.text
 

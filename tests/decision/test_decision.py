@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saying import says
 from trained import FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
@@ -40,8 +41,9 @@ def test_a_precision_is_reached_at_the_lowest_cut(pairs: list[tuple[float, bool]
     reaching = [score for score, _ in pairs if plain_precision(pairs, score) >= wanted]
     if not reaching:
         best = max((plain_precision(pairs, score) for score, _ in pairs), default=0.0)
-        with pytest.raises(RecipeError, match=f"was reached at no cut on the training pairs, {best:.3f} was the most"):
+        with pytest.raises(RecipeError) as caught:
             judged(pairs).at_precision(wanted)
+        assert says(caught.value, "no cut", "training pairs", f"{best:.3f}")
         return
     found = judged(pairs).at_precision(wanted)
     assert found.cut == min(reaching)
@@ -61,8 +63,9 @@ def test_working_points_are_counted(pairs: list[tuple[float, bool]], cut: float)
 
 @pytest.mark.parametrize("wanted", [0.0, -1.0, 1.01, float("nan")])
 def test_a_precision_is_a_share(wanted: float) -> None:
-    with pytest.raises(RecipeError, match=r"is outside \(0, 1\]; give a share such as 0\.99"):
+    with pytest.raises(RecipeError) as caught:
         trained().at_precision(wanted)
+    assert says(caught.value, str(wanted), "(0, 1]", "0.99")
 
 
 def test_everything_passes_without_a_cut() -> None:
@@ -133,17 +136,19 @@ def test_beside_a_decision_only_the_keep_order_is_chosen() -> None:
     assert recipe_beside(decision, {}) == decision.recipe
     assert recipe_beside(decision, {"keep": "longest", "content": "", "threshold": None}).keep == "longest"
     for name, value, said in [
-        ("recipe", "jaccard", "recipe='jaccard' does not go with a learned decision, which brings its own recipe"),
-        ("threshold", 0.8, "a cut in its place; choose its working point with decision.at_precision"),
-        ("content", "html", "which was trained on texts as they are; leave it out"),
-        ("then", "edit >= 0.9", "which brings its own recipe; leave one of the two out"),
+        ("recipe", "jaccard", ("recipe='jaccard'", "learned decision", "its own recipe")),
+        ("threshold", 0.8, ("threshold=0.8", "a cut", "decision.at_precision")),
+        ("content", "html", ("content='html'", "texts as they are", "leave it out")),
+        ("then", "edit >= 0.9", ("then='edit >= 0.9'", "its own recipe", "leave one")),
     ]:
-        with pytest.raises(RecipeError, match=said.replace("(", r"\(")):
+        with pytest.raises(RecipeError) as caught:
             recipe_beside(decision, {name: value})
+        assert says(caught.value, *said)
     pages = trained(content="tags")
     assert recipe_beside(pages, {"content": "tags"}).content == "tags"
-    with pytest.raises(RecipeError, match="which was trained on content 'tags'; leave it out"):
+    with pytest.raises(RecipeError) as caught:
         recipe_beside(pages, {"content": ""})
+    assert says(caught.value, "trained on content 'tags'", "leave it out")
 
 
 def test_columns_may_have_other_names_than_in_training() -> None:
@@ -152,8 +157,9 @@ def test_columns_may_have_other_names_than_in_training() -> None:
     assert decision_of(decision, title_column="name").title_column == "name"
     assert decision_of(decision, time_column="").time_column == ""
     assert decision_of(decision, time_column="when").fingerprint == decision.fingerprint
-    with pytest.raises(RecipeError, match="title column 'name' is asked for by no measure of this decision"):
+    with pytest.raises(RecipeError) as caught:
         decision_of(trained(FACTS), title_column="name")
+    assert says(caught.value, "title column 'name'", "no measure")
 
 
 def test_public_names() -> None:

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from making import CODECS, ROWS, compressed, encoded, made, quarantined, texts_of
+from saying import says
 
 from neardup import errors
 from neardup.documents import open_corpus, parts
@@ -279,10 +280,11 @@ def test_strict_raises_at_the_first(tmp_path: Path) -> None:
     path.write_text('\n{"text": "a"}\n{"text": 1}\nnonsense\n')
     aside = tmp_path / "aside.jsonl"
     with (
-        pytest.raises(errors.BrokenRecord, match=r"a\.jsonl, line 3: text is not a string; without --strict"),
+        pytest.raises(errors.BrokenRecord) as caught,
         open_corpus([path], strict=True, quarantine=str(aside)) as corpus,
     ):
         list(corpus.scan())
+    assert says(caught.value, "a.jsonl, line 3:", "text", "not a string", "without --strict")
     assert not aside.exists()
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from naive_window import NaiveIndex
+from saying import says
 from streaming import NOON, asked, documents, said
 
 import neardup as nd
@@ -201,9 +202,9 @@ def test_every_script(text: str, again: str, other: str) -> None:
 @pytest.mark.parametrize("field", ["id", "text"])
 def test_a_lone_surrogate_is_refused(field: str) -> None:
     values = {"id": "a", "text": FOX, field: "so \ud83d half"}
-    with pytest.raises(InputError, match=rf"{field} .* lone surrogate .* at character 3") as refused:
+    with pytest.raises(InputError) as refused:
         nd.Document(**values)
-    assert "\n" not in str(refused.value)
+    assert says(refused.value, f"{field} ", "lone surrogate", "at character 3")
     with pytest.raises(InputError, match="at character 3"):
         nd.Index().query("so \ud83d half")
 

@@ -14,6 +14,7 @@ import pytest
 from deciding import decision_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saying import says
 from streaming import NOON, RECIPES, SetClock
 from test_index_properties import STREAMS, WINDOWS, Step, timed
 
@@ -252,21 +253,22 @@ def test_what_has_left_the_window_is_no_longer_remembered() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"recipe": load("ddd")}, "the recipe"),
-        ({"window": "7d"}, "window 24h, and this stream has 7d"),
-        ({"against": "everything"}, "against originals"),
-        ({"shards": 3}, "shards 2, and this stream has 3"),
+        ({"recipe": load("ddd")}, ("the recipe",)),
+        ({"window": "7d"}, ("window 24h", "this stream has 7d")),
+        ({"against": "everything"}, ("against originals",)),
+        ({"shards": 3}, ("shards 2", "this stream has 3")),
     ],
 )
-def test_another_stream_does_not_go_on_from_a_checkpoint(changed: dict[str, Any], message: str) -> None:
+def test_another_stream_does_not_go_on_from_a_checkpoint(changed: dict[str, Any], message: tuple[str, ...]) -> None:
     given: dict[str, Any] = {"recipe": load("default"), "window": "24h", "against": "originals", "shards": 2}
     plain = Plain(work_of(given["recipe"], given["window"], "time", given["against"], given["shards"]))
     batch = blobs([nd.Document("a", "fox", 1.0)])
     plain.batch(batch, NOON, [0, 0, 0])
     given |= changed
     plain.work = Here(work_of(given["recipe"], given["window"], "time", given["against"], given["shards"]))
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(RecipeError) as caught:
         plain.batch(batch, NOON, [0, 0, 0])
+    assert says(caught.value, *message)
 
 
 def test_rows_that_are_no_documents_are_set_aside_and_judged_by_nobody() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from labelled_texts import Row, labelled, write_labels
+from saying import says
 from trained import Texts
 
 import neardup as nd
@@ -139,8 +140,8 @@ def test_duplicates_outside_the_net_count_as_missed(made: tuple[Texts, list[Row]
     training = trained(made, net="jaccard(words:1) >= 0.5")
     assert training.outside
     assert training.figures.missed >= len(training.outside)
-    assert f"{len(training.outside)} of " in training.warnings[-1]
-    assert "lie outside the net, jaccard(words:1) >= 0.5, and count as missed" in training.warnings[-1]
+    warning = training.warnings[-1]
+    assert says(warning, f"{len(training.outside)} of ", "outside the net", "jaccard(words:1) >= 0.5", "as missed")
     assert [list(ids) for ids in training.outside] == training.summary["outside"]
 
 
@@ -235,38 +236,38 @@ def test_measures_that_tell_nothing(made: tuple[Texts, list[Row]]) -> None:
     [
         (
             {"rows": "few"},
-            r"labelled duplicates: 3, others: \d+.*, which is too few to learn from; 5 of each are the least",
+            ("labelled duplicates: 3,", "others: ", "too few", "5 of each"),
         ),
         (
             {"net": "jaccard(words:1) >= 0.99"},
-            r"that the net jaccard\(words:1\) >= 0.99 does not let through.* widen the",
+            ("net jaccard(words:1) >= 0.99", "does not let through", "widen the"),
         ),
-        ({"rows": [("d0", "d1", 0)]}, "no label at or above 1, so no duplicates"),
+        ({"rows": [("d0", "d1", 0)]}, ("no label", "at or above 1", "no duplicates")),
         (
             {"rows": {"id": ["d0", "d1", "d2"], "cluster": [1, 1, 2]}},
-            "the labels are clusters, and a decision is learned",
+            ("labels are clusters", "decision is learned"),
         ),
-        ({"vector": "semantic"}, r"semantic needs an encoder, .* nd.train\(..., encoder=...\)"),
-        ({"net": "edit >= 0.5"}, "is no measure of feature sets"),
-        ({"kernels": ("poly",)}, r"kernels \['poly'\]: choose from linear, rbf"),
-        ({"kernels": ()}, "choose from linear, rbf"),
-        ({"folds": 1}, "folds 1 is outside 2 to 20"),
-        ({"folds": 21}, "folds 21 is outside 2 to 20"),
-        ({"seed": -1}, "seed -1 is below 0"),
-        ({"threads": 0}, "threads 0 is below 1"),
-        ({"vector": "title", "title_column": "headline"}, "no column 'headline'"),
-        ({"only": "label=7"}, "has no row with '7' in column 'label'"),
+        ({"vector": "semantic"}, ("semantic needs an encoder", "nd.train(..., encoder=...)")),
+        ({"net": "edit >= 0.5"}, ("edit", "no measure", "feature sets")),
+        ({"kernels": ("poly",)}, ("kernels ['poly']", "linear, rbf")),
+        ({"kernels": ()}, ("choose from linear, rbf",)),
+        ({"folds": 1}, ("folds 1 ", "2 to 20")),
+        ({"folds": 21}, ("folds 21 ", "2 to 20")),
+        ({"seed": -1}, ("seed -1", "below 0")),
+        ({"threads": 0}, ("threads 0", "below 1")),
+        ({"vector": "title", "title_column": "headline"}, ("no column 'headline'",)),
+        ({"only": "label=7"}, ("no row with '7'", "column 'label'")),
     ],
 )
-def test_refusals(made: tuple[Texts, list[Row]], options: dict[str, Any], words: str) -> None:
+def test_refusals(made: tuple[Texts, list[Row]], options: dict[str, Any], words: tuple[str, ...]) -> None:
     if options.get("rows") == "few":
         different = {id(row["text"]): row for row in made[0].rows}
         text = {row["id"]: row["text"] for row in different.values()}
         same = [row for row in made[1] if row[2] and text[row[0]] != text[row[1]]][:3]
         options = {"rows": same + [row for row in made[1] if not row[2]]}
-    with pytest.raises(NeardupError, match=words) as refused:
+    with pytest.raises(NeardupError) as refused:
         trained(made, **options)
-    assert "\n" not in str(refused.value)
+    assert says(refused.value, *words)
 
 
 def test_an_empty_corpus() -> None:

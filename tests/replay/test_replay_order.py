@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saying import says
 
 from neardup.documents import FIND_TIME, Corpus, corpus_of, open_corpus
 from neardup.errors import InputError, OutputError
@@ -34,8 +35,9 @@ def surveyed(corpus: Corpus, *, as_listed: bool = False) -> Timeline:
 @pytest.mark.parametrize("values", [pa.array([True]), pa.array([[1]]), pa.array([{"a": 1}])])
 def test_what_can_be_no_time(values: pa.Array) -> None:
     corpus = corpus_of(pa.table({"text": ["a"], "time": values}), order_column=FIND_TIME)
-    with pytest.raises(InputError, match=r"'time' is of type .*, which is no time.*--time-column"):
+    with pytest.raises(InputError) as caught:
         surveyed(corpus)
+    assert says(caught.value, "'time'", f"type {values.type}", "no time", "--time-column")
 
 
 def plainly(rows: list[dict[str, Any]], *, as_listed: bool) -> list[Item]:
@@ -116,8 +118,9 @@ def test_numbers_in_place_of_ids() -> None:
 
 def test_no_time_at_all_is_refused() -> None:
     corpus = corpus_of({"text": ["a", "b"], "time": ["soon", None]}, order_column="time")
-    with pytest.raises(InputError, match="column 'time' has no readable time in any document; name another"):
+    with pytest.raises(InputError) as caught:
         surveyed(corpus)
+    assert says(caught.value, "column 'time'", "no readable time", "name another")
 
 
 @pytest.mark.parametrize("waiting", [0, 10**9])
@@ -149,5 +152,6 @@ def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("neardup.replay.order.tempfile.TemporaryFile", lambda **_: Full())
     corpus = opened([{"text": "b", "time": 2}, {"text": "a", "time": 1}])
-    with pytest.raises(OutputError, match=r"No space left on device.*or sort the input by time"):
+    with pytest.raises(OutputError) as caught:
         list(arrivals(corpus, surveyed(corpus), waiting=0))
+    assert says(caught.value, "No space left", "sort the input", "by time")

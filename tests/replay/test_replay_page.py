@@ -55,11 +55,13 @@ def test_every_curve_and_the_papers_figures() -> None:
     assert set(charts) == {"size", "length", "hour", "held", "memory"}
     assert {a.get("id") for _, a in page.elements if a.get("class") == "chart"} == set(charts)
     size, length = json.dumps(charts["size"]), json.dumps(charts["length"])
-    assert '{"documents": 8000, "mean": 1200000, "says": "paper: 1.2 s"}' in size
-    assert '{"size": 5000, "mean": 200000, "says": "paper: below 0.2 s"}' in length
+    assert '{"documents": 8000, "mean": 1200000, ' in size
+    assert '"mean": 1200000, "says": "paper: 1.2 s"}' in size
+    assert '{"size": 5000, "mean": 200000, ' in length
+    assert '"mean": 200000, "says": "paper: below 0.2 s"}' in length
     hours = [row for values in values_of(charts["memory"]) for row in values if "mb" in row]
     assert [row["mb"] for row in hours[:3]] == [0.0, 0.004, 0.008]
-    assert "P · t_p is 30,000 times t_check" in page.text
+    assert "30,000 times t_check" in page.text
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_hours_are_thinned_where_they_are_many() -> None:
     hours = [row["hour"] for values in values_of(page.charts["hour"]) for row in values]
     assert len(hours) == 434
     assert hours[-1] == Hour(400_000 + 5 * 1299, 0, 0, 0, 0, 0, 0.0, 0.0).begins
-    assert page.text.count("very third hour that had items, --json has all") == 4
+    assert page.text.count("very third hour") == 4
 
 
 def test_a_page_needs_packages_that_draw(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import browser
 import pytest
 from markup import Markup, asks_for_nothing
+from saying import says
 from typer.testing import CliRunner
 
 from neardup.cli.app import app
@@ -150,7 +151,7 @@ def test_the_slider_of_a_replay_is_a_replay_at_each_threshold(replayed: Path) ->
         said = view.locator("#threshold-said")
         assert sweep["thresholds"][0] == 0.5
         assert sweep["thresholds"][sweep["own"]] == 0.7
-        assert said.inner_text().startswith("jaccard ≥ 0.7 as in this flow: 10 passed, 6 duplicates")
+        assert says(said.inner_text(), "jaccard ≥ 0.7", "as in this flow", "10 passed, 6 duplicates")
         assert "exactly as runs of their own" in view.inner_text("#threshold-section")
         for threshold in (0.5, 0.6, 0.9, 1.0):
             put(view, sweep["thresholds"].index(threshold))
@@ -171,9 +172,10 @@ def test_the_slider_of_a_watcher_only_rises_and_says_what_it_means(watched: Path
         put(view, len(sweep["thresholds"]) - 1)
         assert "16 passed, 0 duplicates (-5)" in view.inner_text("#threshold-said")
         meaning = view.inner_text("#threshold-section")
-        assert "as far as the pairs of this flow tell" in meaning
-        assert "does not find out how near an item came that matched nothing" in meaning
-        assert "replay it to know" in meaning
-        assert "Of pairs below the threshold nothing is known" in view.inner_text("#borderline")
-        assert "set aside: the file ends in the middle" in view.inner_text("#reasons")
+        for words in ("pairs of this flow", "matched nothing", "replay it to know"):
+            assert words in meaning
+        for words in ("below the threshold", "nothing is known"):
+            assert words in view.inner_text("#borderline")
+        for words in ("set aside", "ends in the middle"):
+            assert words in view.inner_text("#reasons")
         assert "wire" in (view.text_content("#similarity-section") or "")

@@ -10,6 +10,7 @@ import pytest
 from handmade import decision_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saying import says
 
 from neardup.flow.document import Document
 from neardup.flow.index import Index
@@ -154,7 +155,7 @@ def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     items = items_of([(0, list("abcd"))] * 6)
     found = around(items, Settings(RECIPE, "2h"), 0.3)
     assert not found.known
-    assert found.note == "More than 6 pairs reach the looser threshold, so they were not kept; look less far."
+    assert says(found.note, "More than 6 pairs", "looser threshold", "not kept", "look less far")
 
 
 def test_nothing_is_looked_for_where_nothing_could_be_found() -> None:

@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saying import says
 
 from neardup.reporting.changes import beginning, changed
 from neardup.sidebyside.shown import Shown
@@ -52,21 +53,21 @@ def test_long_and_many_changes_are_cut_and_counted() -> None:
     look = differ(" ".join(many), " ".join(other))
     assert len(texts_of(look, "ins")) == 6
     assert "14 more changes are not shown" in plain(look)
-    assert "the same text, as far as it was compared" in plain(differ("a " * 20_000, "a " * 20_000 + "b"))
+    assert says(plain(differ("a " * 20_000, "a " * 20_000 + "b")), "the same text,", "as far as")
     assert len(differ("a" * 50_000, "b" * 50_000)) < 3_000
 
 
 @pytest.mark.parametrize(
     ("left", "right", "said"),
     [
-        ("a rose", "a rose", "the same text"),
-        ("A rose.", "a  rose!", "the same words, written or parted otherwise"),
-        ("", "", "the same text"),
-        ("...", "!!", "the same words, written or parted otherwise"),
+        ("a rose", "a rose", ("the same text",)),
+        ("A rose.", "a  rose!", ("the same words", "otherwise")),
+        ("", "", ("the same text",)),
+        ("...", "!!", ("the same words", "otherwise")),
     ],
 )
-def test_texts_of_the_same_words_say_so(left: str, right: str, said: str) -> None:
-    assert said in plain(differ(left, right))
+def test_texts_of_the_same_words_say_so(left: str, right: str, said: tuple[str, ...]) -> None:
+    assert says(plain(differ(left, right)), *said)
 
 
 def test_other_directions_and_scripts() -> None:
