@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import neardup, write_lines
+from calling import neardup, refused, write_lines
+from saying import says
 from trained import DATED, SETS, trained
 
 import neardup as nd
-from neardup.errors import NeardupError
+from neardup.errors import NeardupError, RecipeError
 from neardup.evaluation.labels import read_labels
 
 SOURCE = Path(nd.__file__).parent
@@ -119,6 +120,71 @@ def test_the_same_errors_on_the_command_line_name_options(tmp_path: Path) -> Non
     # What a command left behind it does not change how Python speaks.
     with pytest.raises(NeardupError, match="ignore_unknown=True"):
         read_labels(labels, ["a", "b"])
+
+
+IGNORED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "recall": (("dedup", "IN", "--dry-run", "--recall", "0.9"), ("--recall 0.9", "'lsh'")),
+    "num-perm": (("pairs", "IN", "--print", "--num-perm", "64"), ("--num-perm 64", "'lsh'")),
+    "seed": (("dedup", "IN", "--dry-run", "--seed", "4"), ("--seed 4", "'lsh'", "min-hash")),
+    "memory": (("dedup", "IN", "--dry-run", "--memory", "1"), ("--memory 1 ", "--memory 500MB")),
+    "wait": (("dedup", "IN", "--dry-run", "--wait", "5s"), ("--wait 5s", "--engine spark")),
+    "search": (("neighbors", "IN", "--search", "lsh"), ("--search lsh", "leave it out")),
+    "then": (("neighbors", "IN", "--then", "edit >= 0.9"), ("--then edit >= 0.9", "leave it out")),
+    "quarantine": (("explain", "IN", "a", "b", "--quarantine", "q.jsonl"), ("--quarantine q.jsonl", "leave it out")),
+    "complete": (("compare", "IN", "--clusters", "id", "--complete"), ("--complete", "not for --clusters")),
+    "port": (("label", "IN", "--store", "DB", "--agreement", "--port", "80"), ("--port 80", "leave it out")),
+    "force": (("label", "IN", "--store", "DB", "--force"), ("--force", "--export", "leave it out")),
+    "labeller": (("audit", "IN", "--labeller", "anna"), ("--labeller anna", "--store FILE")),
+    "ignore-unknown": (("audit", "IN", "--ignore-unknown"), ("--ignore-unknown", "--labels FILE")),
+    "sample": (("watch", "FOLDER", "--sample", "IN"), ("--sample ", "'default'", "leave it out")),
+}
+
+
+@pytest.mark.parametrize("name", IGNORED)
+def test_options_that_would_be_ignored_are_refused(name: str, tmp_path: Path) -> None:
+    command, parts = IGNORED[name]
+    named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
+    (tmp_path / "in").mkdir()
+    places = {"IN": str(named), "DB": str(tmp_path / "labels.db"), "FOLDER": str(tmp_path / "in")}
+    assert says(refused(*(places.get(word, word) for word in command)), *parts)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "n.jsonl"]
+
+
+def test_options_that_have_a_say_are_taken(tmp_path: Path) -> None:
+    named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
+    neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--recall", "0.9", "--seed", "4")
+    neardup("dedup", named, "--dry-run", "--recipe", "cornell", "--seed", "4")
+    neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--search", "exact", "--memory", "1MB")
+
+
+KEYWORDS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
+    "a report's": (lambda path: nd.dedup(TEXTS).report(path / "r.html", famlies=3), ("'famlies'", "families")),  # type: ignore[call-arg]
+    "recall": (lambda _: nd.dedup(TEXTS, recall=0.9), ("recall 0.9", "'lsh'")),
+    "seed": (lambda _: nd.Index(seed=4), ("seed 4", "'lsh'")),
+    "memory": (lambda _: nd.dedup(TEXTS, memory=1), ("memory 1 ", "memory=500_000_000")),
+    "sample": (lambda _: nd.Index(sample=TEXTS), ("sample", "leave it out")),
+    "keep": (lambda _: nd.query(TEXTS, "a rose", keep="longest"), ("keep longest", "leave it out")),
+    "of and first": (lambda _: nd.neighbors(NAMED, 1, of=["a"], first=1), ("of ", "first 1", "one of the two")),
+    "an audit's": (lambda _: nd.audit(NAMED, ignore_unknown=True), ("ignore_unknown", "give labels")),
+    "a recipe": (lambda _: nd.dedup(TEXTS, recipe=3), ("recipe 3", "TOML file")),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_keywords_that_would_be_ignored_are_refused(name: str, tmp_path: Path) -> None:
+    call, parts = KEYWORDS[name]
+    with pytest.raises(RecipeError) as caught:
+        call(tmp_path)
+    assert says(caught.value, *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recipe_is_taken_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('features = "words:1"\nthreshold = 0.5\n')
+    assert nd.dedup(TEXTS, recipe=path).summary["dropped"] == 1
+    assert nd.Index(recipe=path).recipe.threshold == 0.5
+    assert nd.dedup(TEXTS, recipe=path, threshold=0.99).summary["dropped"] == 0
 
 
 def _docstrings(tree: ast.AST) -> set[int]:
