@@ -288,7 +288,7 @@ def test_pairs_without_a_label_count_apart() -> None:
 
 def test_refusals() -> None:
     for corpus, options, words in (
-        (corpus_of(texts()), {}, "there are no labels; give a file with --labels, or a column"),
+        (corpus_of(texts()), {}, "there are no labels; give labels, or a column"),
         (corpus_of(texts()), {"labels": [("0-0", "9-9", 1)]}, "not in the corpus"),
         (corpus_of(texts(), order_column="family"), {"labels": [("0-0", "0-1", 1)]}, "from one place"),
         (corpus_of(texts(), order_column="id"), {}, "no two documents of a cluster"),
@@ -324,7 +324,7 @@ def test_refused_outputs(compared: Comparison, tmp_path: Path, name: str, words:
 def test_an_output_is_replaced_only_by_force(compared: Comparison, tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text("mine")
-    with pytest.raises(OutputError, match="--force"):
+    with pytest.raises(OutputError, match="force=True"):
         compared.write(path)
     assert path.read_text() == "mine"
     compared.write(path, force=True)

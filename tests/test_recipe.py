@@ -60,6 +60,7 @@ def test_the_default_recipe_is_that_of_the_class() -> None:
         ('content = "page"', ("content 'page'", "not known", "html, tags")),
         ("content = true", ("content True", "not a text")),
         ('search = "magic"', ("search 'magic'", "not known", "one of exact")),
+        ("jaccard_floor = 2.0", ("jaccard_floor 2.0 is outside", "[0, 1]", "give")),
         ("jaccard_floor = -1", ("jaccard_floor -1 is outside", "[0, 1]")),
         ("recall = 1.0", ("recall 1.0 is outside", "(0, 1)", "search 'exact'")),
         ("recall = 0", ("recall 0 is outside", "(0, 1)")),

@@ -177,7 +177,7 @@ def test_files_give_what_the_same_rows_in_memory_give(tmp_path: Path) -> None:
     for part in range(4):
         lines = [json.dumps({"text": t}) for t in texts[part * 50 : part * 50 + 50]]
         (tmp_path / f"part{part}.jsonl").write_text("\n".join(lines) + "\n")
-    from_files = nd.dedup_files(tmp_path, features="words:2", threshold=0.5, threads=3, memory=1)
+    from_files = nd.dedup_files(tmp_path, features="words:2", threshold=0.5, threads=3, memory=1_000_000)
     in_memory = nd.dedup(texts, features="words:2", threshold=0.5, threads=1)
     assert from_files.kept == in_memory.kept
     assert list(from_files.pairs) == list(in_memory.pairs)

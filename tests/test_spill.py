@@ -67,5 +67,5 @@ def test_what_lies_in_the_file_stays_what_it_is(promised: bool, monkeypatch: pyt
 def test_a_full_disk_is_one_sentence() -> None:
     done = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("8,388,608 bytes ")
-    assert says(done.stdout, "beyond --memory", "not fit", "raise --memory")
+    assert says(done.stdout, "beyond memory", "not fit", "raise memory")
     assert done.stdout.count("\n") == 1

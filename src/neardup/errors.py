@@ -10,10 +10,40 @@
     ├── StoreError          a store that is damaged, in use, full or another recipe's
     └── UnknownDocument     an id that the corpus does not hold
 
-The command line prints the message alone and exits with 2.
+The command line prints the message alone and exits with 2. ``option`` names options in it as the caller writes them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: Whether a command runs: all of this process speaks to a person at a terminal then.
+_command_runs = False
+
+
+@contextmanager
+def command_running() -> Iterator[None]:
+    """Let messages of the block name options as the command line has them."""
+    global _command_runs
+    before, _command_runs = _command_runs, True
+    try:
+        yield
+    finally:
+        _command_runs = before
+
+
+def option(command: str, python: str = "") -> str:
+    """Return an option as the caller writes it.
+
+    Parameters
+    ----------
+    command : str
+        On the command line, such as ``--id-column``.
+    python : str, optional
+        In Python, where it is not the same word, such as ``id_column``.
+    """
+    return command if _command_runs else python or command.removeprefix("--").replace("-", "_")
 
 
 class NeardupError(Exception):

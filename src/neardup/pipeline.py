@@ -16,7 +16,7 @@ from neardup.content.step import content_of
 from neardup.decision.decision import Decision
 from neardup.details import decision_details, recipe_details
 from neardup.documents import REPEATED_ID, Corpus, repeated_ids
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.features.extraction import Extractor
 from neardup.features.gathering import gather
 from neardup.features.statistics import Statistics
@@ -38,6 +38,9 @@ from neardup.search.verify import equal_texts, second_step
 from neardup.spill import Memory
 from neardup.vector.encoder import Encoder, embed
 from neardup.vector.records import Records
+
+#: Budgets below it are numbers whose unit was forgotten.
+_LEAST_MEMORY = 1_000_000
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -94,7 +97,7 @@ def collect(
     clock : Clock, optional
         Gets the stages "count" and "read and features".
     """
-    threads = checked_threads(threads)
+    threads, memory = checked_threads(threads), _checked_memory(memory)
     clock = clock or Clock()
     statistics = None
     if recipe.needs_statistics:
@@ -246,6 +249,16 @@ def checked_threads(threads: int | None) -> int:
     if threads < 1:
         raise RecipeError(f"threads {threads} is below 1")
     return threads
+
+
+def _checked_memory(memory: int | None) -> int | None:
+    if memory is not None and memory < _LEAST_MEMORY:
+        sensible = option("--memory 500MB", "memory=500_000_000")
+        raise RecipeError(
+            f"{option('--memory')} {memory} is a budget of that many bytes, and the program alone takes 250 MB; give "
+            f"{sensible} or more"
+        )
+    return memory
 
 
 def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | None, threads: int) -> Finder:

@@ -182,7 +182,7 @@ class Result:
         if self._decision is not None:
             raise RecipeError(
                 "a learned decision has no threshold to move; choose its working point and run again, with "
-                "decision.at_precision(0.99) or --precision 0.99"
+                "decision.at_precision(0.99)"
             )
         asked, mine = threshold_of(self.recipe.measure, threshold), self.recipe.exact_threshold
         beyond, joined = self._found.around, self._joined

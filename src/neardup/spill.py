@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import OutputError
+from neardup.errors import OutputError, option
 
 #: What the interpreter, its libraries and the compiled kernels take before the first document is read.
 _BASE = 250_000_000
@@ -69,8 +69,8 @@ class Memory:
                 _reserve(file, size)
             except OSError as error:
                 raise OutputError(
-                    f"{size:,} bytes beyond --memory do not fit into {tempfile.gettempdir()} "
-                    f"({error.strerror}); free space there, set TMPDIR to a larger place or raise --memory"
+                    f"{size:,} bytes beyond {option('--memory')} do not fit into {tempfile.gettempdir()} "
+                    f"({error.strerror}); free space there, set TMPDIR to a larger place or raise {option('--memory')}"
                 ) from None
             mapped = mmap.mmap(file.fileno(), size)
         self._maps.append(mapped)

@@ -298,7 +298,7 @@ def test_rows_without_ids_are_numbered() -> None:
         ({"labels": [("0-0", "no", 1)]}, ("id 'no'", "not in the corpus")),
         ({"labels": [("0-0", "0-3", "perhaps")]}, ("label 'perhaps'", "write 1 for same")),
         ({"labels": [("0-0", "0-3")]}, ("two ids", "label")),
-        ({"labels": [("0-0", "0-3", 1)], "label_column": "level"}, ("--label-column",)),
+        ({"labels": [("0-0", "0-3", 1)], "label_column": "level"}, ("label_column",)),
     ],
 )
 def test_refusals(options: dict[str, Any], words: tuple[str, ...]) -> None:

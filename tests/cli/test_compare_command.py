@@ -93,8 +93,8 @@ def test_labels_by_another_column(corpus: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ((), ("--labels FILE", "--clusters COLUMN")),
-        (("--labels", "LABELS", "--clusters", "kind"), ("--labels", "--clusters", "one place")),
+        ((), ("no labels", "--labels FILE", "--clusters COLUMN")),
+        (("--labels", "LABELS", "--clusters", "kind"), ("--labels", "--clusters kind", "leave out one")),
         (("--clusters", "kind", "--positive", "2"), ("--positive", "not for --clusters")),
         (("--labels", "LABELS", "--positive", "high"), ("--positive", "'high'", "number")),
         (("--labels", "LABELS", "--id-column", "kind"), ("labels.csv", "not in the corpus")),

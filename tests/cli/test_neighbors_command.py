@@ -88,7 +88,7 @@ def test_repeated_ids_are_told(tmp_path: Path) -> None:
         (["--print", "--first", "-1"], ("--first", "'-1'", "whole number", "from 1")),
         (["--print", "--of", "fox-agian"], ("no document", "'fox-agian'", "close", "'fox-again', ")),
         (["--print", "--of", "zzz"], ("no document", "'zzz'", "'fox', 'rose', 'fox-again'")),
-        (["--print", "--of", "fox", "--first", "1"], ("by id", "first", "one of the two")),
+        (["--print", "--of", "fox", "--first", "1"], ("--of", "--first 1", "one of the two")),
         (["--print", "--measure", "nope"], ("measure", "'nope'", " jaccard, ")),
         (["-o", "out.xlsx"], ("out.xlsx", "suffix", ".parquet")),
     ],

@@ -45,7 +45,7 @@ def test_columns_are_found_by_their_usual_names_or_named() -> None:
         (TITLED, "", ("title is one", "measures", "none", "columns title, headline")),
         (TITLED, "Title", ("title is one", "measures", "no column 'Title'", "one of text")),
         (TIMED, "", ("hours_apart is one", "measures", "none", "columns timestamp, time")),
-        (TIMED, "when", ("no column 'when'", "one of text", "--time-column")),
+        (TIMED, "when", ("no column 'when'", "one of text", "time_column")),
     ],
 )
 def test_a_column_that_is_needed_and_missing_is_named(vector: Vector, named: str, said: tuple[str, ...]) -> None:

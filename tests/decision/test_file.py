@@ -131,7 +131,7 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     trained().save(path)
     with pytest.raises(OutputError) as caught:
         trained(FACTS).save(path)
-    assert says(caught.value, "d.neardup exists", "another name", "--force")
+    assert says(caught.value, "d.neardup exists", "another name", "force=True")
     assert same(nd.load_decision(path), trained())
     trained(FACTS).save(path, force=True)
     assert same(nd.load_decision(path), trained(FACTS))

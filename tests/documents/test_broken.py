@@ -284,7 +284,7 @@ def test_strict_raises_at_the_first(tmp_path: Path) -> None:
         open_corpus([path], strict=True, quarantine=str(aside)) as corpus,
     ):
         list(corpus.scan())
-    assert says(caught.value, "a.jsonl, line 3:", "text", "not a string", "without --strict")
+    assert says(caught.value, "a.jsonl, line 3:", "text", "not a string", "without strict")
     assert not aside.exists()
     assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
 

@@ -167,7 +167,7 @@ def test_columns_found_by_themselves(
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv"])
 def test_column_errors_name_the_columns(tmp_path: Path, suffix: str) -> None:
     path = made(tmp_path, f"a{suffix}", [{"n": 1, "left": "a", "right": "b"}])
-    with pytest.raises(errors.InputError, match=r"--text-column: n \(.*\), left \(.*string\)"):
+    with pytest.raises(errors.InputError, match=r"text_column: n \(.*\), left \(.*string\)"):
         open_corpus([path])
     with pytest.raises(errors.InputError, match=r"no column 'nope'.*left"):
         open_corpus([path], text_column="nope")

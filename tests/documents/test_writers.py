@@ -231,7 +231,7 @@ def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (tmp_path / "folder.jsonl").mkdir()
     (tmp_path / "link.jsonl").symlink_to("a.jsonl")
     refusals = [
-        ("a.jsonl", [], ("a.jsonl exists", "another name", "--force")),
+        ("a.jsonl", [], ("a.jsonl exists", "another name", "force=True")),
         ("a.jsonl", ["a.jsonl"], ("a.jsonl is an input",)),
         ("link.jsonl", ["a.jsonl"], ("link.jsonl is an input",)),
         ("o.jsonl", ["."], ("o.jsonl", "inside the input folder")),

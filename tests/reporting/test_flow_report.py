@@ -147,8 +147,8 @@ def test_extent_and_what_is_said_of_it() -> None:
     assert report.rows[0].id == f"id-{len(flow) - 1}"
     assert len(report.cases_above) == 3
     said = " ".join(report.notes)
-    assert says(said, "6 of 31 families", "the 4 largest", "a random 2", "(--report-families)")
-    assert says(said, "the latest 5 of 42", "(--report-rows)")
+    assert says(said, "6 of 31 families", "the 4 largest", "a random 2", "(families)")
+    assert says(said, "the latest 5 of 42", "(rows)")
     assert "at most 8 duplicates are listed" in said
     again = report_of(flow, Extent(families=4, rows=5, cases=3))
     assert [family.number for family in again.families] == [family.number for family in report.families]

@@ -137,7 +137,7 @@ def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.M
         beyond = looked._found.around
         assert beyond is not None
         assert beyond.matches is None
-        assert "--pairs-per-document" in beyond.note
+        assert "pairs_per_document" in beyond.note
         with pytest.raises(RecipeError, match="such pairs are unknown"):
             looked.at(30 if recipe.signature else 0.4)
 

@@ -207,7 +207,7 @@ def test_where_pairs_are_unknown_the_report_says_so(monkeypatch: pytest.MonkeyPa
     assert report.pair_similarity == ()
     assert report.families[0].apart is None
     assert report.families[0].pairs is None
-    assert any("--pairs-per-document" in note for note in report.notes)
+    assert any("pairs_per_document" in note for note in report.notes)
 
 
 def test_an_empty_corpus_and_one_without_duplicates_have_reports() -> None:

@@ -69,7 +69,7 @@ def test_recipes_that_spark_cannot_compare_are_named_together() -> None:
     with pytest.raises(RecipeError) as caught:
         check_for_engine(recipes, ".5:.9:.1", check_recipe)
     refused = ("simhash (measure 'hamming'", "edited (then 'edit >= 0.8'", "terms (weights 'tfidf'")
-    assert says(caught.value, *refused, "--recipes default", "leave out --engine")
+    assert says(caught.value, *refused, "recipes default", "leave out engine")
     assert "default (" not in str(caught.value)
 
 

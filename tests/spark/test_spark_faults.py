@@ -47,13 +47,13 @@ org.apache.spark.api.python.PythonException: Traceback (most recent call last):
         (
             "An error occurred while calling None.a.B.\n: java.lang.IllegalStateException: the thing is shut",
             errors.RecipeError,
-            ("the thing is shut;", "--spark-log FILE"),
+            ("the thing is shut;", "its log"),
         ),
-        ("something\nelse", errors.RecipeError, ("up: something;", "--spark-log FILE")),
+        ("something\nelse", errors.RecipeError, ("up: something;", "its log")),
         (
             TRACE.format("ValueError: seven is not eight"),
             errors.RecipeError,
-            ("ValueError: seven is not eight;", "--spark-log FILE"),
+            ("ValueError: seven is not eight;", "its log"),
         ),
         ("Answer from Java side is empty", errors.RecipeError, ("Java", "this machine", "gone", "memory")),
     ],
@@ -74,7 +74,7 @@ def test_a_java_that_is_gone_refuses_connections() -> None:
 
     with pytest.raises(errors.RecipeError) as caught, told_by_spark():
         raise ConnectionRefusedError(111, "Connection refused")
-    assert says(caught.value, "Java", "--resume")
+    assert says(caught.value, "Java", "resume=True")
 
 
 def test_other_errors_pass() -> None:

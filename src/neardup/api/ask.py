@@ -10,7 +10,8 @@ from neardup.evaluation.comparing import compare as compare_corpus
 from neardup.evaluation.comparison import Comparison
 from neardup.evaluation.thresholds import USUAL_THRESHOLDS
 from neardup.reading import Report
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe
+from neardup.retrieval.asking import refuse_unasked
 from neardup.retrieval.neighbors import Neighbors, neighbors_of
 from neardup.retrieval.queries import Answer, answer_of
 from neardup.vector.encoder import Encoder
@@ -20,7 +21,7 @@ def neighbors(
     data: Any,
     k: int = 3,
     *,
-    recipe: Recipe | str = "default",
+    recipe: AnyRecipe = "default",
     of: Sequence[Any] | None = None,
     first: int | None = None,
     text_column: str | None = None,
@@ -53,6 +54,7 @@ def neighbors(
     [Neighbor(document=0, rank=1, neighbor=1, similarity=0.75)]
     """
     wanted = chosen_recipe(recipe, choices)
+    refuse_unasked(choices, nearest=True)
     corpus = corpus_from(data, text_column, id_column)
     return neighbors_of(corpus, wanted, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
 
@@ -61,7 +63,7 @@ def query(
     data: Any,
     text: str,
     *,
-    recipe: Recipe | str = "default",
+    recipe: AnyRecipe = "default",
     decision: Given | None = None,
     k: int | None = None,
     title: str | None = None,
@@ -94,6 +96,8 @@ def query(
     """
     columns = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    if learned is None:
+        refuse_unasked(choices, nearest=k is not None)
     corpus = corpus_from(data, text_column, id_column)
     return answer_of(
         corpus,
@@ -114,7 +118,7 @@ def compare(
     data: Any,
     labels: Any = None,
     *,
-    recipes: Sequence[Recipe | str] | None = None,
+    recipes: Sequence[AnyRecipe] | None = None,
     decisions: Sequence[Given] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] = USUAL_THRESHOLDS,

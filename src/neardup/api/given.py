@@ -10,7 +10,7 @@ from neardup.decision.choosing import Given, decision_of, recipe_beside
 from neardup.decision.decision import Decision
 from neardup.documents import Corpus, corpus_of, open_corpus
 from neardup.errors import RecipeError
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe import load as load_recipe
 from neardup.recipe.choosing import chosen
 
@@ -84,7 +84,7 @@ def corpus_from(data: Any, text_column: str | None, id_column: str | None, order
     return data
 
 
-def chosen_recipe(recipe: Recipe | str, choices: Choices) -> Recipe:
+def chosen_recipe(recipe: AnyRecipe, choices: Choices) -> Recipe:
     """Return a recipe, by name or file where it is a text, with other values for some of its fields.
 
     Raises
@@ -96,7 +96,7 @@ def chosen_recipe(recipe: Recipe | str, choices: Choices) -> Recipe:
 
 
 def recipe_and_decision(
-    recipe: Recipe | str,
+    recipe: AnyRecipe,
     choices: Choices,
     decision: Given | None,
     *,

@@ -10,8 +10,9 @@ from neardup.auditing.audit import SAMPLE, draw_sample
 from neardup.auditing.examples import examples_of
 from neardup.auditing.finding import Audit
 from neardup.auditing.judging import Vote, votes_of
+from neardup.errors import RecipeError
 from neardup.reading import Report
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe
 from neardup.vector.encoder import Encoder
 
 
@@ -19,7 +20,7 @@ def audit(
     data: Any,
     labels: Any = None,
     *,
-    recipe: Recipe | str = "default",
+    recipe: AnyRecipe = "default",
     decision: Given | None = None,
     net: str | float | None = None,
     sample: int = SAMPLE,
@@ -71,6 +72,8 @@ def audit(
     >>> found.own.returned, found.precision.value, found.recall.value
     (2, 0.5, 1.0)
     """
+    if labels is None and (label_column is not None or positive != 1.0 or ignore_unknown):
+        raise RecipeError("label_column, positive and ignore_unknown are for labels; give labels, or leave them out")
     columns = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
     drawing = draw_sample(

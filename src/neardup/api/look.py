@@ -11,7 +11,7 @@ from neardup.exploring.exploration import explore as explore_corpus
 from neardup.exploring.looking import LENGTHS
 from neardup.exploring.sample import SAMPLE
 from neardup.reading import Report
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe
 
 
 def explore(
@@ -21,7 +21,7 @@ def explore(
     seed: int = 0,
     lengths: Sequence[int] = LENGTHS,
     qgrams: Sequence[int] = (),
-    recipes: Sequence[Recipe | str] = (),
+    recipes: Sequence[AnyRecipe] = (),
     multiset: bool = False,
     lowest: float = LOWEST,
     content: str = "",

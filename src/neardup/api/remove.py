@@ -11,7 +11,7 @@ from neardup.documents import corpus_of, open_corpus
 from neardup.ordering import order_column
 from neardup.pipeline import run
 from neardup.reading import Report
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe
 from neardup.result import Result
 from neardup.search.engines import PAIRS_PER_DOCUMENT
 from neardup.vector.encoder import Encoder
@@ -20,7 +20,7 @@ from neardup.vector.encoder import Encoder
 def dedup(
     data: Any,
     *,
-    recipe: Recipe | str = "default",
+    recipe: AnyRecipe = "default",
     decision: Given | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
@@ -41,7 +41,7 @@ def dedup(
     data : list of str, table or array
         Texts, or anything that gives Arrow data (``__arrow_c_stream__``): pandas, Polars, PyArrow, Hugging
         Face. For files see ``dedup_files``.
-    recipe : Recipe or str
+    recipe : Recipe, str or path
         A recipe, its name, or a TOML file.
     decision : Decision or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file. It brings its own recipe; of ``choices``
@@ -95,7 +95,7 @@ def dedup(
 def dedup_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
-    recipe: Recipe | str = "default",
+    recipe: AnyRecipe = "default",
     decision: Given | None = None,
     text_column: str | None = None,
     id_column: str | None = None,

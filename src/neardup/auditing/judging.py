@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import InputError
+from neardup.errors import InputError, option
 from neardup.evaluation.labelfile import LabelTable, is_store
 from neardup.labelling.answers import DIFFERENT, SAME, UNSURE, WRITTEN
 from neardup.labelling.store import labels_of
@@ -123,7 +123,7 @@ def votes_of(
         columns = ", ".join(table.columns)
         raise InputError(
             f"{table.name} has the columns {columns}, but labels need two ids and a label: id1,id2,label; name "
-            "another column with --label-column"
+            f"another column with {option('--label-column')}"
         )
     table = table.answered(column)
     rows, left, right = table.positions(ids, place, ignore_unknown=ignore_unknown)

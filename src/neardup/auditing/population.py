@@ -11,7 +11,7 @@ import numpy.typing as npt
 from neardup.auditing.strata import doubt
 from neardup.decision.decision import Decision
 from neardup.decision.net import NET, net_of
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.measures import measure, threshold_of
 from neardup.pairs import Names, PairArrays, Pairs
 from neardup.recipe import Recipe
@@ -261,7 +261,7 @@ def _looser(recipe: Recipe, net: str | None) -> float | None:
             return usual
         raise RecipeError(
             f"the recipe's threshold {own:g} is as loose as the usual net of {usual:g}, which leaves nothing below it "
-            "to look at; give a looser one with --net"
+            f"to look at; give a looser one with {option('--net')}"
         )
     try:
         threshold = float(net)

@@ -27,7 +27,7 @@ from neardup.cli import (
     watch,
 )
 from neardup.cli.screen import TYPED, say
-from neardup.errors import NeardupError
+from neardup.errors import NeardupError, command_running
 
 
 class Commands(TyperGroup):
@@ -41,7 +41,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command: 2 for an error that is the input's or the caller's, 130 when interrupted."""
         try:
-            result = super().invoke(ctx)
+            with command_running():
+                result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
             return result

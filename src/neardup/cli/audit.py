@@ -24,6 +24,7 @@ from neardup.cli.options import (
     Positive,
     ReadOptions,
     RunOptions,
+    refuse_ignored,
     with_options,
 )
 from neardup.cli.report_options import check_report
@@ -134,6 +135,10 @@ def audit(
     size, seed = whole_number(sample, "--sample"), whole_number(sample_seed, "--sample-seed", 0)
     level, port, limits = parse_number(positive, "--positive"), page.number, running.limits
     read_besides = [*inputs, *(name for name in (labels, store, decided.decision) if name is not None)]
+    if store is None:
+        refuse_ignored(("labeller", "port", "no_browser"), "is for judging on the page; name a store with --store FILE")
+    if labels is None:
+        refuse_ignored(("label_column", "positive", "ignore_unknown"), "is for labels; name them with --labels FILE")
     _check_sample(sample_to, read_besides, force=force)
     check_report(report, read_besides, [sample_to, read.quarantine], force=force)
     most = _pairs(report_pairs, report)

@@ -165,7 +165,7 @@ class RecipeOptions:
         RecipeError
             If there is no such recipe or a value is refused.
         """
-        from neardup.recipe import load
+        from neardup.recipe.choosing import chosen
 
         changes: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NO_FIELDS}
         changes["content"] = chosen_content(self.html, self.content)
@@ -176,7 +176,7 @@ class RecipeOptions:
         for name in ("num_perm", "seed"):
             if name in changes:
                 changes[name] = whole_number(changes[name], "--" + name.replace("_", "-"), 0)
-        return load(self.recipe or "default").changed(**changes)
+        return chosen(self.recipe or "default", changes)
 
     @property
     def given(self) -> dict[str, str]:

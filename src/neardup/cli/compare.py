@@ -22,6 +22,7 @@ from neardup.cli.options import (
     Positive,
     ReadOptions,
     RunOptions,
+    refuse_ignored,
     with_options,
 )
 from neardup.cli.screen import (
@@ -132,10 +133,13 @@ def compare(
     recipes that know one answer only, such as checksum, keep theirs. Learned decisions are tried at probabilities, and
     at the cut that they were saved with.
     """
-    if (labels is None) == (clusters is None):
-        raise RecipeError("labels come from one place: give --labels FILE or --clusters COLUMN")
-    if clusters is not None and (label_column is not None or positive != "1" or only is not None):
-        raise RecipeError("--label-column, --positive and --only are for --labels, not for --clusters: leave them out")
+    if labels is None and clusters is None:
+        raise RecipeError("there are no labels: give --labels FILE or --clusters COLUMN")
+    if labels is not None and clusters is not None:
+        raise RecipeError(f"--labels {labels} and --clusters {clusters} both say what is a duplicate: leave out one")
+    if clusters is not None:
+        rows_of_labels = "label_column", "positive", "only", "complete", "ignore_unknown"
+        refuse_ignored(rows_of_labels, "is for --labels, not for --clusters; leave it out")
     _check_columns(decisions, {"--title-column": title_column, "--time-column": time_column})
     level = parse_number(positive, "--positive")
     limits = running.limits

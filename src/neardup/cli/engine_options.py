@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli.numbers import parse_seconds
+from neardup.cli.options import refuse_ignored
 from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class EngineOptions:
             for name, value in own.items():
                 if value:
                     raise RecipeError(f"{name} is for --engine spark: name that engine, or leave out {name}")
+            refuse_ignored(("wait",), "is for --engine spark: name that engine, or leave it out")
             return None
         threads = others.pop("--threads", None)
         for name, value in others.items():

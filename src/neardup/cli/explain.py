@@ -9,7 +9,7 @@ import typer
 
 from neardup.cli.choices import RecipeOptions
 from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe, cut_text
-from neardup.cli.options import Json, ReadOptions, with_options
+from neardup.cli.options import Json, ReadOptions, refuse_ignored, with_options
 from neardup.cli.screen import count_text, progress_bar, say_if_compiling, say_notes, show_json, visible
 from neardup.errors import UnknownDocument
 from neardup.retrieval.unknown import remember, unknown_id
@@ -44,6 +44,7 @@ def explain(
     """Show two documents side by side: what they share, the measures, and what would flip the verdict."""
     if len(arguments) < 3:
         raise typer.BadParameter("give at least one input, then two ids: neardup explain news.jsonl 3 17")
+    refuse_ignored(("quarantine",), "is for commands that read all documents; leave it out")
     *inputs, left, right = arguments
     decision = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, decision)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli.label_options import Asking, Page, Tables, check_store
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, refuse_ignored, with_options
 from neardup.cli.screen import (
     count_text,
     progress_bar,
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from neardup.labelling.candidates import Pool
     from neardup.labelling.exchange import Imported
     from neardup.labelling.store import LabelStore
+
+
+#: What has a say only where pairs are asked.
+_ON_THE_PAGE = (
+    *("net", "vector", "title_column", "time_column", "pairs", "shared", "seed"),
+    *("port", "no_browser", "threads", "memory", "quarantine"),
+)
 
 
 @with_options
@@ -60,8 +67,16 @@ def label(
     The labels are for train, compare and audit: --labels labels.db.
     """
     if not tables.asked:
+        refuse_ignored(("force", "as_json"), "is for --export and --agreement; leave it out")
         _serve(inputs, store, labeller, read, asking, page, running)
         return
+    refuse_ignored(_ON_THE_PAGE, "is for the page, and --import, --export and --agreement open none; leave it out")
+    if tables.import_file is None:
+        refuse_ignored(("labeller",), "is for labels that are taken in; name them with --import FILE")
+    if tables.export is None:
+        refuse_ignored(("force",), "is for --export FILE; leave it out")
+    if not tables.agreement:
+        refuse_ignored(("as_json",), "is for --agreement; leave it out")
     if tables.export is not None:
         _check_export(tables.export, inputs, store, force=force)
 

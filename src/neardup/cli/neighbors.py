@@ -60,8 +60,10 @@ def neighbors(
     limits = running.limits
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
 
+    from neardup.retrieval.asking import refuse_unasked
     from neardup.retrieval.neighbors import neighbors_of as find
 
+    refuse_unasked(recipe_options.given, nearest=True)
     with read.open(inputs) as corpus:
         say_notes(corpus, recipe)
         say_if_compiling(None, "nearest")

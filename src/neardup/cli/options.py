@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 import typer
 
 from neardup.cli.numbers import parse_size, whole_number
-from neardup.errors import OutputError
+from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
     from neardup.documents import Corpus
 
 _READ, _RUN = "Reading", "Running"
+#: This call of a command: it knows which options were typed.
+_CALL: ContextVar[typer.Context] = ContextVar("_CALL")
 
 Inputs = Annotated[
     list[str],
@@ -156,6 +159,30 @@ def check_outputs(tables: dict[str, str | None], summary: str | None, inputs: li
         taken[place] = option
 
 
+def refuse_ignored(names: Iterable[str], why: str) -> None:
+    """Refuse options that were typed and would be ignored.
+
+    Parameters
+    ----------
+    names : iterable of str
+        What the command calls them.
+    why : str
+        The reason and the way out.
+
+    Raises
+    ------
+    RecipeError
+        Naming the first one.
+    """
+    context = _CALL.get()
+    options = {parameter.name: parameter.opts[0] for parameter in context.command.params}
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            value = context.params[name]
+            raise RecipeError(f"{options[name]} {why}" if value is True else f"{options[name]} {value} {why}")
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with an option for each field of the records that it takes."""
     hints = get_type_hints(command, include_extras=True)
@@ -179,7 +206,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
                 )
             )
 
+    parameters.append(inspect.Parameter("call", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
+
     def call(**values: Any) -> None:
+        _CALL.set(values.pop("call"))
         made = {name: kind(**{f.name: values.pop(f.name) for f in fields(kind)}) for name, kind in records.items()}
         command(**values, **made)
 

@@ -80,8 +80,11 @@ def query(
         raise InputError("stdin is both an input and the document: name a file for one of them")
     text = _read(document, what, content=recipe.content)
 
+    from neardup.retrieval.asking import refuse_unasked
     from neardup.retrieval.queries import answer_of as find
 
+    if decision is None:
+        refuse_unasked(recipe_options.given, nearest=k is not None)
     with read.open(inputs) as corpus:
         say_notes(corpus, recipe)
         say_if_compiling(None, "listing")

@@ -128,6 +128,11 @@ def _check_sample(recipe: Recipe, sample: str | None) -> None:
             f"recipe {recipe.name!r} takes frequencies from a collection, and a folder that fills is none yet: name a "
             "corpus with --sample"
         )
+    if sample is not None and not recipe.needs_statistics:
+        raise RecipeError(
+            f"--sample {sample} is for recipes that take frequencies from a collection, and recipe {recipe.name!r} "
+            "takes none; leave it out"
+        )
 
 
 def _statistics(recipe: Recipe, sample: str | None) -> Statistics | None:

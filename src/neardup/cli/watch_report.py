@@ -92,6 +92,9 @@ class WatchReportOptions:
         from neardup.watch.task import Wanted
 
         every = self.report_every or _EVERY
+        seconds = inf if every == _IN_THE_END else parse_seconds(every, "--report-every")
+        if seconds < 1:
+            raise RecipeError(f"--report-every {every} is below a second: give 10m, or end for one in the end")
         extent: dict[str, Any] = {
             name: whole_number(value, f"--report-{name}", 0) for name, value in numbers.items() if value is not None
         }
@@ -100,7 +103,7 @@ class WatchReportOptions:
             more["items"] = whole_number(self.report_items, "--report-items")
         return Wanted(
             output=self.report,
-            every=inf if every == _IN_THE_END else parse_seconds(every, "--report-every"),
+            every=seconds,
             extent=Extent(**extent),
             command=typed_command(),
             decision=decided.decision,

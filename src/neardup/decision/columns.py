@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from neardup.documents.columns import TIME_NAMES
 from neardup.documents.values import value_texts
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.times import times_of
 from neardup.vector.records import NO_TIME, Records
 from neardup.vector.vector import Vector
@@ -63,9 +63,9 @@ def columns_for(
     """
     title = time = ""
     if vector.needs_titles:
-        title = column_of(names, title_column, TITLES, "title", "--title-column")
+        title = column_of(names, title_column, TITLES, "title", option("--title-column"))
     if vector.needs_times:
-        time = column_of(names, time_column, TIME_NAMES, "hours_apart", "--time-column")
+        time = column_of(names, time_column, TIME_NAMES, "hours_apart", option("--time-column"))
     return title, time
 
 

@@ -19,7 +19,7 @@ from neardup import __version__
 from neardup.decision.decision import Decision
 from neardup.decision.machine import machine_of
 from neardup.decision.skopsfile import dump_model, load_model, versions
-from neardup.errors import InputError, NeardupError, OutputError, RecipeError
+from neardup.errors import InputError, NeardupError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
 from neardup.recipe.dependencies import difference
 from neardup.recipe.recipe import parse as parse_recipe
@@ -39,7 +39,7 @@ def save(decision: Decision, path: str | PathLike[str], *, force: bool = False) 
     """Write a decision: the same one gives the same bytes."""
     name = os.fspath(path)
     if not force and os.path.lexists(name):
-        raise OutputError(f"{name} exists; choose another name, or replace it with --force")
+        raise OutputError(f"{name} exists; choose another name, or replace it with {option('--force', 'force=True')}")
     write(name, packed(decision))
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from neardup.documents.parts import Source, Wanted
 from neardup.documents.values import is_id_type, is_text_type
-from neardup.errors import InputError
+from neardup.errors import InputError, option
 
 TEXT_NAMES = (
     "text",
@@ -74,11 +74,11 @@ def choose_columns(
         return Wanted(text or "text", key or None, order, max_document)
     if text is None:
         text = _obvious_text(told)
-    _require(told, text, "--text-column", is_text_type, "the texts must be strings")
+    _require(told, text, option("--text-column"), is_text_type, "the texts must be strings")
     if key is None:
         key = _obvious_id(told, text)
     elif key:
-        _require(told, key, "--id-column", is_id_type, "ids must be strings or integers")
+        _require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
     if order == FIND_TIME:
         order = _obvious_time(told)
     elif order:
@@ -125,7 +125,8 @@ def _obvious_text(sources: Sequence[Source]) -> str:
     if len(others) == 1:
         return others[0]
     raise InputError(
-        f"{sources[0].found.name}: no column is obviously the text; name it with --text-column: {_listed(sources[0])}"
+        f"{sources[0].found.name}: no column is obviously the text; name it with {option('--text-column')}: "
+        f"{_listed(sources[0])}"
     )
 
 
@@ -136,7 +137,7 @@ def _obvious_time(sources: Sequence[Source]) -> str:
                 return name
     raise InputError(
         f"{sources[0].found.name}: no column is obviously the time to keep the newest or oldest by; name it "
-        f"with --time-column: {_listed(sources[0])}"
+        f"with {option('--time-column')}: {_listed(sources[0])}"
     )
 
 

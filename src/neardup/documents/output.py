@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neardup.documents.discover import one_line
 from neardup.documents.formats import KIND_OF_SUFFIX, TEXT_SUFFIXES, suffixes
-from neardup.errors import OutputError
+from neardup.errors import OutputError, option
 from neardup.wholefile import Unfinished
 
 _PIECE = 1 << 20
@@ -223,4 +223,5 @@ def _refuse_place(output: str, target: str, force: bool) -> None:
         if names_table(output) or os.listdir(target):
             raise OutputError(f"{output} is a folder that exists: choose a new name")
     elif os.path.exists(target) and not force:
-        raise OutputError(f"{output} exists: choose another name, or allow it to be replaced with --force")
+        allowed = option("--force", "force=True")
+        raise OutputError(f"{output} exists: choose another name, or allow it to be replaced with {allowed}")

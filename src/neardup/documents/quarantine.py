@@ -12,7 +12,7 @@ import numpy as np
 
 from neardup.documents.output import OutputFile
 from neardup.documents.parts import Broken, Raw, Source
-from neardup.errors import BrokenRecord, InputError
+from neardup.errors import BrokenRecord, InputError, option
 
 _EXAMPLES = 5
 
@@ -72,7 +72,7 @@ class Quarantine:
         single = broken.count == 1 and broken.line is None
         example = Example(name, broken.line, broken.row if single else None, broken.reason, broken.detail)
         if self._strict:
-            raise BrokenRecord(f"{example}; without --strict it is set aside and the rest goes on")
+            raise BrokenRecord(f"{example}; without {option('--strict')} it is set aside and the rest goes on")
         self.set_aside.counts[broken.reason] += max(broken.count, 1)
         if len(self.set_aside.examples) < _EXAMPLES:
             self.set_aside.examples.append(example)

@@ -30,7 +30,7 @@ def table_of(data: Any) -> pa.Table:
     """
     if isinstance(data, str | bytes):
         raise InputError(
-            f"one {type(data).__name__} is not a corpus: give a list of texts; open_corpus takes file names"
+            f"one {type(data).__name__} is not a corpus: give a list of texts; nd.open_files takes names of files"
         )
     try:
         return _table_of(data)

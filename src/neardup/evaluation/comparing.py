@@ -13,7 +13,7 @@ import pyarrow as pa
 from neardup._kernels.watching import compilations
 from neardup.decision.choosing import Given
 from neardup.documents import Corpus, corpus_of
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.evaluation.comparison import Comparison, Lead, Row, Scored
 from neardup.evaluation.entrants import Entrant, decision_entrants, pairs_of, recipe_entrants, told_apart
 from neardup.evaluation.labels import Labels, cluster_labels, read_labels
@@ -21,7 +21,7 @@ from neardup.evaluation.scoring import Figure, Resamples, Tally, accuracies, bey
 from neardup.evaluation.thresholds import USUAL_THRESHOLDS, Ladder, thresholds_of
 from neardup.pairs import PairArrays
 from neardup.pipeline import run
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe, Recipe
 from neardup.result import Result
 from neardup.vector.encoder import Encoder
 
@@ -59,7 +59,7 @@ def compare(
     corpus: Corpus,
     labels: Any = None,
     *,
-    recipes: Sequence[Recipe | str] | None = None,
+    recipes: Sequence[AnyRecipe] | None = None,
     decisions: Sequence[Given] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] = USUAL_THRESHOLDS,
@@ -89,7 +89,7 @@ def compare(
         The documents; opened with the column of clusters as ``order_column`` where there are no labels.
     labels : path, table, or list of (id, id, label), optional
         As ``labels.read_labels`` takes them. None takes the corpus's clusters.
-    recipes : sequence of Recipe or str, optional
+    recipes : sequence of Recipe, str or path, optional
         Recipes, names or TOML files; all that come with the package by default.
     decisions : sequence of Decision or path
         Learned decisions, or their files, after which they are called.
@@ -129,9 +129,14 @@ def compare(
             ignore_unknown=ignore_unknown,
         )
     elif corpus.order_column is None:
-        raise RecipeError("there are no labels; give a file with --labels, or a column of clusters with --clusters")
-    elif only is not None:
-        raise RecipeError(f"only {only!r} chooses rows of a file of labels, and clusters have none; leave one out")
+        raise RecipeError(
+            f"there are no labels; give {option('--labels')}, or a column of clusters with {option('--clusters')}"
+        )
+    elif only is not None or label_column is not None or positive != 1.0 or complete or ignore_unknown:
+        raise RecipeError(
+            "only, label_column, positive, complete and ignore_unknown are for rows of labels, and clusters have none; "
+            "leave them out"
+        )
     else:
         known = cluster_labels(read.clusters, read.names, f"column {corpus.order_column!r}")
     runs: list[_Run] = []
@@ -170,8 +175,9 @@ def check_for_engine(recipes: Sequence[Recipe], thresholds: str, check: Callable
         except RecipeError as error:
             unable.append(f"{entrant.recipe.name} ({str(error).partition(';')[0]})")
     if unable:
-        way_out = f"name others, such as --recipes {','.join(able)}" if able else "name others with --recipes"
-        raise RecipeError(f"the engine cannot run {', '.join(unable)}: {way_out}, or leave out --engine")
+        named = option("--recipes")
+        way_out = f"name others, such as {named} {','.join(able)}" if able else f"name others with {named}"
+        raise RecipeError(f"the engine cannot run {', '.join(unable)}: {way_out}, or leave out {option('--engine')}")
 
 
 def _by_position(parts: Iterable[PairArrays], rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[PairArrays]:

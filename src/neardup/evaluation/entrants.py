@@ -14,7 +14,7 @@ from neardup.decision.decision import Decision
 from neardup.errors import RecipeError
 from neardup.evaluation.thresholds import Ladder, decision_ladder, ladder, levels
 from neardup.pairs import PairArrays, Pairs
-from neardup.recipe import Recipe, load
+from neardup.recipe import AnyRecipe, Recipe, recipe_of
 from neardup.recipe import names as recipe_names
 from neardup.result import Result
 
@@ -50,11 +50,9 @@ class Entrant(NamedTuple):
         return self.decision is not None and (self.decision.vector.needs_titles or self.decision.vector.needs_times)
 
 
-def recipe_entrants(
-    recipes: Sequence[Recipe | str] | None, content: str | None, asked: Sequence[float]
-) -> list[Entrant]:
+def recipe_entrants(recipes: Sequence[AnyRecipe] | None, content: str | None, asked: Sequence[float]) -> list[Entrant]:
     """Return recipes, all named ones by default; with a content for all, where one is given."""
-    chosen = [recipe if isinstance(recipe, Recipe) else load(recipe) for recipe in recipes or recipe_names()]
+    chosen = [recipe_of(recipe) for recipe in recipes or recipe_names()]
     if content is not None:
         chosen = [recipe.changed(content=content) for recipe in chosen]
     return [Entrant(recipe, ladder(recipe, asked)) for recipe in chosen]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from neardup.documents.formats import delimiter_of, suffixes
 from neardup.documents.tables import table_of
-from neardup.errors import InputError
+from neardup.errors import InputError, option
 
 _SUFFIXES = ".csv, .tsv, .jsonl or .ndjson, plain, .gz, .zst or .bz2"
 _SQLITE = b"SQLite format 3\0"
@@ -118,8 +118,8 @@ class LabelTable:
         """
         column, equals, value = (part.strip() for part in wanted.partition("="))
         if not equals or not column:
-            raise InputError(f"--only {wanted!r} names no column and value; write it like split=train")
-        self._check_column(column, "--only")
+            raise InputError(f"{option('--only')} {wanted!r} names no column and value; write it like split=train")
+        self._check_column(column, option("--only"))
         kept = [row for row in range(len(self)) if (self.cell(row, column) or "") == value]
         if not kept:
             there = list(dict.fromkeys(self.cell(row, column) or "" for row in range(len(self))))
@@ -135,7 +135,7 @@ class LabelTable:
         InputError
             If there is no such column.
         """
-        self._check_column(column, "--label-column")
+        self._check_column(column, option("--label-column"))
         return self._with([row for row in range(len(self)) if (self.cell(row, column) or "").strip()])
 
     def _with(self, rows: Sequence[int]) -> Self:
@@ -153,7 +153,7 @@ class LabelTable:
         InputError
             If there is no such column, or a label is not a number.
         """
-        self._check_column(column, "--label-column")
+        self._check_column(column, option("--label-column"))
         values = np.empty(len(self))
         for row in range(len(self)):
             text = self.cell(row, column) or ""
@@ -193,7 +193,8 @@ class LabelTable:
             many = f"{len(unknown):,} ids, the first {first!r}, are" if len(unknown) > 1 else f"id {first!r} is"
             raise InputError(
                 f"{self.name}: {many} not in the corpus, whose ids look like {', '.join(map(repr, list(place)[:3]))}; "
-                "check --id-column, or leave such rows out with --ignore-unknown"
+                f"check {option('--id-column')}, or leave such rows out with "
+                f"{option('--ignore-unknown', 'ignore_unknown=True')}"
             )
         rows = np.flatnonzero((found >= 0).all(axis=1))
         return [rows, *found[rows].T]

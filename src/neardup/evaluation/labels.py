@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup._kernels.grouping import components
-from neardup.errors import InputError, RecipeError
+from neardup.errors import InputError, RecipeError, option
 from neardup.evaluation.labelfile import LabelTable
 
 Integers = npt.NDArray[np.int64]
@@ -238,8 +238,8 @@ def _label_column(table: LabelTable, ids: Sequence[str], lowered: dict[str, str]
     """Return the column of the labels; None where a list of two columns holds duplicates only."""
     found = [lowered[name] for name in _LABEL_COLUMNS if name in lowered and lowered[name] not in ids]
     if not found and not (complete and len(table.columns) == 2):
-        columns = ", ".join(table.columns)
-        raise InputError(f"{table.name} has no column label or level; name one with --label-column: {columns}")
+        columns = f"{option('--label-column')}: {', '.join(table.columns)}"
+        raise InputError(f"{table.name} has no column label or level; name one with {columns}")
     return found[0] if found else None
 
 
@@ -273,7 +273,7 @@ def _distinct(
         names = [repr(table.cell(int(rows[at]), name)) for name in ids]
         raise InputError(
             f"{table.where(int(rows[at + 1]))}: the pair of {names[0]} and {names[1]} has two labels, {values[at]:g} "
-            f"and {values[at + 1]:g}; keep one, or choose rows, as with --only labeller=anna"
+            f"and {values[at + 1]:g}; keep one, or choose rows, as with {option('--only ', 'only=')}'labeller=anna'"
         )
     first = np.concatenate([[True], ~repeated]) if len(keys) else np.zeros(0, np.bool_)
     return keys[first], values[first] >= positive
@@ -292,17 +292,14 @@ def _checked(labels: Labels, name: str, positive: float) -> Labels:
         raise RecipeError(f"{name} holds no label of a pair of this corpus; give some")
     duplicates, others = labels.duplicates, labels.others
     if not duplicates:
-        way = "give clusters of two documents or more" if clusters else "lower --positive or label some"
+        way = "give clusters of two documents or more" if clusters else f"lower {option('--positive')} or label some"
         what = "no two documents of a cluster" if clusters else f"no label at or above {positive:g}, so no duplicates"
         raise RecipeError(f"{name} holds {what}; {way}")
     if not others:
-        way = (
-            "add documents that are none"
-            if labels.complete
-            else (
-                "label some that are none, or, to compare recipes, say with --complete that pairs not listed are none"
-            )
-        )
+        way = "add documents that are none"
+        if not labels.complete:
+            none = option("--complete", "complete=True")
+            way = f"label some that are none, or, to compare recipes, say with {none} that pairs not listed are none"
         raise RecipeError(f"{name} holds duplicates only ({duplicates:,}), which leave precision unknown; {way}")
     warnings = list(labels.warnings)
     for count, what in ((duplicates, "duplicates"), (others, "pairs that are no duplicates")):

@@ -27,7 +27,7 @@ from neardup.exploring.weighting import Weighting
 from neardup.measures import exact_fraction
 from neardup.pipeline import checked_threads
 from neardup.reading import Report
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe
 
 if TYPE_CHECKING:
     from neardup.pages.plot import Plot
@@ -178,7 +178,7 @@ def explore(
     seed: int = 0,
     lengths: Sequence[int] = LENGTHS,
     qgrams: Sequence[int] = (),
-    recipes: Sequence[Recipe | str] = (),
+    recipes: Sequence[AnyRecipe] = (),
     multiset: bool = False,
     lowest: float = LOWEST,
     content: str = "",
@@ -209,7 +209,7 @@ def explore(
     lengths, qgrams : sequence of int
         Word n-grams and character q-grams to compare. Where documents are short (fewer than 20 words, in the median)
         and no q-grams are asked for, those of 4 to 6 characters are looked at, too.
-    recipes : sequence of Recipe or str
+    recipes : sequence of Recipe, str or path
         Recipes, their names or files, to compare besides; without thresholds, second steps and searches.
     multiset : bool
         Whether repeats of n-grams and q-grams count.

@@ -27,7 +27,7 @@ from neardup.features.statistics import Statistics
 from neardup.findings import Findings
 from neardup.material import Material
 from neardup.reading import Report
-from neardup.recipe import Recipe, load
+from neardup.recipe import AnyRecipe, Recipe, recipe_of
 from neardup.search.levels import levels_of
 
 #: Word n-grams that are looked at by default; q-grams of short documents, and how few words make these.
@@ -67,7 +67,7 @@ def grams(kind: str, lengths: Sequence[int], *, multiset: bool, content: str) ->
     return [Asked(recipe, "") for recipe in recipes]
 
 
-def named(recipes: Sequence[Recipe | str], content: str) -> list[Asked]:
+def named(recipes: Sequence[AnyRecipe], content: str) -> list[Asked]:
     """Return recipes, by name or file where they are texts.
 
     Raises
@@ -77,7 +77,7 @@ def named(recipes: Sequence[Recipe | str], content: str) -> list[Asked]:
     """
     found = []
     for given in recipes:
-        recipe = load(given) if isinstance(given, str) else given
+        recipe = recipe_of(given)
         check_comparable(recipe, content)
         found.append(Asked(recipe.changed(content=recipe.content or content), recipe.name))
     return found

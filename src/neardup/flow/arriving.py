@@ -16,7 +16,7 @@ from neardup.features.statistics import Statistics
 from neardup.flow.document import Document, Verdict
 from neardup.flow.parts import Judged, Story
 from neardup.flow.rows import Stored
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe.choosing import chosen
 from neardup.vector.records import NO_TIME
 
@@ -39,7 +39,7 @@ def verdict_of(name: str, found: Judged, of: str | None) -> Verdict:
 
 
 def chosen_recipe(
-    recipe: Recipe | str | None, decision: Given | None, choices: Mapping[str, Any]
+    recipe: AnyRecipe | None, decision: Given | None, choices: Mapping[str, Any]
 ) -> tuple[Recipe, Decision | None]:
     """Return the recipe of a flow, and the decision whose it is, read where it is a path.
 
@@ -118,6 +118,11 @@ def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) ->
         If it needs a sample and there is none.
     """
     if not recipe.needs_statistics:
+        if sample is not None:
+            raise RecipeError(
+                f"sample is for recipes that take frequencies from a collection, and recipe {recipe.name!r} takes "
+                "none; leave it out"
+            )
         return None
     if sample is None:
         raise RecipeError(

@@ -33,7 +33,7 @@ from neardup.flow.register import IndexStatistics, Register
 from neardup.flow.rows import Stored
 from neardup.flow.store import Store
 from neardup.parallel import default_threads
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe
 from neardup.window.keys import check_keys
 from neardup.window.times import FlowClock, Length
 
@@ -52,7 +52,7 @@ class Index:
 
     Parameters
     ----------
-    recipe : Recipe or str, optional
+    recipe : Recipe, str or path, optional
         What a match is: any recipe whose documents have keys (sets, sketches, fingerprints, LSH); else ``default``.
     decision : Decision or path, optional
         What a match is, in place of a recipe: a decision that was learned from labelled pairs, or the file it is in.
@@ -91,7 +91,7 @@ class Index:
 
     def __init__(
         self,
-        recipe: Recipe | str | None = None,
+        recipe: AnyRecipe | None = None,
         *,
         decision: Given | None = None,
         window: str | int | timedelta | None = "24h",

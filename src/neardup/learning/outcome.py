@@ -9,6 +9,7 @@ import numpy as np
 
 from neardup import __version__
 from neardup.decision.decision import Decision, cut_of
+from neardup.errors import option
 from neardup.learning.baseline import Threshold, best_threshold
 from neardup.learning.figures import Draws, Figures, Gain, draw
 from neardup.learning.folds import connected
@@ -185,14 +186,15 @@ def _warnings(pairs: LabelledPairs, decision: Decision, learned: Learned, asked:
     if not learned.chosen.sigmoid.informed:
         found.append(
             "The measures do not tell the labelled duplicates from the others, so this decision is of no use; choose "
-            "others with --vector, or look at the labels."
+            f"others with {option('--vector')}, or look at the labels."
         )
     missed = int((pairs.duplicate & ~pairs.inside).sum())
     if missed:
+        words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
         found.append(
             f"{missed:,} of {int(pairs.duplicate.sum()):,} labelled duplicates lie outside the net, "
-            f"{net_text(decision.net)}, and count as missed; a lower bound or single words, as in --net "
-            "'jaccard(words:1) >= 0.1', let more through."
+            f"{net_text(decision.net)}, and count as missed; a lower bound or single words, as in {words}, let more "
+            "through."
         )
     for name, share in zip(decision.vector.names, np.isnan(pairs.x[pairs.decided]).mean(axis=0).tolist(), strict=True):
         if share:

@@ -8,7 +8,7 @@ from typing import Any
 from neardup.decision.decision import Decision
 from neardup.decision.net import NET, net_of
 from neardup.documents import Corpus
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.learning.folds import folds_of
 from neardup.learning.judging import Learned, Task, learn
 from neardup.learning.labelled import LabelledPairs, Reading, labelled_pairs, net_text
@@ -131,7 +131,8 @@ def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
     lost = [f"{outside:,} that the net {net_text(net)} does not let through"] if outside else []
     lost += [f"{equal:,} of equal texts, which need no decision"] if equal else []
     without = f" (besides {' and '.join(lost)})" if lost else ""
-    wider = ", or widen the net, as with --net 'jaccard(words:1) >= 0.1'" if outside else ""
+    net_of_words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
+    wider = f", or widen the net, as with {net_of_words}" if outside else ""
     raise RecipeError(
         f"labelled duplicates: {duplicates:,}, others: {others:,}{without}, which is too few to learn from; "
         f"{LEAST_LABELS} of each are the least: label more pairs{wider}"

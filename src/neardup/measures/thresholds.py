@@ -46,7 +46,7 @@ def exact_fraction(value: float, what: str, *, zero: bool = False) -> Fraction:
     except (ValueError, ZeroDivisionError, OverflowError):
         raise RecipeError(f"{what} {value!r} is not a number; give one in {interval}") from None
     if not (0 <= fraction <= 1) or (fraction == 0 and not zero):
-        raise RecipeError(f"{what} {value} is outside {interval}")
+        raise RecipeError(f"{what} {value} is outside {interval}; give a share such as 0.7")
     return fraction
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.measures import MEASURES, measure, threshold_of
 from neardup.recipe.kinds import SIGNATURE_KINDS
 
@@ -106,7 +106,7 @@ def _check_measure(recipe: Recipe) -> None:
             "edit": "; for edit distance take a second step: then 'edit >= 0.9'",
             "weighted_jaccard": "; for weighted_jaccard give weights, such as 'idf'",
             "hamming": "; for hamming give signature 'simhash'",
-            "learned": "; for a learned decision give --decision FILE",
+            "learned": f"; for a learned decision give {option('--decision FILE', 'decision=')}",
         }
         raise RecipeError(
             f"measure {recipe.measure!r} does not fit {what}; choose {'one of ' if len(fits) > 1 else ''}"

@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from neardup import __version__
+from neardup.errors import RecipeError, option
 from neardup.findings import Findings
 from neardup.keep import Integers
 from neardup.material import Material
@@ -27,10 +28,6 @@ from neardup.reporting.sweep import Swept, known_pairs, similarity_at, swept
 from neardup.reporting.telling import Telling, head_of, similarity_of
 from neardup.search.around import has_threshold
 
-TOO_MANY = (
-    "More pairs match than --pairs-per-document (pairs_per_document) allows to find: only those of dropped documents "
-    "with kept ones are known, so other thresholds, and which members of a family do not match each other, are not."
-)
 _MEANINGS = {
     COPY: "the text of a document that comes before it, byte for byte",
     EQUAL: "other bytes, but the same features as a document that comes before it",
@@ -79,8 +76,16 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
         That of the result.
     **asked
         As in ``Wanted``.
+
+    Raises
+    ------
+    NeardupError
+        If an option is unknown or out of range, or the corpus cannot be read again.
     """
     known: Mapping[str, Any] = asked
+    for name in known:
+        if name not in Wanted.__annotations__:
+            raise RecipeError(f"{name!r} is no option of a report; its options are {', '.join(Wanted.__annotations__)}")
     wanted = Extent(**{field.name: known[field.name] for field in fields(Extent) if field.name in known})
     reasons = reasons_of(found)
     listed = chosen_families(found, wanted.families, wanted.seed)
@@ -173,8 +178,16 @@ def _unknown(found: Findings) -> str:
     if found.around is not None and found.around.note:
         return found.around.note
     if not found.matches.complete:
-        return TOO_MANY
-    return "Pairs beyond the threshold were not looked for; around=0.2 (Python) or --report-around 0.2 looks for them."
+        return _too_many()
+    looked = option("--report-around 0.2", "around=0.2")
+    return f"Pairs beyond the threshold were not looked for; {looked} looks for them."
+
+
+def _too_many() -> str:
+    return (
+        f"More pairs match than {option('--pairs-per-document')} allows to find: only those of dropped documents with "
+        "kept ones are known, so other thresholds, and which members of a family do not match each other, are not."
+    )
 
 
 def _versions(found: Findings) -> dict[str, str]:
@@ -234,7 +247,7 @@ def _notes(found: Findings, summary: Mapping[str, Any], wanted: Extent) -> list[
     if shown < summary["families"]:
         notes.append(
             f"{shown:,} of {summary['families']:,} families are shown: the {wanted.families:,} largest and a random "
-            f"{shown - wanted.families:,} of the others (--report-families)."
+            f"{shown - wanted.families:,} of the others ({option('--report-families', 'families')})."
         )
     if found.families.documents.max(initial=0) > DROPPED_LISTED + 1:
         notes.append(
@@ -242,10 +255,11 @@ def _notes(found: Findings, summary: Mapping[str, Any], wanted: Extent) -> list[
             "similar to their keepers first."
         )
     if summary["dropped"] > wanted.rows:
+        every = option("--duplicates FILE writes all of them", "result.dropped has all of them")
         notes.append(
-            f"The list of dropped documents holds a random {wanted.rows:,} of {summary['dropped']:,} (--report-rows); "
-            "--duplicates FILE writes all of them."
+            f"The list of dropped documents holds a random {wanted.rows:,} of {summary['dropped']:,} "
+            f"({option('--report-rows', 'rows')}); {every}."
         )
     if not found.matches.complete:
-        notes.append(TOO_MANY)
+        notes.append(_too_many())
     return notes

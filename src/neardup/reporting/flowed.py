@@ -12,6 +12,7 @@ import numpy as np
 
 from neardup import __version__
 from neardup.decision.decision import Decision
+from neardup.errors import option
 from neardup.pages.parts import Chart
 from neardup.recipe import Recipe
 from neardup.reporting.extent import Extent
@@ -227,7 +228,7 @@ def _notes(flow: Flow, about: About, chosen: Chosen, extent: Extent, families: i
         others = shown - extent.families
         found.append(
             f"{shown:,} of {families:,} families are shown: the {extent.families:,} largest and a random {others:,} of "
-            "the others (--report-families)."
+            f"the others ({option('--report-families', 'families')})."
         )
     longest = max((listed.documents - 1 for listed in chosen.families), default=0)
     if longest > DROPPED_LISTED:
@@ -236,7 +237,8 @@ def _notes(flow: Flow, about: About, chosen: Chosen, extent: Extent, families: i
         )
     if len(flow.duplicates) > extent.rows:
         found.append(
-            f"The list of duplicates holds the latest {extent.rows:,} of {len(flow.duplicates):,} (--report-rows)."
+            f"The list of duplicates holds the latest {extent.rows:,} of {len(flow.duplicates):,} "
+            f"({option('--report-rows', 'rows')})."
         )
     if not about.everything:
         found.append(

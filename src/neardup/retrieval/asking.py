@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from neardup.errors import RecipeError
 from neardup.features.store import Vectors
 from neardup.pipeline import Collected, collect
 from neardup.recipe import Recipe
+from neardup.recipe.choosing import refuse
 
 Integers = npt.NDArray[np.int64]
 Report = Callable[[str, int, int | None], None]
@@ -33,6 +34,35 @@ class Table:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def refuse_unasked(choices: Mapping[str, Any], *, nearest: bool) -> None:
+    """Refuse fields of a recipe that somebody chose and that an answer does not go by.
+
+    Parameters
+    ----------
+    choices : mapping
+        Fields and their values; None for what was not chosen.
+    nearest : bool
+        Whether the most similar documents are asked for, whatever their similarity.
+
+    Raises
+    ------
+    RecipeError
+        Naming the first one.
+    """
+    refuse(
+        choices,
+        ("search", "recall", "num_perm", "keep"),
+        "is for all pairs of a corpus, and here documents are compared with given ones; leave it out",
+    )
+    if nearest:
+        # A threshold may stand there, for a measure is seldom named without one; the rest would seem to narrow.
+        refuse(
+            choices,
+            ("jaccard_floor", "then"),
+            "has no say, for the most similar documents are found whatever their similarity; leave it out",
+        )
 
 
 def silent(stage: str, done: int, total: int | None) -> None:

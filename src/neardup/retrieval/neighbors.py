@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from neardup.clock import Clock, Stage
 from neardup.documents import Corpus
-from neardup.errors import RecipeError, UnknownDocument
+from neardup.errors import RecipeError, UnknownDocument, option
 from neardup.pairs import Names
 from neardup.pipeline import checked_threads
 from neardup.recipe import Recipe
@@ -114,7 +114,9 @@ def neighbors_of(
         If the corpus cannot be read, an id is unknown, or there are no k others.
     """
     if of is not None and first is not None:
-        raise RecipeError("documents are given both by id and as the first ones; give one of the two")
+        raise RecipeError(
+            f"{option('--of')} and {option('--first')} {first} both choose documents; give one of the two"
+        )
     if first is not None and first < 1:
         raise RecipeError(f"first {first} is below 1; ask for one document at least")
     if k < 1:

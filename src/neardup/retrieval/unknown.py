@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from neardup.errors import option
+
 #: As many ids are remembered to name the close ones when one is not found.
 _REMEMBERED = 1000
 
@@ -39,7 +41,7 @@ def unknown_id(wanted: str, alike: Sequence[str], documents: int, *, by_row: boo
     if by_row:
         return (
             f"no document has the row number {wanted!r}: there are no ids, so name documents by row, counted "
-            "from 0, or name a column with --id-column"
+            f"from 0, or name a column with {option('--id-column')}"
         )
     likeness = {name: difflib.SequenceMatcher(None, wanted, name).ratio() for name in alike}
     close = sorted((name for name in alike if likeness[name] >= 0.5), key=lambda name: (-likeness[name], name))[:3]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.decision.decision import Decision
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.measures import exact_fraction, measure, reaching, similarities
 from neardup.recipe import Recipe
 from neardup.search.matches import Integers, Matches
@@ -190,7 +190,7 @@ def look_around(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callab
         return Around(None, recipe.exact_threshold, looser)
     found = find(looser) if own.complete else own
     if not found.complete:
-        too_many = "there are more than --pairs-per-document (pairs_per_document) allows to find"
+        too_many = f"there are more than {option('--pairs-per-document')} allows to find"
         note = f"The pairs between {looser.threshold:g} and the threshold are not known: {too_many}."
         return Around(None, recipe.exact_threshold, note)
     return Around(found, looser.exact_threshold, "")

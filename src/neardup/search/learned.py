@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.decision.decision import Decision
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.recipe import Recipe
 from neardup.vector.encoder import Encoder
 from neardup.vector.measuring import Measurer
@@ -54,8 +54,8 @@ def check_decision(decision: Decision | None, recipe: Recipe, encoder: Encoder |
     if decision is None or decision.fingerprint != step.features:
         has = "there is none" if decision is None else f"this is {decision.fingerprint}"
         raise RecipeError(
-            f"then {str(step)!r} needs the decision of that fingerprint, and {has}; give it with --decision FILE, or "
-            "decision= in Python"
+            f"then {str(step)!r} needs the decision of that fingerprint, and {has}; give it with "
+            f"{option('--decision FILE', 'decision=')}"
         )
     if decision.vector.needs_encoder and encoder is None:
         raise RecipeError(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from neardup.api.given import Choices, Given
     from neardup.features.statistics import Statistics
-    from neardup.recipe import Recipe
+    from neardup.recipe import AnyRecipe
     from neardup.spark.result import SparkResult
     from neardup.spark.settings import Settings
     from neardup.spark.stages import Stages
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["dedup", "pairs", "run", "stream"]
 
 
-def dedup(frame: DataFrame, recipe: Recipe | str = "default", **options: Any) -> DataFrame:
+def dedup(frame: DataFrame, recipe: AnyRecipe = "default", **options: Any) -> DataFrame:
     """Return the documents of a data frame that stay, with all columns.
 
     The options and errors are those of ``run``, whose result also has the pairs and who went for whom. What was
@@ -32,7 +32,7 @@ def dedup(frame: DataFrame, recipe: Recipe | str = "default", **options: Any) ->
     return _lasting(run(frame, recipe, **options)).kept
 
 
-def pairs(frame: DataFrame, recipe: Recipe | str = "default", **options: Any) -> DataFrame:
+def pairs(frame: DataFrame, recipe: AnyRecipe = "default", **options: Any) -> DataFrame:
     """Return all pairs of documents that match: left, right (ids, the earlier document first), similarity.
 
     Options, errors and what was written are those of ``dedup``.
@@ -49,7 +49,7 @@ def _lasting(result: SparkResult) -> SparkResult:
 
 def run(
     frame: DataFrame,
-    recipe: Recipe | str = "default",
+    recipe: AnyRecipe = "default",
     *,
     decision: Given | None = None,
     text_column: str | None = None,
@@ -69,7 +69,7 @@ def run(
     ----------
     frame : DataFrame
         One row a document, the same rows each time it is read.
-    recipe : Recipe or str
+    recipe : Recipe, str or path
         A recipe, its name, or a TOML file.
     decision : Decision or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file.
@@ -116,7 +116,7 @@ def run(
 
 def stream(
     frame: DataFrame,
-    recipe: Recipe | str = "default",
+    recipe: AnyRecipe = "default",
     *,
     decision: Given | None = None,
     window: str | int | timedelta | None = "24h",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from neardup import errors
-from neardup.errors import InputError, NeardupError, OutputError, RecipeError
+from neardup.errors import InputError, NeardupError, OutputError, RecipeError, option
 
 #: How a worker's own error is found in the trace that Spark hands over.
 _OWN = re.compile(r"neardup\.errors\.(\w+): (.+?)(?=\n\s*at |\n\n|\Z|\n\tat )", re.DOTALL)
@@ -58,9 +58,12 @@ def _text(error: Exception) -> str:
 def _told(message: str) -> NeardupError:
     if any(sign in message for sign in _SIGNS_OF_DEATH):
         return RecipeError(
-            "Spark's Java on this machine is gone, killed or out of memory: give it more with --spark-conf "
-            "spark.driver.memory=8g, and go on with --resume where --stages DIR was named; --spark-log FILE keeps what "
-            "it says"
+            "Spark's Java on this machine is gone, killed or out of memory: give it more with "
+            f"{option('--spark-conf ', 'the setting ')}spark.driver.memory=8g"
+            + option(
+                ", and go on with --resume where --stages DIR was named; --spark-log FILE keeps what it says",
+                ", and go on with Stages(..., resume=True) where stages were kept in a folder",
+            )
         )
     own = _OWN.search(message)
     if own is not None:
@@ -81,7 +84,7 @@ def _told(message: str) -> NeardupError:
     if damaged is not None:
         return InputError(
             f"a file that Spark reads is damaged or gone ({damaged[1]}): where it is of a stage, remove that stage's "
-            "folder and go on with --resume"
+            f"folder and go on with {option('--resume', 'resume=True')}"
         )
     if "PYTHON_VERSION_MISMATCH" in message:
         return RecipeError(
@@ -94,12 +97,13 @@ def _told(message: str) -> NeardupError:
         )
     if "OutOfMemoryError" in message:
         return RecipeError(
-            "a machine of Spark has no memory left: give it more with --spark-conf spark.executor.memory=8g (or "
-            "spark.driver.memory), or cut the work smaller with spark.sql.shuffle.partitions"
+            "a machine of Spark has no memory left: give it more with "
+            f"{option('--spark-conf ', 'the setting ')}spark.executor.memory=8g (or spark.driver.memory), or cut the "
+            "work smaller with spark.sql.shuffle.partitions"
         )
     raised = _RAISED.search(message)
     line = first_line(message if raised is None else raised[1])
-    return RecipeError(f"Spark gave up: {line}; --spark-log FILE keeps all that it says")
+    return RecipeError(f"Spark gave up: {line}; {option('--spark-log FILE', 'its log')} keeps all that it says")
 
 
 def first_line(message: str) -> str:

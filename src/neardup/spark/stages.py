@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from neardup.errors import OutputError
+from neardup.errors import OutputError, option
 from neardup.spark.faults import told_by_spark
 from neardup.spark.folders import Folder
 from neardup.spark.measuring import Measured
@@ -52,7 +52,8 @@ def checked(mark: bytes, folder: str, fingerprint: str, *, resume: bool) -> dict
             "name another folder, or remove it"
         )
     if not resume:
-        raise OutputError(f"{folder} holds stages of this very run: go on from them with --resume, or remove it")
+        resumed = option("--resume", "resume=True")
+        raise OutputError(f"{folder} holds stages of this very run: go on from them with {resumed}, or remove it")
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from neardup.errors import NeardupError, RecipeError
+from neardup.errors import NeardupError, RecipeError, command_running
 
 if TYPE_CHECKING:
     from neardup.decision.decision import Decision
@@ -39,7 +39,8 @@ def main() -> int:
         os.nice(_NICE)
     task = json.loads(sys.stdin.buffer.read())
     try:
-        found = write_report(task)
+        with command_running():
+            found = write_report(task)
     except (NeardupError, OSError) as error:
         sys.stderr.write(f"{' '.join(str(error).split())}\n")
         return 2

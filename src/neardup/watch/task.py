@@ -60,8 +60,6 @@ class Wanted:
     precision: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.every >= 1:
-            raise RecipeError(f"--report-every {self.every:g} s is below a second: give 10m, or end for one in the end")
         if self.items < 1:
             raise RecipeError(f"--report-items {self.items} is below 1: give how many of the latest items to report")
 

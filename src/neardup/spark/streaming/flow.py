@@ -18,7 +18,7 @@ from neardup.documents.columns import TIME_NAMES
 from neardup.errors import InputError, RecipeError
 from neardup.features.statistics import Statistics
 from neardup.flow.arriving import chosen_recipe, statistics_for
-from neardup.recipe import Recipe
+from neardup.recipe import AnyRecipe
 from neardup.spark.documents import column_of, documents_of
 from neardup.spark.packing import labels
 from neardup.spark.streaming.arriving import BLOB_COLUMNS, blobs_of
@@ -81,7 +81,7 @@ def check_packages() -> None:
 
 
 def work_for(
-    recipe: Recipe | str | None,
+    recipe: AnyRecipe | None,
     decision: Given | None,
     window: str | int | timedelta | None,
     window_by: str,
@@ -127,7 +127,7 @@ def _digest(statistics: Statistics | None) -> str:
 
 def verdicts_of(
     frame: DataFrame,
-    recipe: Recipe | str | None = "default",
+    recipe: AnyRecipe | None = "default",
     *,
     decision: Given | None = None,
     window: str | int | timedelta | None = "24h",

@@ -1,0 +1,209 @@
+"""Messages name an option as the caller writes it: as a keyword in Python, as --option on the command line."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import neardup, refused, write_lines
+from saying import says
+from trained import DATED, SETS, trained
+
+import neardup as nd
+from neardup.errors import NeardupError, RecipeError
+from neardup.evaluation.labels import read_labels
+
+SOURCE = Path(nd.__file__).parent
+#: What nobody but the command line reaches, and the module that writes a command.
+COMMANDS: tuple[str, ...] = (
+    "cli/",
+    "watch/",
+    "replay/",
+    "labelling/",
+    "spark/running",
+    "spark/ending",
+    "spark/workers",
+)
+COMMANDS += ("spark/streaming/watching", "spark/streaming/files", "exploring/reasons")
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+
+TEXTS = ["a rose is a rose is a rose", "a rose is a rose is a tulip", "a daisy"]
+TABLE = {"name": ["x", "y", "z"], "one": TEXTS, "two": TEXTS}
+NAMED = {"id": ["a", "b", "c"], "text": TEXTS}
+RULES: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
+
+
+def saved(tmp_path: Path) -> Any:
+    decision = trained()
+    decision.save(tmp_path / "d.neardup")
+    decision.save(tmp_path / "d.neardup")
+
+
+def strict(tmp_path: Path) -> Any:
+    lines = tmp_path / "broken.jsonl"
+    lines.write_text('{"text": "a"}\n{broken\n')
+    nd.dedup_files(lines, strict=True)
+
+
+def quarantined(tmp_path: Path) -> Any:
+    taken = tmp_path / "taken.html"
+    taken.write_text("mine")
+    nd.dedup(TEXTS, **RULES).report(taken)
+
+
+CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "text column": (lambda _: nd.dedup(TABLE), "text_column"),
+    "no such text column": (lambda _: nd.dedup(TABLE, text_column="three"), "text_column"),
+    "no such id column": (lambda _: nd.dedup(NAMED, id_column="key"), "id_column"),
+    "time column": (lambda _: nd.dedup(NAMED, keep="newest"), "time_column"),
+    "strict": (strict, "strict"),
+    "force": (quarantined, "force=True"),
+    "one text": (lambda _: nd.dedup("a rose"), "nd.open_files"),
+    "an existing decision": (saved, "force=True"),
+    "a learned recipe": (lambda _: nd.dedup(TEXTS, recipe="terms-svm"), "decision"),
+    "measure learned": (lambda _: nd.Recipe(measure="learned"), "decision"),
+    "then learned": (lambda _: nd.dedup(TEXTS, then="learned(0123456789abcdef)"), "decision"),
+    "titles": (lambda _: nd.dedup(NAMED, decision=trained(DATED)), "title_column"),
+    "a cut": (lambda _: nd.dedup(NAMED, decision=trained(SETS)).at(0.9), "at_precision"),
+    "row numbers": (lambda _: nd.neighbors(TEXTS, 1, of=["a"], features="words:1"), "id_column"),
+    "no labels": (lambda _: nd.compare(NAMED), "labels"),
+    "unknown ids": (lambda _: nd.compare(NAMED, [("a", "zz", 1)]), "ignore_unknown=True"),
+    "no label column": (lambda _: nd.compare(NAMED, {"id1": ["a"], "id2": ["b"], "said": [1]}), "label_column"),
+    "only": (lambda _: nd.compare(NAMED, [("a", "b", 1)], only="label"), "only"),
+    "only duplicates": (lambda _: nd.compare(NAMED, [("a", "b", 1)]), "complete=True"),
+    "no duplicates": (lambda _: nd.compare(NAMED, [("a", "b", 0)]), "positive"),
+    "two labels": (lambda _: nd.compare(NAMED, [("a", "b", 0), ("b", "a", 1)]), "only="),
+    "audited column": (lambda _: nd.audit(NAMED, {"id1": ["a"], "id2": ["b"]}, net=0.1, **RULES), "label_column"),
+    "no net": (lambda _: nd.audit(NAMED, features="words:1", threshold=0.3), "net"),
+    "too few labels": (lambda _: nd.train(NAMED, [("a", "b", 1), ("a", "c", 0)]), "net="),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_errors_in_python_name_keywords(name: str, tmp_path: Path) -> None:
+    call, word = CALLS[name]
+    with pytest.raises(NeardupError) as refused:
+        call(tmp_path)
+    assert word in str(refused.value)
+    assert not FLAG.search(str(refused.value))
+
+
+def test_notes_in_python_name_keywords(tmp_path: Path) -> None:
+    texts = [" ".join(f"w{i // 2}x{j}" for j in range(9)) + f" {i}" for i in range(200)]
+    page = tmp_path / "r.html"
+    with nd.dedup(texts, **RULES) as result:
+        result.report(page, families=3, rows=3)
+    content = page.read_text("utf-8")
+    assert "(families)" in content
+    assert "(rows)" in content
+    assert "around=0.2" in content
+    assert "--report" not in content.partition("<script")[0]
+
+
+def test_the_same_errors_on_the_command_line_name_options(tmp_path: Path) -> None:
+    table = write_lines(tmp_path / "t.jsonl", [{"name": "x", "one": "a", "two": "b"}])
+    named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id1,id2,label\na,zz,1\n")
+    for words, command in {
+        "--text-column": ("dedup", table, "--dry-run"),
+        "--time-column": ("dedup", named, "--dry-run", "--keep", "newest"),
+        "--force": ("dedup", named, "-o", table),
+        "--ignore-unknown": ("compare", named, "--labels", labels),
+        "--decision": ("dedup", named, "--dry-run", "--recipe", "terms-svm"),
+    }.items():
+        assert words in neardup(*command, code=2).stderr
+    # What a command left behind it does not change how Python speaks.
+    with pytest.raises(NeardupError, match="ignore_unknown=True"):
+        read_labels(labels, ["a", "b"])
+
+
+IGNORED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "recall": (("dedup", "IN", "--dry-run", "--recall", "0.9"), ("--recall 0.9", "'lsh'")),
+    "num-perm": (("pairs", "IN", "--print", "--num-perm", "64"), ("--num-perm 64", "'lsh'")),
+    "seed": (("dedup", "IN", "--dry-run", "--seed", "4"), ("--seed 4", "'lsh'", "min-hash")),
+    "memory": (("dedup", "IN", "--dry-run", "--memory", "1"), ("--memory 1 ", "--memory 500MB")),
+    "wait": (("dedup", "IN", "--dry-run", "--wait", "5s"), ("--wait 5s", "--engine spark")),
+    "search": (("neighbors", "IN", "--search", "lsh"), ("--search lsh", "leave it out")),
+    "then": (("neighbors", "IN", "--then", "edit >= 0.9"), ("--then edit >= 0.9", "leave it out")),
+    "quarantine": (("explain", "IN", "a", "b", "--quarantine", "q.jsonl"), ("--quarantine q.jsonl", "leave it out")),
+    "complete": (("compare", "IN", "--clusters", "id", "--complete"), ("--complete", "not for --clusters")),
+    "port": (("label", "IN", "--store", "DB", "--agreement", "--port", "80"), ("--port 80", "leave it out")),
+    "force": (("label", "IN", "--store", "DB", "--force"), ("--force", "--export", "leave it out")),
+    "labeller": (("audit", "IN", "--labeller", "anna"), ("--labeller anna", "--store FILE")),
+    "ignore-unknown": (("audit", "IN", "--ignore-unknown"), ("--ignore-unknown", "--labels FILE")),
+    "sample": (("watch", "FOLDER", "--sample", "IN"), ("--sample ", "'default'", "leave it out")),
+}
+
+
+@pytest.mark.parametrize("name", IGNORED)
+def test_options_that_would_be_ignored_are_refused(name: str, tmp_path: Path) -> None:
+    command, parts = IGNORED[name]
+    named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
+    (tmp_path / "in").mkdir()
+    places = {"IN": str(named), "DB": str(tmp_path / "labels.db"), "FOLDER": str(tmp_path / "in")}
+    assert says(refused(*(places.get(word, word) for word in command)), *parts)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "n.jsonl"]
+
+
+def test_options_that_have_a_say_are_taken(tmp_path: Path) -> None:
+    named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
+    neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--recall", "0.9", "--seed", "4")
+    neardup("dedup", named, "--dry-run", "--recipe", "cornell", "--seed", "4")
+    neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--search", "exact", "--memory", "1MB")
+
+
+KEYWORDS: dict[str, tuple[Callable[[Path], Any], tuple[str, ...]]] = {
+    "a report's": (lambda path: nd.dedup(TEXTS).report(path / "r.html", famlies=3), ("'famlies'", "families")),  # type: ignore[call-arg]
+    "recall": (lambda _: nd.dedup(TEXTS, recall=0.9), ("recall 0.9", "'lsh'")),
+    "seed": (lambda _: nd.Index(seed=4), ("seed 4", "'lsh'")),
+    "memory": (lambda _: nd.dedup(TEXTS, memory=1), ("memory 1 ", "memory=500_000_000")),
+    "sample": (lambda _: nd.Index(sample=TEXTS), ("sample", "leave it out")),
+    "keep": (lambda _: nd.query(TEXTS, "a rose", keep="longest"), ("keep longest", "leave it out")),
+    "of and first": (lambda _: nd.neighbors(NAMED, 1, of=["a"], first=1), ("of ", "first 1", "one of the two")),
+    "an audit's": (lambda _: nd.audit(NAMED, ignore_unknown=True), ("ignore_unknown", "give labels")),
+    "a recipe": (lambda _: nd.dedup(TEXTS, recipe=3), ("recipe 3", "TOML file")),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_keywords_that_would_be_ignored_are_refused(name: str, tmp_path: Path) -> None:
+    call, parts = KEYWORDS[name]
+    with pytest.raises(RecipeError) as caught:
+        call(tmp_path)
+    assert says(caught.value, *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recipe_is_taken_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('features = "words:1"\nthreshold = 0.5\n')
+    assert nd.dedup(TEXTS, recipe=path).summary["dropped"] == 1
+    assert nd.Index(recipe=path).recipe.threshold == 0.5
+    assert nd.dedup(TEXTS, recipe=path, threshold=0.99).summary["dropped"] == 0
+
+
+def _docstrings(tree: ast.AST) -> set[int]:
+    found = set()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            found.add(id(body[0].value))
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_options_are_named_through_one_function(path: Path) -> None:
+    if str(path.relative_to(SOURCE)).startswith(COMMANDS):
+        return
+    tree = ast.parse(path.read_text("utf-8"))
+    allowed = _docstrings(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "option":
+            allowed |= {id(part) for argument in node.args for part in ast.walk(argument)}
+    written = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in allowed]
+    assert [text for text in written if isinstance(text, str) and FLAG.search(text)] == []
