@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
@@ -176,16 +177,18 @@ def _marked(text: str, segments: Sequence[Segment], changes: Sequence[Span], *, 
     """Return a text in which shared passages have a colour, and changed words have one or stand in «»."""
     from rich.text import Text
 
-    marked = Text()
+    marked, ends = Text(), [change.end for change in changes]
     for segment in segments:
         if segment.shared:
             marked.append(visible(text[segment.start : segment.end]), "green" if colours else "")
             continue
         done = segment.start
-        for change in changes:
+        # The changes of the whole text may be a hundred thousand: only those of this segment are looked at.
+        for place in range(bisect_right(ends, segment.start), len(changes)):
+            change = changes[place]
+            if change.start >= segment.end:
+                break
             begin, end = max(change.start, done), min(change.end, segment.end)
-            if begin >= end:
-                continue
             marked.append(visible(text[done:begin]))
             words = visible(text[begin:end])
             marked.append(words if colours else f"«{words}»", "bold red" if colours else "")
