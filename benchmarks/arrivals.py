@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from corpora import edited_copies
 from measuring import machine, save
 
-from neardup.flow.document import Document
-from neardup.flow.index import Index
+from neardup.stream.document import Document
+from neardup.stream.index import Index
 
 RECIPE = "ddd"
 #: The first item's time: 1 March 2012, 0:00 UTC, long past by any clock on the wall.

@@ -24,9 +24,9 @@ from typing import Any
 from arrivals import renew, rows_of
 from measuring import RESULTS, SHARED, note, table
 
-from neardup.flow.document import Document, Verdict
-from neardup.flow.index import Index
-from neardup.window.times import Length
+from neardup.search.window import Length
+from neardup.stream.document import Document, Verdict
+from neardup.stream.index import Index
 
 DATA = SHARED / "data" / "reuters"
 LABELS = "exact_pairs_w5_j030.csv"

@@ -34,9 +34,8 @@ from corpora import corpus, made, near_copies
 from measuring import NEARDUP, RESULTS, SHARED, measure, note, summarize, table
 
 from neardup.documents import open_corpus
-from neardup.exploring.comparing import texts_array, vectors_of, view_of
-from neardup.exploring.curve import Curve, curve_of
-from neardup.exploring.histogram import CUTOFFS, View
+from neardup.exploration.curve import Curve, curve_of
+from neardup.exploration.histogram import CUTOFFS, View, texts_array, vectors_of, view_of
 from neardup.recipe import Recipe
 
 Row = dict[str, Any]

@@ -34,19 +34,18 @@ import pyarrow as pa
 from measuring import HERE, RESULTS, SHARED, machine, note, save, table
 
 from neardup.api import compare, train
-from neardup.decision.net import NET, net_of
+from neardup.classifier.rule import NET, net_of
+from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
-from neardup.evaluation.thresholds import ladder
-from neardup.learning.baseline import out_of_fold_threshold
-from neardup.learning.figures import draw
-from neardup.learning.folds import connected, folds_of
-from neardup.learning.judging import Task, learn
-from neardup.learning.labelled import LabelledPairs, Reading, labelled_pairs
-from neardup.learning.searching import KERNELS
-from neardup.pipeline import run
-from neardup.recipe import Recipe, load
+from neardup.evaluation.systems import ladder
+from neardup.pipeline.pipeline import run
+from neardup.recipe import Recipe, load_recipe
 from neardup.recipe import names as recipe_names
-from neardup.vector.vector import Vector
+from neardup.training.figures import draw
+from neardup.training.fit import KERNELS, out_of_fold_threshold
+from neardup.training.folds import connected, folds_of
+from neardup.training.labelled import LabelledPairs, Reading, labelled_pairs
+from neardup.training.training import Task, learn
 
 DATA = SHARED / "data"
 LABELS = HERE / "labels" / "reuters.csv"
@@ -172,7 +171,7 @@ def judged(name: str) -> Row:
     task = Task(pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside)
     found = learn(task, folds, kernels=KERNELS, seed=SEED, report=lambda done, total: None)
     verdicts = {"learned": found.judged.verdict, "best single measure": found.judged.threshold}
-    for recipe in map(load, recipe_names()):
+    for recipe in map(load_recipe, recipe_names()):
         note(f"  {recipe.name}")
         x = similarity(recipe, corpus, pairs)[:, np.newaxis]
         verdicts[recipe.name] = out_of_fold_threshold(x, pairs.duplicate, folds.splits)

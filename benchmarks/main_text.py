@@ -48,9 +48,8 @@ def gold() -> list[Gold]:
 
 def readers() -> dict[str, tuple[str, Read]]:
     """Return what is measured, by name: the package it is of, and what makes a text of a page."""
-    from neardup.content.charset import page_text
-    from neardup.content.html import main_text
-    from neardup.content.tags import strip_tags
+    from neardup.text.encoding import page_text
+    from neardup.text.html import main_text, strip_tags
 
     found: dict[str, tuple[str, Read]] = {
         "neardup: main_text": ("neardup", main_text),
@@ -86,7 +85,7 @@ def _resiliparse(text: Read) -> dict[str, tuple[str, Read]]:
 def _readability(text: Read) -> dict[str, tuple[str, Read]]:
     from readability import Document
 
-    from neardup.content.tags import strip_tags
+    from neardup.text.html import strip_tags
 
     return {"readability-lxml": ("readability-lxml", lambda page: strip_tags(Document(text(page)).summary()))}
 

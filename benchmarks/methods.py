@@ -21,9 +21,8 @@ from measuring import RESULTS, SHARED, machine, note, save, table
 
 import neardup as nd
 from neardup.documents import open_corpus
-from neardup.evaluation.comparing import compare
-from neardup.evaluation.comparison import Comparison, Row, Scored
-from neardup.evaluation.scoring import Figure
+from neardup.evaluation.comparison import Comparison, Row, Scored, compare
+from neardup.evaluation.scores import Figure
 from neardup.recipe import names as recipe_names
 
 DATA = SHARED / "data"

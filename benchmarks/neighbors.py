@@ -16,9 +16,9 @@ from corpora import corpus
 from measuring import NEARDUP, RESULTS, machine, measure, note, save, summarize, table
 
 from neardup.documents import open_corpus
+from neardup.pipeline.neighbors import Neighbors
+from neardup.pipeline.neighbors import neighbors_of as neighbors
 from neardup.recipe import Recipe
-from neardup.retrieval.neighbors import Neighbors
-from neardup.retrieval.neighbors import neighbors_of as neighbors
 
 RECIPES = {
     "words:5 jaccard": {"features": "words:5"},

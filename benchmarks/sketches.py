@@ -27,8 +27,8 @@ from corpora import corpus
 from measuring import BENCH_HOME, HERE, RESULTS, machine, note, save, table
 from sketch_peers import SLOTS, grams, taken
 
-from neardup._kernels.sketching import minhash
 from neardup.features.extraction import extract
+from neardup.kernels.sketches import minhash
 from neardup.recipe import Recipe
 
 #: The peers by name, with the environment each runs in.

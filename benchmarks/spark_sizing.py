@@ -20,8 +20,8 @@ from measuring import RESULTS, table
 from spark_tables import RECALL, THRESHOLD, cell_of, corpora_of, row_of
 
 from neardup.search.lsh import bands_for
-from neardup.spark.prefixes import ENTRY
-from neardup.spark.settings import Settings
+from neardup.spark.candidates import ENTRY
+from neardup.spark.search import Settings
 
 #: Bytes that a document has in the stage features besides its features: row, marks, sizes, and where they begin.
 FIXED = 48

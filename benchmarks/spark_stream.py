@@ -25,8 +25,8 @@ from measuring import BENCH_HOME, RESULTS, machine, note, save, table
 
 import neardup as nd
 import neardup.spark
-from neardup.flow.document import Document, Verdict
 from neardup.spark.session import session
+from neardup.stream.document import Document, Verdict
 
 _PER_DAY = 10_000
 #: Micro-batches at the beginning that are left out of the medians: workers load their kernels.

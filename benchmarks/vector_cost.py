@@ -21,9 +21,10 @@ from corpora import corpus
 from measuring import RESULTS, machine, note, save, table
 
 import neardup as nd
-from neardup.decision.machine import Machine
+from neardup.classifier.classifier import Machine
+from neardup.classifier.values import Measurer, Records
+from neardup.classifier.vector import VECTORS, Vector, statistics_for
 from neardup.documents import corpus_of
-from neardup.vector import VECTORS, Measurer, Records, Vector, statistics_for
 
 NET: dict[str, Any] = {"features": "words:3", "measure": "jaccard", "threshold": 0.1}
 #: One of each kind that costs something of its own.

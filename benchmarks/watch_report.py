@@ -29,10 +29,10 @@ from arrivals import RECIPE, arriving, fresh, renew, rows_of, spread, texts_of, 
 from corpora import corpus
 from measuring import BENCH_HOME, RESULTS, measure, note, table
 
-from neardup.flow.document import Document
-from neardup.flow.index import Index
-from neardup.recipe import load
-from neardup.reporting.extent import Extent
+from neardup.pages.report import Extent
+from neardup.recipe import load_recipe
+from neardup.stream.document import Document
+from neardup.stream.index import Index
 from neardup.watch.report import command
 
 Row = dict[str, Any]
@@ -45,7 +45,7 @@ def task_of(store: Path, page: Path) -> bytes:
     task: Row = {
         "store": str(store),
         "output": str(page),
-        "recipe": load(RECIPE).to_toml(),
+        "recipe": load_recipe(RECIPE).to_toml(),
         "decision": None,
         "precision": None,
         "inbox": "inbox",

@@ -46,8 +46,8 @@ from corpora import corpus
 from measuring import RESULTS, note, table
 
 from neardup.features.extraction import Extractor
-from neardup.flow.document import Document
-from neardup.flow.index import Index
+from neardup.stream.document import Document
+from neardup.stream.index import Index
 
 Row = dict[str, Any]
 

@@ -25,8 +25,8 @@ from arrivals import DAY, HOUR, RECIPE, START, arriving, documents_in, fresh, me
 from corpora import corpus
 from measuring import HERE, RESULTS, SHARED, note, table
 
-from neardup.flow.document import Document
-from neardup.flow.index import Index
+from neardup.stream.document import Document
+from neardup.stream.index import Index
 from neardup.times import microseconds_of
 
 Row = dict[str, Any]

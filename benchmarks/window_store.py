@@ -43,12 +43,11 @@ from arrivals import (
 from corpora import corpus
 from measuring import BENCH_HOME, RESULTS, note, table
 
-from neardup.flow.document import Document, Verdict
-from neardup.flow.index import Index
-from neardup.flow.rows import Stored
-from neardup.flow.store import Store
-from neardup.recipe import load
-from neardup.window.times import FlowClock, Length
+from neardup.recipe import load_recipe
+from neardup.search.window import FlowClock, Length
+from neardup.stream.document import Document, Verdict
+from neardup.stream.index import Index
+from neardup.stream.store import Store, Stored
 
 Row = dict[str, Any]
 
@@ -137,7 +136,7 @@ def _build(file: Path, path: Path, documents: int | None) -> Row:
     Index(RECIPE, path=path).close()
     length = Length.parse("24h")
     settings = {"window": str(length), "window_by": "time", "against": "originals"}
-    store = Store(path, fingerprint=load(RECIPE).fingerprint, settings=settings)
+    store = Store(path, fingerprint=load_recipe(RECIPE).fingerprint, settings=settings)
     clock = FlowClock(length, time.time)
     hours: list[tuple[int, int]] = []
     rows: list[Stored] = []

@@ -13,14 +13,11 @@ import numpy as np
 import pyarrow as pa
 from naive_window import Expected, Item, NaiveIndex, microseconds
 
-from neardup.decision.decision import Decision
-from neardup.decision.machine import Machine, machine_of
-from neardup.decision.net import net_of
+from neardup.classifier.classifier import Decision, Machine, machine_of
+from neardup.classifier.rule import net_of
+from neardup.classifier.values import NO_TIME, Measurer, Records
+from neardup.classifier.vector import Vector, statistics_for
 from neardup.documents import corpus_of
-from neardup.vector.collection import statistics_for
-from neardup.vector.measuring import Measurer
-from neardup.vector.records import NO_TIME, Records
-from neardup.vector.vector import Vector
 
 #: Texts that frequencies are taken from.
 SAMPLE = ["the fox ran.", "the dog said", "Owl and fox", "東京 fox", "dog dog dog", "is the owl there"]

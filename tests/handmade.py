@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.decision.decision import Decision
-from neardup.decision.machine import Machine, machine_of
-from neardup.decision.net import net_of
-from neardup.vector.vector import Vector
+from neardup.classifier.classifier import Decision, Machine, machine_of
+from neardup.classifier.rule import net_of
+from neardup.classifier.vector import Vector
 
 VECTOR = "jaccard(words:2), length_ratio"
 

@@ -12,7 +12,7 @@ from test_sketches import naive_minhash, naive_simhash, naive_supershingles
 
 from neardup.documents import corpus_of
 from neardup.features.extraction import extract, gram_hashes
-from neardup.features.gathering import gather
+from neardup.features.reading import gather
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe

@@ -1,4 +1,4 @@
-"""Training by the definitions, slow and plain: the twins of ``neardup.learning``."""
+"""Training by the definitions, slow and plain: the twins of ``neardup.training``."""
 
 from __future__ import annotations
 

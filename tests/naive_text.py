@@ -11,8 +11,7 @@ import unicodedata
 from functools import cache
 from itertools import filterfalse, groupby
 
-from neardup.text.characters import UNSPACED_RANGES
-from neardup.text.unassigned import UNASSIGNED_RANGES
+from neardup.kernels.characters import UNASSIGNED_RANGES, UNSPACED_RANGES
 
 UNASSIGNED = {c for first, last in UNASSIGNED_RANGES for c in range(first, last + 1)}
 # Blocks tell of what has no name yet.

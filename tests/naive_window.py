@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import naive
 from naive_kinds import Features, bands, feature_maker
 
-from neardup.recipe import Recipe, load
+from neardup.recipe import Recipe, load_recipe
 
 HOUR = 3_600_000_000
 _UNITS = {"s": 1_000_000, "m": 60_000_000, "h": HOUR, "d": 24 * HOUR}
@@ -87,7 +87,7 @@ class NaiveIndex:
         now: Callable[[], float] = lambda: 0.0,
         sample: Sequence[str] = (),
     ) -> None:
-        self.recipe = load(recipe) if isinstance(recipe, str) else recipe
+        self.recipe = load_recipe(recipe) if isinstance(recipe, str) else recipe
         self.w, self.by_number = width(window)
         self.unit = HOUR if window_by == "hour" else 1
         self.w = self.w // self.unit if self.w is not None and not self.by_number else self.w

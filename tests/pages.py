@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from neardup.content.step import method_of
 from neardup.errors import NeardupError
+from neardup.text.html import method_of
 
 try:
     method_of("html")

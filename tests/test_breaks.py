@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.text.breaks import Unit, cut, segments
+from neardup.text.sentences import Unit, cut, segments
 
 UNITS = get_args(Unit)
 TERMINATORS = (

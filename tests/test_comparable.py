@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_text import naive_normalize
 
-from neardup.text.comparable import comparable, text_buffers
+from neardup.text.bulk import comparable, text_buffers
 from neardup.text.normalize import NORMALIZERS, has_kernel
 
 IN_PYTHON = [name for name in NORMALIZERS if not has_kernel(name)]

@@ -17,13 +17,12 @@ from markup import Markup, asks_for_nothing
 
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, OutputError, RecipeError
-from neardup.evaluation.comparing import compare
-from neardup.evaluation.comparison import Comparison
-from neardup.evaluation.labels import Labels, cluster_labels, read_labels
-from neardup.evaluation.scoring import Figure, beyond_chance, interval, resample, scores, tally
-from neardup.evaluation.thresholds import ladder, thresholds_of
-from neardup.pairs import PairArrays
-from neardup.pipeline import run
+from neardup.evaluation.comparison import Comparison, compare
+from neardup.evaluation.scores import Figure, beyond_chance, interval, resample, scores, tally
+from neardup.evaluation.systems import ladder, thresholds_of
+from neardup.keep.pairs import PairArrays
+from neardup.labels.labels import Labels, cluster_labels, read_labels
+from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 
 DOCUMENTS = 9

@@ -16,13 +16,12 @@ from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
-from neardup.evaluation.comparing import compare
-from neardup.evaluation.comparison import Comparison
-from neardup.evaluation.labels import Labels, read_labels
-from neardup.evaluation.scoring import Figure, accuracies, tally
-from neardup.evaluation.thresholds import decision_ladder, levels
-from neardup.pairs import PairArrays
-from neardup.pipeline import run
+from neardup.evaluation.comparison import Comparison, compare
+from neardup.evaluation.scores import Figure, accuracies, tally
+from neardup.evaluation.systems import decision_ladder, levels
+from neardup.keep.pairs import PairArrays
+from neardup.labels.labels import Labels, read_labels
+from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 
 WORDS = [f"word{i:03d}" for i in range(600)]

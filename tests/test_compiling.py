@@ -11,8 +11,8 @@ from pathlib import Path
 import neardup
 
 SOURCE = Path(neardup.__file__).parent
-ASK = "from neardup._kernels.compiling import cache_folder; print(cache_folder())"
-USE = "from neardup._kernels.bounds import need; print(need((0, 7, 10, 0, 1), 10, 10))"
+ASK = "from neardup.kernels.compilation import cache_folder; print(cache_folder())"
+USE = "from neardup.kernels.bounds import need; print(need((0, 7, 10, 0, 1), 10, 10))"
 
 
 def run(code: str, package: Path, cache: Path) -> str:
@@ -29,7 +29,7 @@ def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path) -> N
     assert first == run(ASK, package, cache)
     assert Path(first).parent == cache
     assert Path(first).stat().st_mode & 0o077 == 0, "others must not write where code is run from"
-    for name in ("_kernels/bits.py", "text/unicode_tables.py"):
+    for name in ("kernels/bits.py", "kernels/unicode_tables.py"):
         with open(package / "neardup" / name, "a") as file:
             file.write("\n#\n")
         assert run(ASK, package, cache) != first

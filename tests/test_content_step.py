@@ -17,14 +17,14 @@ from pages import needs_html, newspaper, page, paragraphs
 from saying import says
 
 import neardup as nd
-from neardup.content import html
-from neardup.content.charset import page_text
-from neardup.content.step import content_of, contents, method_of
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.explain.explanation import explain
 from neardup.features.extraction import extract
+from neardup.pipeline.explanation import explain
 from neardup.recipe import Recipe, parse
 from neardup.recipe.recipe import CONTENTS
+from neardup.text import html
+from neardup.text.encoding import page_text
+from neardup.text.html import content_of, contents, method_of
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "html"
 METHODS = [pytest.param("html", marks=needs_html), "tags"]
@@ -169,7 +169,7 @@ def test_half_a_character_spoils_nothing(content: str, monkeypatch: pytest.Monke
 
 
 def _methods() -> dict[str, Any]:
-    from neardup.content import step
+    from neardup.text import html as step
 
     return step._METHODS
 
@@ -219,8 +219,8 @@ def test_a_recipe_file_names_the_content(tmp_path: Path) -> None:
 
 
 def test_without_content_nothing_of_it_is_imported_or_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.features.extraction.contents", None)
-    monkeypatch.setattr("neardup.features.extraction.method_of", None)
+    monkeypatch.setattr("neardup.text.html.contents", None)
+    monkeypatch.setattr("neardup.text.html.method_of", None)
     assert nd.dedup(["a rose is a rose", "a rose is a rose"]).kept == [0]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup._kernels.counting import _SIZES, add_counts, count_features
+from neardup.kernels.counts import _SIZES, add_counts, count_features
 
 BITS = 16
 SHIFT = np.uint64(64 - BITS)

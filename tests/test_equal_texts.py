@@ -17,9 +17,8 @@ import pytest
 
 import neardup as nd
 from neardup.documents import corpus_of
-from neardup.exploring.sample import draw_sample
-from neardup.features.digests import set_digests
-from neardup.features.extraction import extract
+from neardup.exploration.sample import draw_sample
+from neardup.features.extraction import extract, set_digests
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.search.matches import equal_sets

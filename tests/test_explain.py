@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.documents import open_corpus
-from neardup.explain.explanation import Explanation, explain
-from neardup.explain.flip import bar_of, flip_of
-from neardup.explain.passages import Places
-from neardup.explain.reasons import decimals
-from neardup.features.gathering import gather
-from neardup.measures import SET_MEASURES
-from neardup.pipeline import run
+from neardup.features.reading import gather
+from neardup.pipeline.counterfactual import bar_of, decimals, flip_of
+from neardup.pipeline.explanation import Explanation, explain
+from neardup.pipeline.passages import Places
+from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
+from neardup.recipe.measures import SET_MEASURES
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "newswire.jsonl"
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), max_size=14).map(" ".join)

@@ -19,12 +19,11 @@ from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.explain.accurate import Second
-from neardup.explain.explanation import Explanation, explain
 from neardup.features.extraction import extract, gram_hashes
-from neardup.features.gathering import gather
+from neardup.features.reading import gather
 from neardup.features.statistics import Statistics
-from neardup.recipe import Recipe, load, names
+from neardup.pipeline.explanation import Explanation, Second, explain
+from neardup.recipe import Recipe, load_recipe, names
 from neardup.text.stop_words import antecedents, stop_words
 
 WORDS = ["the", "a", "there", "cat", "Dog,", "fish.", "bird", "sea", "猫", "海。", "قطة", "بحر،"]
@@ -499,7 +498,7 @@ def test_what_depends_on_a_collection_needs_its_statistics(recipe: Recipe) -> No
 
 @pytest.mark.parametrize("shipped", names())
 def test_recipes_that_come_with_the_package_are_explained(shipped: str) -> None:
-    recipe = load(shipped)
+    recipe = load_recipe(shipped)
     texts = [FOX, EDITED, FOX.upper(), "好的。", ""]
     statistics = statistics_of(texts, recipe) if recipe.needs_statistics else None
     for right in texts:

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from saying import says
 from trained import DATED, FACTS, SETS, texts, trained
 
-from neardup.decision.decision import Decision
-from neardup.decision.net import net_of
+from neardup.classifier.classifier import Decision
+from neardup.classifier.rule import net_of
+from neardup.classifier.values import NO_TIME, Measurer, Records
 from neardup.errors import RecipeError
-from neardup.explain.explanation import Explanation, explain
-from neardup.explain.learned import LearnedStep
-from neardup.vector.measuring import Measurer
-from neardup.vector.records import NO_TIME, Records
+from neardup.pipeline.explanation import Explanation, explain
+from neardup.pipeline.learned_explanation import LearnedStep
 
 PORT = "oslo port: 412 ships came in, up 17 from last week"
 OTHER = "oslo port: 398 ships came in, up 25 from last week"

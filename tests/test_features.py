@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
 from neardup.features.extraction import Extractor, extract, gram_hashes
-from neardup.features.gathering import gather_texts
+from neardup.features.reading import gather_texts
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
-from neardup.spill import Memory
-from neardup.text import comparable as comparable_module
-from neardup.text.comparable import comparable, text_buffers
+from neardup.runtime import Memory
+from neardup.text import bulk as comparable_module
+from neardup.text.bulk import comparable, text_buffers
 from neardup.text.normalize import normalize
 from neardup.text.stop_words import antecedents, stop_words
 

@@ -10,9 +10,9 @@ from saying import says
 
 import neardup as nd
 from neardup.errors import RecipeError
-from neardup.measures import MEASURES
 from neardup.recipe import WEIGHTS, Recipe
 from neardup.recipe.kinds import FEATURE_KINDS, NORMALIZER_NAMES, SIGNATURE_KINDS
+from neardup.recipe.measures import MEASURES
 
 #: Choices, what is refused and why, and the way out.
 REFUSED: list[tuple[dict[str, Any], str, str]] = [

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.explain.grams import Side, side_of
 from neardup.features.extraction import gram_hashes
+from neardup.pipeline.resolved_features import Side, side_of
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
@@ -144,7 +144,7 @@ def test_too_few_tokens_for_a_skip_are_no_skip_of_as_many() -> None:
 
 def test_plain_grams_load_no_kernels() -> None:
     code = (
-        "from neardup.explain.explanation import explain; from neardup.recipe import Recipe; import sys; "
+        "from neardup.pipeline.explanation import explain; from neardup.recipe import Recipe; import sys; "
         "explain('a b', 'b c', Recipe(features='words:1', then='jaccard(qgrams:2) >= 0.5')); "
         "print('numba' in sys.modules)"
     )

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup._kernels.hamming import rearrange
 from neardup.errors import InputError, RecipeError
+from neardup.kernels.hamming import rearrange
 from neardup.search import hamming
 from neardup.search.hamming import Near, choices_of, hamming_pairs
 

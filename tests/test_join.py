@@ -12,18 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup._kernels.bounds import largest_partner, need, smallest_partner
+from neardup.documents.records import Names
 from neardup.features.extraction import extract
 from neardup.features.store import FeatureStore
-from neardup.keep import families, graph, keepers
-from neardup.measures import SET_MEASURES, exact_fraction, measure, rule, similarities, threshold_of
-from neardup.pairs import Names, Pairs
+from neardup.keep.keepers import families, graph, keepers
+from neardup.keep.pairs import Pairs
+from neardup.kernels.bounds import largest_partner, need, smallest_partner
 from neardup.recipe import Recipe
+from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, rule, similarities, threshold_of
+from neardup.runtime import Memory
 from neardup.search import join as join_module
-from neardup.search import pruning
+from neardup.search import join as pruning
 from neardup.search.join import self_join
 from neardup.search.matches import Matches
-from neardup.spill import Memory
 
 ALPHABETS = ["ab", "abcd", "abcdefghijklmnopqrst"]
 THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]

@@ -12,7 +12,7 @@ from saying import says
 
 from neardup.errors import RecipeError
 from neardup.recipe.kinds import FEATURE_KINDS, SIGNATURE_KINDS, Clip, Features, Number, Signature
-from neardup.recipe.second import SecondStep
+from neardup.recipe.second_step import SecondStep
 
 #: What each kind says when only its name is given.
 PLAIN = {

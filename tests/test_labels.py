@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.evaluation.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
-from neardup.labelling.store import Judgement, LabelStore
+from neardup.labels.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
+from neardup.labels.store import Judgement, LabelStore
 
 NAMES = ["a", "b", "c", "d", "e"]
 ROWS = [("a", "b", 1), ("c", "a", 0), ("d", "e", 2)]

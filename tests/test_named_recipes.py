@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from saying import says
 
 import neardup as nd
-from neardup import reading
 from neardup.errors import RecipeError
-from neardup.recipe import Recipe, load, names
+from neardup.features import reading
+from neardup.recipe import Recipe, load_recipe, names
 
 ROOT = Path(__file__).resolve().parents[1]
 CORNELL = ROOT.parent / "shared" / "data" / "cornell"
@@ -114,7 +114,7 @@ def test_every_paper_has_its_recipe() -> None:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_recipe_says_what_its_paper_says(name: str) -> None:
-    recipe = load(name)
+    recipe = load_recipe(name)
     choices, sources = PAPERS[name]
     found = asdict(recipe)
     assert (found.pop("name"), found.pop("description")) == (name, recipe.description)
@@ -125,7 +125,7 @@ def test_a_recipe_says_what_its_paper_says(name: str) -> None:
 
 
 def test_no_two_recipes_give_the_same_answer() -> None:
-    assert len({load(name).fingerprint for name in names()}) == len(names())
+    assert len({load_recipe(name).fingerprint for name in names()}) == len(names())
 
 
 @cache
@@ -176,11 +176,11 @@ def test_every_recipe_runs_on_the_newswire(name: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_recipe_writes_itself_and_explains(name: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text(load(name).to_toml())
+    file.write_text(load_recipe(name).to_toml())
     texts = newswire()[:60]
     result = nd.dedup(texts, recipe=str(file))
     assert pairs_of(result) == pairs_of(nd.dedup(texts, recipe=name))
-    assert load(name).measure in load(name).in_words()
+    assert load_recipe(name).measure in load_recipe(name).in_words()
     for pair in list(result.pairs)[:3]:
         assert result.explain(pair.left, pair.right).match
 

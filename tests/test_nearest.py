@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup._kernels.products import first_is_greater
-from neardup._kernels.ranking import closer
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
-from neardup.measures import MEASURES, similarities
+from neardup.kernels.bits import first_is_greater
+from neardup.kernels.postings import closer
+from neardup.recipe.measures import MEASURES, similarities
 from neardup.search import nearest as nearest_module
-from neardup.search.nearest import Nearest, nearest
-from neardup.search.one_to_all import Matching, closest, matching
+from neardup.search.nearest import Matching, Nearest, closest, matching, nearest
 
 Document = dict[int, int]
 Counts = tuple[int, int, int]

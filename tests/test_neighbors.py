@@ -13,12 +13,12 @@ from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, UnknownDocument
-from neardup.pipeline import run
-from neardup.recipe import Recipe, load, names
-from neardup.retrieval.neighbors import Neighbor, Neighbors
-from neardup.retrieval.neighbors import neighbors_of as neighbors
-from neardup.retrieval.queries import Answer, Similar
-from neardup.retrieval.queries import answer_of as query
+from neardup.pipeline.neighbors import Neighbor, Neighbors
+from neardup.pipeline.neighbors import neighbors_of as neighbors
+from neardup.pipeline.pipeline import run
+from neardup.pipeline.query import Answer, Similar
+from neardup.pipeline.query import answer_of as query
+from neardup.recipe import Recipe, load_recipe, names
 
 TEXTS = [
     "the quick brown fox jumps over the lazy dog while the old farmer sleeps",
@@ -102,7 +102,7 @@ def test_documents_that_are_set_aside_are_no_neighbours() -> None:
 def test_recipes_of_every_kind_answer_alike() -> None:
     """The nearest documents of a text that is in the corpus are that one, and then its neighbours."""
     for name in names():
-        recipe = load(name)
+        recipe = load_recipe(name)
         found = neighbors_of(IDS, recipe, k=5, of=["rose2"])
         answer = list(answer_of(TEXTS[5], recipe, k=6))
         if not answer:

@@ -22,10 +22,10 @@ from naive_text import (
 )
 from saying import says
 
-from neardup._kernels.unicode import normalize_utf8
 from neardup.errors import RecipeError
-from neardup.text import unicode_tables
-from neardup.text.characters import composed, fold, properties
+from neardup.kernels import unicode_tables
+from neardup.kernels.characters import composed, fold, properties
+from neardup.kernels.unicode import normalize_utf8
 from neardup.text.normalize import (
     EMPTY,
     MAX_EXPANSION,
@@ -373,8 +373,8 @@ def test_later_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -
 
             return asked
 
-    monkeypatch.setattr("neardup.text.characters.unicodedata", Unicode14())
-    monkeypatch.setattr("neardup.text.unicode_tables.unicodedata", Unicode14())
+    monkeypatch.setattr("neardup.kernels.characters.unicodedata", Unicode14())
+    monkeypatch.setattr("neardup.kernels.unicode_tables.unicodedata", Unicode14())
     text = "".join(map(chr, sorted(UNASSIGNED)))[:1000] + "é\U0001e030\U0002ebf0\U0001fae8\u0301"
     assert fold(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
     assert composed(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.features.primes import closest_prime, is_prime
+from neardup.features.signatures import closest_prime, is_prime
 
 
 def sieve(end: int) -> list[bool]:

@@ -16,29 +16,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
+from neardup.classifier.facts import facts_digest
 from neardup.errors import RecipeError
-from neardup.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
-from neardup.recipe import Recipe, load, names, parse
-from neardup.recipe.dependencies import difference
+from neardup.kernels import unicode_tables
+from neardup.recipe import Recipe, load_recipe, names, parse
 from neardup.recipe.kinds import Clip, Features, Signature
-from neardup.recipe.second import SecondStep
+from neardup.recipe.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
+from neardup.recipe.recipe import difference
+from neardup.recipe.second_step import SecondStep
 from neardup.text import stop_words as lists
-from neardup.text import unicode_tables
 from neardup.text.normalize import kernel_tables, tables_digest
 from neardup.text.stop_words import ANTECEDENTS
-from neardup.vector.facts import facts_digest
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_recipe_that_ships_can_be_loaded_and_written(name: str) -> None:
-    recipe = load(name)
+    recipe = load_recipe(name)
     assert recipe.name == name
     assert recipe.description.endswith((".", ")."))
     assert parse(recipe.to_toml(), "itself") == recipe
 
 
 def test_the_default_recipe_is_that_of_the_class() -> None:
-    shipped = load("default")
+    shipped = load_recipe("default")
     assert shipped == Recipe(description=shipped.description)
 
 
@@ -85,7 +85,7 @@ def test_a_wrong_recipe_is_refused_in_one_sentence(tmp_path: Path, toml: str, wo
     file = tmp_path / "mine.toml"
     file.write_text(toml)
     with pytest.raises(RecipeError) as refused:
-        load(str(file))
+        load_recipe(str(file))
     message = str(refused.value)
     assert says(message, *words)
     assert message.startswith(f"recipe {file}")
@@ -93,7 +93,7 @@ def test_a_wrong_recipe_is_refused_in_one_sentence(tmp_path: Path, toml: str, wo
 
 def test_a_recipe_that_is_not_there_lists_those_that_are() -> None:
     with pytest.raises(RecipeError) as caught:
-        load("nope")
+        load_recipe("nope")
     assert says(caught.value, "recipe 'nope'", "neither a file", "checksum, cornell, ddd")
 
 
@@ -289,7 +289,9 @@ def test_a_recipe_can_be_said_on_one_line() -> None:
     assert says(long.in_words(), "without stop words", "of en", "clip df:2:0.5", "weights tfidf", "euclidean <= 2.5")
     assert long.in_words().endswith("then edit >= 0.9")
     assert says(Recipe(search="lsh").in_words(), "lsh (recall 0.99", "256 minima")
-    assert says(load("spotsigs").in_words(), "spots:1:2:multiset (words)", ", stop words of en", "jaccard >= 0.44")
+    assert says(
+        load_recipe("spotsigs").in_words(), "spots:1:2:multiset (words)", ", stop words of en", "jaccard >= 0.44"
+    )
 
 
 def test_thresholds_are_the_fractions_that_people_write() -> None:

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from saying import says
 
 import neardup as nd
-from neardup import reading
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
+from neardup.features import reading
 from neardup.features.extraction import extract
-from neardup.features.gathering import gather
-from neardup.measures import measure
+from neardup.features.reading import gather
 from neardup.recipe import Recipe
+from neardup.recipe.measures import measure
 from neardup.text.stop_words import stop_words
 
 WORDS = ["fox", "dog", "owl", "ran", "sat", "the", "a", "élan", "hen", "東"]

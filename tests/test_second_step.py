@@ -19,10 +19,11 @@ from saying import says
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.pipeline import run
+from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
-from neardup.search import engines, semantic, verify
-from neardup.search.verify import edit_counts
+from neardup.search import engines, semantic
+from neardup.search import second_step as verify
+from neardup.search.second_step import edit_counts
 
 WORDS = ["fox", "dog", "Owl", "ran", "sat", "the", "élan", "東京", "a"]
 TEXTS = st.lists(

@@ -18,7 +18,7 @@ from test_sketches import naive_minhash, naive_simhash, naive_supershingles
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.features.extraction import extract, gram_hashes
-from neardup.features.gathering import gather
+from neardup.features.reading import gather
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block

@@ -14,13 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup._kernels.sketching import EMPTY, linear_minima, minhash, minhash_update, simhash, supershingles
 from neardup.errors import InputError, OutputError, RecipeError
-from neardup.sketches import items
-from neardup.sketches import values as sketches
-from neardup.sketches.file import packed
-from neardup.sketches.items import item_id
-from neardup.sketches.values import MinHash, SimHash
+from neardup.features import sketches
+from neardup.features import sketches as items
+from neardup.features.sketches import MinHash, SimHash, item_id, packed
+from neardup.kernels.sketches import EMPTY, linear_minima, minhash, minhash_update, simhash, supershingles
 
 MOST = 2**64 - 1
 WORDS = st.one_of(st.integers(0, MOST), st.integers(0, 9), st.integers(0, 2**16 - 1).map(lambda x: x << 48))

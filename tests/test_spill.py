@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from saying import says
 
-from neardup.spill import _BASE, Memory
+from neardup.runtime import _BASE, Memory
 
 FULL = """
 import resource, signal
 from neardup.errors import OutputError
-from neardup.spill import Memory
+from neardup.runtime import Memory
 import numpy as np
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))

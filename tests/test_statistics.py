@@ -17,13 +17,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from saying import says
 
-from neardup import reading
-from neardup._kernels.choosing import value_of
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
+from neardup.features import reading
 from neardup.features.extraction import extract, gram_hashes
-from neardup.features.gathering import Gathering, gather
+from neardup.features.reading import Gathering, gather
 from neardup.features.statistics import Statistics
+from neardup.kernels.grams import value_of
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 

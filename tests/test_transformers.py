@@ -30,13 +30,16 @@ from sklearn.utils.validation import validate_data
 from neardup.api import dedup
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import extract
-from neardup.features.gathering import gather_texts
+from neardup.features.reading import gather_texts
+from neardup.features.sketches import MinHash, SimHash
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
-from neardup.sketches.values import MinHash, SimHash
-from neardup.transformers import FeatureTransformer, SimHashTransformer, SketchTransformer, base, features, sketches
-from neardup.transformers import texts as pieces_module
-from neardup.transformers.texts import texts_of
+from neardup.transformers import FeatureTransformer, SimHashTransformer, SketchTransformer
+from neardup.transformers import steps as base
+from neardup.transformers import steps as features
+from neardup.transformers import steps as pieces_module
+from neardup.transformers import steps as sketches
+from neardup.transformers.steps import texts_of
 
 ALL = [FeatureTransformer, SketchTransformer, SimHashTransformer]
 #: So many columns that no two of the few features here meet.

@@ -11,14 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.decision.columns import records_of_table
-from neardup.decision.decision import Decision
-from neardup.decision.machine import machine_of
-from neardup.decision.net import net_of
+from neardup.classifier.classifier import Decision, machine_of
+from neardup.classifier.columns import records_of_table
+from neardup.classifier.rule import net_of
+from neardup.classifier.values import Measurer
+from neardup.classifier.vector import Vector, statistics_for
 from neardup.documents import corpus_of
-from neardup.vector.collection import statistics_for
-from neardup.vector.measuring import Measurer
-from neardup.vector.vector import Vector
 
 SETS = "jaccard(words:1), containment(words:2), length_ratio"
 FACTS = "jaccard(words:1), jaccard(words:2), numbers, word_edit"

@@ -13,17 +13,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from neardup.errors import (
-    BrokenRecord,
-    InputError,
-    NeardupError,
-    OutputError,
-    RecipeError,
-    StoreError,
-    UnknownDocument,
-)
+from neardup.errors import BrokenRecord, InputError, NeardupError, OutputError, RecipeError, StoreError, UnknownDocument
+from neardup.version import __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from neardup.api import audit, compare, dedup, dedup_files, explore, neighbors, open_files, query, train
+    from neardup.classifier.classifier import Decision, load_decision
+    from neardup.features.sketches import MinHash, SimHash
+    from neardup.pipeline.result import Result
+    from neardup.recipe import Recipe, load_recipe
+    from neardup.stream.document import Document, Verdict
+    from neardup.stream.index import Index
+
 
 __all__ = [
     "BrokenRecord",
@@ -41,6 +42,7 @@ __all__ = [
     "StoreError",
     "UnknownDocument",
     "Verdict",
+    "__version__",
     "audit",
     "compare",
     "dedup",
@@ -54,44 +56,24 @@ __all__ = [
     "train",
 ]
 
-if TYPE_CHECKING:
-    from neardup.api import (
-        audit,
-        compare,
-        dedup,
-        dedup_files,
-        explore,
-        load_recipe,
-        neighbors,
-        open_files,
-        query,
-        train,
-    )
-    from neardup.decision.decision import Decision
-    from neardup.decision.file import load_decision
-    from neardup.flow.document import Document, Verdict
-    from neardup.flow.index import Index
-    from neardup.recipe import Recipe
-    from neardup.result import Result
-    from neardup.sketches import MinHash, SimHash
 
 #: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
-    "Decision": "decision.decision",
-    "Document": "flow.document",
-    "Index": "flow.index",
-    "MinHash": "sketches",
+    "Decision": "classifier.classifier",
+    "Document": "stream.document",
+    "Index": "stream.index",
+    "MinHash": "features.sketches",
     "Recipe": "recipe",
-    "Result": "result",
-    "SimHash": "sketches",
-    "Verdict": "flow.document",
+    "Result": "pipeline.result",
+    "SimHash": "features.sketches",
+    "Verdict": "stream.document",
     "audit": "api",
     "compare": "api",
     "dedup": "api",
     "dedup_files": "api",
     "explore": "api",
-    "load_decision": "decision.file",
-    "load_recipe": "api",
+    "load_decision": "classifier.classifier",
+    "load_recipe": "recipe",
     "neighbors": "api",
     "open_files": "api",
     "query": "api",

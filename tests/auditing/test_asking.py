@@ -8,13 +8,12 @@ import pytest
 from saying import says
 from test_audit import DATA, duplicates
 
-from neardup.auditing.asking import SampleChooser
-from neardup.auditing.audit import Drawing, draw_sample
-from neardup.auditing.judging import votes_of, votes_of_store
 from neardup.documents import corpus_of
-from neardup.labelling.known import Known
-from neardup.labelling.session import Session
-from neardup.labelling.store import LabelStore
+from neardup.evaluation.audit import Drawing, draw_sample
+from neardup.evaluation.population import votes_of, votes_of_store
+from neardup.labelling.index import Known
+from neardup.labelling.session import SampleChooser, Session
+from neardup.labels.store import LabelStore
 from neardup.recipe import Recipe
 
 

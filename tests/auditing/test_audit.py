@@ -13,14 +13,13 @@ from handmade import decision_of
 from saying import says
 
 import neardup as nd
-from neardup.auditing.audit import Drawing, draw_sample
-from neardup.auditing.finding import Audit
-from neardup.auditing.judging import Vote
-from neardup.decision.decision import Decision
+from neardup.classifier.classifier import Decision
 from neardup.documents import corpus_of
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.evaluation.scoring import Figure
-from neardup.pipeline import run
+from neardup.evaluation.audit import Audit, Drawing, draw_sample
+from neardup.evaluation.population import Vote
+from neardup.evaluation.scores import Figure
+from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 
 FAMILIES = 14

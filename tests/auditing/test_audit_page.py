@@ -13,16 +13,12 @@ from saying import says
 from test_audit import DATA, duplicates, votes
 
 import neardup as nd
-from neardup.auditing.audit import Drawing, draw_sample
-from neardup.auditing.curves import charts_of, close_text, outlook_of
-from neardup.auditing.estimates import if_known
-from neardup.auditing.examples import examples_of
-from neardup.auditing.finding import Audit
-from neardup.auditing.limits import Cell
-from neardup.auditing.strata import Stratum
 from neardup.documents import corpus_of
 from neardup.errors import OutputError, RecipeError
-from neardup.evaluation.scoring import Figure
+from neardup.evaluation.audit import Audit, Drawing, draw_sample, examples_of
+from neardup.evaluation.audit_page import charts_of, close_text, outlook_of
+from neardup.evaluation.estimates import Cell, Stratum, if_known
+from neardup.evaluation.scores import Figure
 from neardup.recipe import Recipe
 
 EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></style></script><!-- \x1b[31m\u202e'

@@ -12,10 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.auditing.estimates import duplicates, points
-from neardup.auditing.limits import Cell, exact_limits, limits, number, precision, recall, summed
-from neardup.auditing.strata import allocate, doubt, stratify
-from neardup.evaluation.scoring import Figure
+from neardup.evaluation.estimates import (
+    Cell,
+    allocate,
+    doubt,
+    duplicates,
+    exact_limits,
+    limits,
+    number,
+    points,
+    precision,
+    recall,
+    stratify,
+    summed,
+)
+from neardup.evaluation.scores import Figure
 
 
 @st.composite

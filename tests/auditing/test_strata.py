@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.auditing.drawing import draw
-from neardup.auditing.strata import FLOOR, MOST_OTHERS, MOST_RETURNED, Stratum, allocate, doubt, stratify
-from neardup.pairs import Names
+from neardup.documents.records import Names
+from neardup.evaluation.estimates import FLOOR, MOST_OTHERS, MOST_RETURNED, Stratum, allocate, doubt, stratify
+from neardup.evaluation.population import draw
 
 EDGES = [k / 20 for k in range(21)]
 

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from neardup.pages.charts import COLOURS, bars, histogram, lines
-from neardup.pages.differences import side_by_side
-from neardup.pages.frame import page
-from neardup.pages.parts import (
+from neardup.pages.diff import Shown
+from neardup.pages.diff_view import side_by_side
+from neardup.pages.html import (
     Chart,
     Html,
     bar,
@@ -26,7 +26,7 @@ from neardup.pages.parts import (
     text,
     tiles,
 )
-from neardup.sidebyside.shown import Shown
+from neardup.pages.page import page
 
 HOSTILE = (
     "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\"> <b>bold</b> &lt;"

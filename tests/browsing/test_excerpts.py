@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.pages.excerpts import clipped, excerpt, text
+from neardup.pages.html import clipped, excerpt, text
 
 NOTE = re.compile(r"<bdi[^>]*> … ([\d,]+) [a-z ]+ not shown … </bdi>")
 PARTS = st.sampled_from(

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from markup import Markup, asks_for_nothing
 
 from neardup.pages.charts import COLOURS, bars, finished, histogram, lines
-from neardup.pages.frame import page
-from neardup.pages.parts import (
+from neardup.pages.html import (
     Chart,
     Html,
     bar,
@@ -35,6 +34,7 @@ from neardup.pages.parts import (
     text,
     tiles,
 )
+from neardup.pages.page import page
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)> &lt;"
 #: Any characters, halves of surrogate pairs among them.

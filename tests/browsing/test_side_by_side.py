@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markup import Markup
 
-from neardup.pages.differences import side_by_side
-from neardup.pages.parts import Html, escaped
-from neardup.sidebyside.shown import Shown
+from neardup.pages.diff import Shown
+from neardup.pages.diff_view import side_by_side
+from neardup.pages.html import Html, escaped
 from neardup.text.normalize import tokens
 
 words = st.text(st.sampled_from("ab. \n"), max_size=60)

@@ -13,9 +13,9 @@ from calling import names_in, neardup, refused, write_lines
 from handmade import saved
 from saying import says
 
-import neardup.labelling.serving as serving
+import neardup.labelling.server as serving
 from neardup.labelling.session import Session
-from neardup.labelling.store import LabelStore
+from neardup.labels.store import LabelStore
 
 WORDS = [f"word{at:02d}" for at in range(30)]
 

@@ -15,7 +15,7 @@ from trained import DATED, SETS, trained
 
 import neardup as nd
 from neardup.errors import NeardupError, RecipeError
-from neardup.evaluation.labels import read_labels
+from neardup.labels.labels import read_labels
 
 SOURCE = Path(nd.__file__).parent
 #: What nobody but the command line reaches, and the module that writes a command.

@@ -21,8 +21,7 @@ from calling import (
 )
 from saying import says
 
-from neardup.cli.numbers import parse_size
-from neardup.cli.screen import size_text, visible
+from neardup.cli.screen import parse_size, size_text, visible
 from neardup.errors import RecipeError
 
 
@@ -145,7 +144,7 @@ def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
 def test_the_first_run_says_that_it_compiles(corpus: Path, warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
     line = "neardup: compiling kernels for this machine (once, about 15 s)\n"
     assert line not in neardup("dedup", corpus, "--dry-run").stderr
-    monkeypatch.setattr("neardup._kernels.compiling.kernels_are_compiled", lambda *modules: False)
+    monkeypatch.setattr("neardup.kernels.compilation.kernels_are_compiled", lambda *modules: False)
     assert line in neardup("dedup", corpus, "--dry-run").stderr
     assert line in neardup("pairs", corpus, "--print").stderr
 

@@ -11,9 +11,9 @@ from calling import FOX, RULES, in_terminal, neardup, refused, write_lines
 from saying import says
 
 from neardup.cli.explain import _marked
-from neardup.explain.passages import Segment, Span
-from neardup.measures import SET_MEASURES
+from neardup.pipeline.passages import Segment, Span
 from neardup.recipe import Recipe, names, parse
+from neardup.recipe.measures import SET_MEASURES
 
 
 def test_side_by_side(corpus: Path) -> None:

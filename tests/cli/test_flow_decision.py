@@ -16,9 +16,9 @@ from deciding import trained
 from saying import says
 
 import neardup as nd
-from neardup.decision.decision import Decision
-from neardup.decision.net import net_of
-from neardup.flow.store import Store
+from neardup.classifier.classifier import Decision
+from neardup.classifier.rule import net_of
+from neardup.stream.store import Store
 
 pytest.importorskip("skops")
 

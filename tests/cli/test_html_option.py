@@ -11,7 +11,7 @@ from calling import names_in, neardup, refused, write_lines
 from pages import needs_html, page, paragraphs
 from saying import says
 
-from neardup.content import html
+from neardup.text import html
 
 RULES = ("--features", "words:4", "--threshold", "0.6")
 STORY, OTHER = paragraphs(1), paragraphs(2)

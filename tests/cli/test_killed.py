@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from calling import FOX, finished, names_in, neardup, process, write_lines
 
-from neardup import wholefile
+from neardup import files as wholefile
 from neardup.documents.output import OutputFile
 
 WRITES = """
 import os, sys, time
 from neardup.documents.output import OutputFile
-from neardup.wholefile import Unfinished
+from neardup.files import Unfinished
 made = [OutputFile(name) for name in sys.argv[1:-1]]
 folder = Unfinished.beside(sys.argv[-1], folder=True)
 open(os.path.join(folder.path, "a.txt"), "w").close()

@@ -9,7 +9,7 @@ import pytest
 from calling import names_in, neardup, write_lines
 from labelled_texts import labelled, write_labels
 
-from neardup.content import html
+from neardup.text import html
 
 WITH_TABLES = "--duplicates", "{out}/dups.csv", "--quarantine", "{out}/q.jsonl"
 

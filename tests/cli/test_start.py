@@ -13,11 +13,11 @@ import pytest
 from calling import NEVER, neardup
 
 import neardup as package
-from neardup.cli.choices import RecipeOptions
 from neardup.cli.dedup import dedup
-from neardup.measures import MEASURES
+from neardup.cli.options import RecipeOptions
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import NORMALIZER_NAMES
+from neardup.recipe.measures import MEASURES
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = "numba", "llvmlite", "pyarrow", "pandas", "numpy"
@@ -52,9 +52,9 @@ def test_every_choice_of_a_recipe_has_its_option() -> None:
 
 
 def test_options_left_out_leave_the_recipe_as_it_is() -> None:
-    from neardup.recipe import load
+    from neardup.recipe import load_recipe
 
-    assert RecipeOptions().chosen() == load("default")
+    assert RecipeOptions().chosen() == load_recipe("default")
     assert RecipeOptions(recipe="jaccard", threshold="0.6").chosen().threshold == 0.6
 
 

@@ -17,9 +17,9 @@ from calling import neardup, read_lines, refused, write_lines
 from known_times import NO_NUMBERS, NO_TEXTS, NUMBERS, TEXTS
 
 import neardup as nd
-from neardup.decision.columns import records_of_table
-from neardup.vector.records import NO_TIME
-from neardup.vector.vector import Vector
+from neardup.classifier.columns import records_of_table
+from neardup.classifier.values import NO_TIME
+from neardup.classifier.vector import Vector
 
 RULES = ("--features", "words:3", "--threshold", "0.9")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

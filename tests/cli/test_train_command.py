@@ -11,8 +11,8 @@ from labelled_texts import labelled, write_labels
 from saying import says
 
 import neardup as nd
-from neardup.learning import searching
-from neardup.learning.fitting import Point
+from neardup.training import fit as searching
+from neardup.training.fit import Point
 
 CHOICES = ("--vector", "jaccard(words:1), containment(words:2), numbers", "--net", "jaccard(words:1) >= 0.2")
 

@@ -8,9 +8,9 @@ import pytest
 from samples import ATOM, RSS1, RSS2, SAMPLES
 from test_items import parts, read
 
-from neardup.content import xmlreading
-from neardup.content.items import items_in
 from neardup.errors import InputError
+from neardup.watch import xml as xmlreading
+from neardup.watch.items import items_in
 
 DECLARED = '<?xml version="1.0" encoding="{}"?>\n'
 

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from samples import ATOM, JSON_LINES, JSON_LIST, RSS2, SAMPLES
 from test_items import parts, read
 
-from neardup.content import jsonitems, kinds, xmlreading
-from neardup.content.items import items_in
-from neardup.content.records import ENDED_EARLY
+from neardup.watch import json_items as jsonitems
+from neardup.watch import kinds
+from neardup.watch import xml as xmlreading
+from neardup.watch.items import items_in
+from neardup.watch.records import ENDED_EARLY
 
 _ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
 

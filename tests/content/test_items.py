@@ -10,11 +10,11 @@ import pytest
 from pages import needs_html, page, paragraphs
 from samples import ATOM, JSON_LINES, JSON_ONE, RSS2, SAMPLES
 
-from neardup.content import jsonfields
-from neardup.content.items import Items, items_in
-from neardup.content.kinds import KINDS, kind_of
-from neardup.content.records import Item
-from neardup.documents import columns
+from neardup.documents import tables as columns
+from neardup.watch import json_items as jsonfields
+from neardup.watch.items import items_in
+from neardup.watch.kinds import KINDS, kind_of
+from neardup.watch.records import Item, Items
 
 
 def read(name: str, data: bytes | str) -> tuple[Items, list[Item]]:

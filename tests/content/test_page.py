@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from pages import needs_html, page, paragraphs
 from saying import says
 
-from neardup.content import html
-from neardup.content.charset import page_text
-from neardup.content.html import main_text, read_page
-from neardup.content.tags import strip_tags
+from neardup.text import html
+from neardup.text.encoding import page_text
+from neardup.text.html import main_text, read_page, strip_tags
 
 HTML = Path(__file__).resolve().parents[3] / "shared" / "data" / "html"
 
@@ -167,7 +166,7 @@ def test_no_markup_raises(markup: str | bytes) -> None:
 def test_without_the_library_one_sentence_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['trafilatura'] = None\n"
-        "from neardup.content.items import items_in\n"
+        "from neardup.watch.items import items_in\n"
         "from neardup.errors import InputError\n"
         "assert [item.text for item in items_in('x', b'text', modified=0.0).items] == ['text']\n"
         "try: items_in('x', b'<html><p>text', modified=0.0)\n"

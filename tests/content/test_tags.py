@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.content import tags
-from neardup.content.tags import WINDOW, Tags, strip_tags
+from neardup.text import html as tags
+from neardup.text.html import WINDOW, Tags, strip_tags
 
 _PIECES = ["<", ">", "</", "<a", "<b ", "<p>", "</p>", "<!--", "-->", "<!", "<?", "=", '"', "'", '="', "='", "/>", " "]
 _PIECES += [

@@ -13,9 +13,8 @@ from saying import says
 from trained import FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
-from neardup.decision.choosing import decision_of, recipe_beside
-from neardup.decision.decision import Decision
-from neardup.decision.net import NET, net_of
+from neardup.classifier.classifier import Decision, decision_of, recipe_beside
+from neardup.classifier.rule import NET, net_of
 from neardup.errors import RecipeError
 
 #: Scores with many ties.

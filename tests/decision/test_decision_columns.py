@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from saying import says
 
-from neardup.decision.columns import TITLES, records_of_table
+from neardup.classifier.columns import TITLES, records_of_table
+from neardup.classifier.values import NO_TIME
+from neardup.classifier.vector import Vector
 from neardup.errors import RecipeError
-from neardup.vector.records import NO_TIME
-from neardup.vector.vector import Vector
 
 PLAIN = Vector.parse("jaccard(words:1)")
 TITLED = Vector.parse("jaccard(words:1), title")

@@ -15,7 +15,7 @@ from saying import says
 from trained import DATED, FACTS, SETS, texts, trained
 
 import neardup as nd
-from neardup.decision.evidence import Evidence, Learned, Push
+from neardup.classifier.evidence import Evidence, Learned, Push
 from neardup.errors import RecipeError
 
 TABLE = texts(80, seed=21).table

@@ -25,9 +25,7 @@ from sklearn.preprocessing import FunctionTransformer
 from trained import DATED, FACTS, SETS, WEIGHED, fitted, trained
 
 import neardup as nd
-from neardup.decision.decision import Decision
-from neardup.decision.file import packed, unpacked
-from neardup.decision.skopsfile import dump_model
+from neardup.classifier.classifier import Decision, dump_model, packed, unpacked
 from neardup.errors import InputError, NeardupError, OutputError
 from neardup.features.statistics import Statistics
 
@@ -108,7 +106,7 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"
         "from trained import trained, WEIGHED\n"
-        "from neardup.decision.file import packed\n"
+        "from neardup.classifier.classifier import packed\n"
         "import hashlib; print(hashlib.sha256(packed(trained(WEIGHED, 'rbf'))).hexdigest())"
     )
     root = Path(__file__).parent.parent.parent

@@ -21,14 +21,15 @@ from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
-from neardup.decision.decision import Decision
-from neardup.decision.net import net_of
+from neardup.classifier.classifier import Decision
+from neardup.classifier.rule import net_of
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.pipeline import run
+from neardup.pipeline.pipeline import run
+from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.result import Result
-from neardup.search import learned, verify
+from neardup.search import second_step as learned
+from neardup.search import second_step as verify
 
 WORDS = ["fox", "dog", "Owl", "ran", "12", "1,000", "élan", "東京", "a"]
 TEXTS = st.lists(

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from trained import fitted
 
-from neardup.decision.machine import Machine, machine_of
+from neardup.classifier.classifier import Machine, machine_of
 from neardup.errors import InputError
 
 Floats = npt.NDArray[np.float64]

@@ -21,11 +21,11 @@ from making import CODECS, ROWS, compressed, encoded, made, quarantined, texts_o
 from saying import says
 
 from neardup import errors
-from neardup.documents import open_corpus, parts
+from neardup.documents import open_corpus
+from neardup.documents import records as parts
 from neardup.documents import streams as streams_module
 from neardup.documents.jsonlines import JsonLines, json_source
-from neardup.documents.parts import Wanted
-from neardup.documents.sift import sift
+from neardup.documents.records import Wanted, sift
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 KEY = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -239,7 +239,7 @@ def _read(path: Path) -> list[Any]:
 
 
 def _found(path: Path) -> Any:
-    from neardup.documents.discover import discover
+    from neardup.documents.inputs import discover
 
     return discover([path], [], "")[0]
 

@@ -20,7 +20,7 @@ from saying import says
 from neardup import errors
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
-from neardup.documents.ahead import ahead
+from neardup.documents.streams import ahead
 
 TEXTS = [row["text"] for row in ROWS]
 
@@ -93,7 +93,7 @@ def test_other_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
         with mock.open_output_stream(name) as stream:
             stream.write(encoded(ROWS[:3], name[name.index(".") :]))
     opened = staticmethod(lambda uri: (mock, uri.removeprefix("mock:///")))
-    monkeypatch.setattr("neardup.documents.discover.arrow_fs.FileSystem", type("F", (), {"from_uri": opened}))
+    monkeypatch.setattr("neardup.documents.inputs.arrow_fs.FileSystem", type("F", (), {"from_uri": opened}))
     with open_corpus(["mock:///in"]) as corpus:
         assert texts_of(corpus) == TEXTS[:3] * 2
         assert corpus.copy(all_of(corpus), "-").rows == 6

@@ -16,8 +16,8 @@ from making import compressed
 
 from neardup.documents import open_corpus
 from neardup.documents import streams as streams_module
-from neardup.documents.elsewhere import Reading, Task, placed, tasks_of
-from neardup.documents.parts import Broken
+from neardup.documents.partitions import Reading, Task, placed, tasks_of
+from neardup.documents.records import Broken
 from neardup.errors import InputError
 
 BOM = b"\xef\xbb\xbf"

@@ -95,8 +95,8 @@ def test_refused_data(data: Any) -> None:
 
 
 def test_batches_are_cut_to_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.documents.sift.SMALLEST", 100)
-    monkeypatch.setattr("neardup.documents.sift.LARGEST", 300)
+    monkeypatch.setattr("neardup.documents.records.SMALLEST", 100)
+    monkeypatch.setattr("neardup.documents.records.LARGEST", 300)
     monkeypatch.setattr(columnar_module, "TARGET", 10_000)
     texts = [*(["x" * 30] * 40), "y" * 1000, *(["z"] * 10)]
     with corpus_of(texts) as corpus:

@@ -19,8 +19,8 @@ from saying import says
 
 from neardup.documents import check_output, open_corpus, open_writer, write_table
 from neardup.documents import columnar as columnar_module
+from neardup.documents import output as writers_module
 from neardup.documents import streams as streams_module
-from neardup.documents import writers as writers_module
 from neardup.errors import InputError, OutputError
 
 TABLE = pa.table({"a": [1, 2, None], "score": [0.5, 1.0, 0.25], "text": ["x", 'y "q", z\n', None]})
@@ -115,7 +115,7 @@ def test_same_rows_same_bytes(tmp_path: Path, source: str, target: str, monkeypa
     outputs: set[bytes] = set()
     for number, (given, block) in enumerate([(one, 1 << 24), (one, 700), (many, 1 << 24), (many, 999)]):
         monkeypatch.setattr(streams_module, "BLOCK", block)
-        monkeypatch.setattr("neardup.documents.parquet.TARGET", block)
+        monkeypatch.setattr("neardup.documents.columnar.TARGET", block)
         monkeypatch.setattr(columnar_module, "TARGET", block)
         output = tmp_path / f"{number}{target}"
         with open_corpus([given]) as corpus:
@@ -282,9 +282,9 @@ def test_killed_in_mid_copy_leaves_no_output(tmp_path: Path, suffix: str) -> Non
     output = tmp_path / f"o{suffix}"
     script = f"""
 import os, signal, sys, numpy as np
-from neardup.documents import open_corpus, streams, writers
+from neardup.documents import open_corpus, output, streams
 streams.BLOCK = 1 << 16
-writers.GROUP_ROWS = 50
+output.GROUP_ROWS = 50
 def progress(count):
     if any(".partial-" in name for name in os.listdir({str(tmp_path)!r})):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -7,24 +7,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.exploring.advice import Advice
-from neardup.exploring.boilerplate import Boilerplate, Passage
-from neardup.exploring.curve import Curve, Point
-from neardup.exploring.examples import ExamplePair, Examples
-from neardup.exploring.exploration import Exploration
-from neardup.exploring.growth import Growth, Size
-from neardup.exploring.histogram import BINS, CUTOFFS, View
-from neardup.exploring.makeup import Copies, CopyGroup, LargeFamily, Lengths, Makeup, Source
-from neardup.exploring.overlaps import SamplePairs
-from neardup.exploring.sample import Sample
-from neardup.exploring.scripts import ScriptCount, Scripts
-from neardup.exploring.separation import Separation
-from neardup.exploring.templates import Slot, Template
-from neardup.exploring.valley import Valley
-from neardup.exploring.weighting import Moved, Weighting
-from neardup.pairs import Names
+from neardup.documents.records import Names
+from neardup.exploration.advice import Advice
+from neardup.exploration.curve import Curve, Growth, Point, Size
+from neardup.exploration.examples import ExamplePair, Examples
+from neardup.exploration.exploration import Exploration
+from neardup.exploration.histogram import BINS, CUTOFFS, Separation, Valley, View
+from neardup.exploration.profile import Copies, CopyGroup, LargeFamily, Lengths, Makeup, ScriptCount, Scripts, Source
+from neardup.exploration.runs import Boilerplate, Passage
+from neardup.exploration.sample import Sample, SamplePairs
+from neardup.exploration.templates import Slot, Template
+from neardup.exploration.weights import Moved, Weighting
+from neardup.pages.diff import Shown
 from neardup.recipe import Recipe
-from neardup.sidebyside.shown import Shown
 
 #: What must stay text, whatever it says.
 HOSTILE = (

@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 from saying import says
 
-from neardup.exploring.advice import Advice, advise, pairs_above
-from neardup.exploring.choosing import choose
-from neardup.exploring.curve import Curve, Point
-from neardup.exploring.histogram import BINS, View
-from neardup.exploring.sample import Sample
-from neardup.exploring.separation import Separation, above, alike_pairs, separation_of
-from neardup.exploring.valley import valley_of
-from neardup.pairs import Names
+from neardup.documents.records import Names
+from neardup.exploration.advice import Advice, advise, pairs_above
+from neardup.exploration.curve import Curve, Point
+from neardup.exploration.histogram import BINS, Separation, View, above, alike_pairs, choose, separation_of, valley_of
+from neardup.exploration.sample import Sample
 from neardup.recipe import Recipe
 
 DOCUMENTS = 2000

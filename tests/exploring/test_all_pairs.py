@@ -13,12 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from saying import says
 
-from neardup._kernels.allpairs import hundredths
-from neardup._kernels.bounds import COSINE, EUCLIDEAN, JACCARD
 from neardup.errors import RecipeError
-from neardup.exploring import overlaps
-from neardup.exploring.overlaps import AllPairs, all_pairs
+from neardup.exploration import sample as overlaps
+from neardup.exploration.sample import AllPairs, all_pairs
 from neardup.features.store import Vectors
+from neardup.kernels.bounds import COSINE, EUCLIDEAN, JACCARD
+from neardup.kernels.postings import hundredths
 from neardup.search.nearest import code_of
 
 Document = dict[int, int]

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from neardup.documents import corpus_of
 from neardup.documents.corpus import Corpus
-from neardup.documents.sift import Batch
-from neardup.exploring.boilerplate import Growing, Grown, least_texts, written
-from neardup.exploring.shared_runs import MOST_PLACES, SharedRuns, shared_runs
+from neardup.documents.records import Batch
+from neardup.exploration.runs import MOST_PLACES, Growing, Grown, SharedRuns, least_texts, shared_runs, written
 from neardup.text.normalize import tokens
 
 Run = tuple[str, ...]

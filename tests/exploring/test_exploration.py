@@ -15,9 +15,8 @@ from saying import says
 import neardup as nd
 from neardup.documents import corpus_of, open_corpus
 from neardup.errors import InputError, NeardupError, OutputError, RecipeError
-from neardup.exploring.exploration import Exploration, explore
-from neardup.exploring.histogram import BINS
-from neardup.exploring.looking import SHORT_QGRAMS
+from neardup.exploration.exploration import SHORT_QGRAMS, Exploration, explore
+from neardup.exploration.histogram import BINS
 from neardup.recipe import names
 
 VOCABULARY = [
@@ -85,7 +84,7 @@ def test_the_curve_is_what_dedup_finds() -> None:
 def test_too_many_pairs_for_the_curve_are_said_and_change_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = made(16)
     plain = nd.explore(texts, lengths=(3,))
-    monkeypatch.setattr("neardup.exploring.curve.PAIRS_PER_DOCUMENT", 0)
+    monkeypatch.setattr("neardup.exploration.curve.PAIRS_PER_DOCUMENT", 0)
     monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 100)
     found = nd.explore(texts, lengths=(3,))
     assert plain.curve is not None
@@ -258,7 +257,7 @@ def test_a_second_step_is_left_out_and_said_to_be() -> None:
 
 
 def test_too_many_close_pairs_are_not_all_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.exploring.looking._MOST_HELD", 200)
+    monkeypatch.setattr("neardup.exploration.exploration._MOST_HELD", 200)
     found = nd.explore(made(11), lengths=(1,), curve=False)
     assert len(found.pairs.left) <= 200
     least = next(at for at in range(4, 101) if found.views[0].at_least(at) <= 200)

@@ -20,11 +20,11 @@ from saying import says
 
 import neardup as nd
 from neardup.documents import corpus_of, open_corpus
-from neardup.exploring.curve import Curve, Point, Whole, curve_of
-from neardup.pipeline import run
+from neardup.exploration.curve import Curve, Point, Whole, curve_of
+from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
-from neardup.search.levels import levels_of
 from neardup.search.matches import Matches
+from neardup.search.thresholds import levels_of
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 MEASURES = ("jaccard", "overlap", "dice", "cosine", "containment")

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
-from neardup.exploring.examples import Examples, examples_of
-from neardup.exploring.histogram import CUTOFFS
-from neardup.exploring.longest import longest_shared
-from neardup.exploring.overlaps import SamplePairs
-from neardup.exploring.sample import draw_sample
-from neardup.material import Material
-from neardup.pairs import Names, Pairs
+from neardup.documents.records import Names
+from neardup.exploration.examples import Examples, examples_of, longest_shared
+from neardup.exploration.histogram import CUTOFFS
+from neardup.exploration.sample import SamplePairs, draw_sample
+from neardup.keep.pairs import Pairs
+from neardup.pages.documents import Material
 from neardup.text.normalize import tokens
 
 Row = tuple[int, int, float]

@@ -16,8 +16,7 @@ from saying import says
 
 import neardup as nd
 from neardup.documents import corpus_of
-from neardup.exploring.curve import curve_of
-from neardup.exploring.growth import Growth, Size, by_chance
+from neardup.exploration.curve import Growth, Size, by_chance, curve_of
 from neardup.recipe import Recipe
 
 

@@ -11,11 +11,10 @@ from browser import opened
 from explored import ARABIC, CHINESE, HOSTILE, curve, explored, falling, view
 
 import neardup
-from neardup.exploring.exploration import Exploration
-from neardup.exploring.histogram import CUTOFFS, per_million
-from neardup.exploring.showing.charts import RAMP, similarity_chart, views_colours
-from neardup.exploring.showing.cutoffcharts import cutoffs_chart
-from neardup.exploring.showing.similarities import grouped
+from neardup.exploration.charts import RAMP, cutoffs_chart, similarity_chart, views_colours
+from neardup.exploration.exploration import Exploration
+from neardup.exploration.histogram import CUTOFFS, per_million
+from neardup.exploration.page import grouped
 from neardup.pages.charts import COLOURS
 from neardup.recipe import Recipe
 

@@ -15,8 +15,8 @@ from saying import says
 
 from neardup.documents import Corpus, corpus_of, open_corpus
 from neardup.errors import RecipeError
-from neardup.exploring import sample as sampling
-from neardup.exploring.sample import Sample, draw_sample, hashes_of
+from neardup.exploration import sample as sampling
+from neardup.exploration.sample import Sample, draw_sample, hashes_of
 
 TEXTS = [f"document {n} says {'moon ' * (n % 7)}日本 \u0627\u0644 😀" for n in range(500)]
 
@@ -53,7 +53,7 @@ def test_threads_batches_and_files_change_nothing(tmp_path: Path, monkeypatch: p
     rows = [{"id": n, "text": text} for n, text in enumerate(TEXTS)]
     for sizes in ((), (1, 200), (0, 499, 0)):
         assert drawn(open_corpus(written(tmp_path, rows, *sizes)), sample=33, seed=1, threads=2) == expected
-    monkeypatch.setattr("neardup.reading._PIECE", 100)
+    monkeypatch.setattr("neardup.features.reading._PIECE", 100)
     assert drawn(corpus_of(TEXTS), sample=33, seed=1, threads=2) == expected
 
 

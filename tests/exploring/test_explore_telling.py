@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.exploring import telling
+from neardup.exploration import messages as telling
+from neardup.pages import numbers
 from neardup.recipe import Recipe
 
 
@@ -34,12 +35,12 @@ from neardup.recipe import Recipe
     ],
 )
 def test_short_numbers(value: float, written: str) -> None:
-    assert telling.short(value) == written
+    assert numbers.short(value) == written
 
 
 @given(st.floats(0, 9e14))
 def test_short_numbers_are_short_and_near(value: float) -> None:
-    written = telling.short(value)
+    written = numbers.short(value)
     assert len(written) <= 4
     if written == "<.1":
         assert 0 < value < 0.05
@@ -66,39 +67,39 @@ def test_short_numbers_are_short_and_near(value: float) -> None:
     ],
 )
 def test_shares(part: float, of: float, written: str) -> None:
-    assert telling.share(part, of) == written
+    assert numbers.share(part, of) == written
 
 
 @given(st.integers(0, 10_000), st.integers(1, 10_000))
 def test_only_nothing_is_0_and_only_all_is_100(part: int, of: int) -> None:
-    written = telling.share(min(part, of), of)
+    written = numbers.share(min(part, of), of)
     assert (written == "0 %") == (part == 0)
     assert (written == "100 %") == (part >= of)
 
 
 def test_sizes() -> None:
-    sizes = [telling.sized(size) for size in (0, 999, 1_000, 12_345, 999_600, 3.4e12)]
+    sizes = [numbers.sized(size) for size in (0, 999, 1_000, 12_345, 999_600, 3.4e12)]
     assert sizes == ["0 bytes", "999 bytes", "1.0 kB", "12.3 kB", "1.0 MB", "3.4 TB"]
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=100, max_size=100), st.sampled_from([10, 20, 50]))
 def test_sparklines(counts: list[int], cells: int) -> None:
-    line = telling.sparkline(counts, cells)
+    line = numbers.sparkline(counts, cells)
     sums = np.array(counts, object).reshape(cells, -1).sum(axis=1)
     assert len(line) == cells
     assert [one == " " for one in line] == [not total for total in sums]
     levels = [" ▁▂▃▄▅▆▇█".index(one) for one in line]
     # More pairs are never lower.
     assert [level for _, level in sorted(zip(sums.tolist(), levels, strict=True))] == sorted(levels)
-    plain = telling.sparkline(counts, cells, blocks=False)
+    plain = numbers.sparkline(counts, cells, blocks=False)
     assert [" .:-=+*#@".index(one) for one in plain] == levels
     if max(sums) > 1:
         assert max(levels) == 8
 
 
 def test_bars() -> None:
-    assert [telling.bar(part, 8) for part in (0, 0.001, 0.5, 1)] == ["", "█", "████", "████████"]
-    assert telling.bar(0.5, 8, blocks=False) == "####"
+    assert [numbers.bar(part, 8) for part in (0, 0.001, 0.5, 1)] == ["", "█", "████", "████████"]
+    assert numbers.bar(0.5, 8, blocks=False) == "####"
 
 
 def test_what_was_compared() -> None:

@@ -19,12 +19,11 @@ from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.exploring.comparing import check_comparable, texts_array, vectors_of, view_of
-from neardup.exploring.frequencies import frequencies_of
-from neardup.exploring.overlaps import SamplePairs
-from neardup.exploring.weighting import weighted_recipe, weighting_of
-from neardup.features.gathering import gather
-from neardup.recipe import Recipe, load
+from neardup.exploration.histogram import check_comparable, texts_array, vectors_of, view_of
+from neardup.exploration.sample import SamplePairs, frequencies_of
+from neardup.exploration.weights import weighted_recipe, weighting_of
+from neardup.features.reading import gather
+from neardup.recipe import Recipe, load_recipe
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 WORDS = st.sampled_from(["the", "of", "and", "moon", "sun", "star", "sky", "sea", "ship", "harbour"])
@@ -63,7 +62,7 @@ def blog_counts(texts: list[str], n: int) -> tuple[int, list[int], list[int]]:
 
 
 def agrees_with_the_blog(texts: list[str], n: int) -> None:
-    recipe = load("jaccard").changed(features=f"words:{n}:multiset")
+    recipe = load_recipe("jaccard").changed(features=f"words:{n}:multiset")
     found, _ = view_of(vectors_of(texts_array(texts), recipe), recipe)
     assert (found.zero, list(found.counts), list(found.edges)) == blog_counts(texts, n)
 

@@ -18,13 +18,19 @@ from hypothesis import strategies as st
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
-from neardup.exploring.composition import makeup_of
-from neardup.exploring.families import LargestFamilies, beginning
-from neardup.exploring.lengths import QUANTILES, binned, quantiles_of, words_of
-from neardup.exploring.makeup import Makeup
-from neardup.exploring.sample import draw_sample
-from neardup.material import Material
-from neardup.pipeline import run
+from neardup.exploration.profile import (
+    QUANTILES,
+    LargestFamilies,
+    Makeup,
+    beginning,
+    binned,
+    makeup_of,
+    quantiles_of,
+    words_of,
+)
+from neardup.exploration.sample import draw_sample
+from neardup.pages.documents import Material
+from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.text.normalize import tokens
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.exploring.scripts import Guess, guesses, main_script, scripts_of
+from neardup.exploration.profile import Guess, guesses, main_script, scripts_of
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup.exploring.families import core_of
-from neardup.exploring.templates import Pattern, pattern_of
+from neardup.exploration.profile import core_of
+from neardup.exploration.templates import Pattern, pattern_of
 from neardup.text.normalize import tokens
 
 PLACES = ("Leeds", "York", "Kings Lynn", "Hull", "Bath", "Ely", "Milton Keynes", "Wells")

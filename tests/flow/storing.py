@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from neardup.flow.document import Verdict
-from neardup.flow.store import Store, Stored
+from neardup.stream.document import Verdict
+from neardup.stream.store import Store, Stored
 
 SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
 FLAGS = ("late", "ahead", "future", "undecidable")

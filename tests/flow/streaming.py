@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from naive_window import Expected, NaiveIndex
 
 import neardup as nd
-from neardup.recipe import Recipe, load
+from neardup.recipe import Recipe, load_recipe
 
 #: Noon of a Thursday, and the seconds of an hour and of a day.
 NOON = int(datetime(1987, 2, 26, 12, tzinfo=UTC).timestamp())
@@ -18,14 +18,14 @@ HOUR, DAY = 3600, 86400
 
 #: Recipes of every kind that the window takes, for texts of few words.
 RECIPES = {
-    "default": load("default"),
-    "ddd": load("ddd"),
-    "jaccard": load("jaccard"),
-    "checksum": load("checksum"),
-    "spotsigs": load("spotsigs"),
-    "supershingle": load("supershingle"),
-    "manber": load("manber"),
-    "simhash": load("simhash"),
+    "default": load_recipe("default"),
+    "ddd": load_recipe("ddd"),
+    "jaccard": load_recipe("jaccard"),
+    "checksum": load_recipe("checksum"),
+    "spotsigs": load_recipe("spotsigs"),
+    "supershingle": load_recipe("supershingle"),
+    "manber": load_recipe("manber"),
+    "simhash": load_recipe("simhash"),
     "words": Recipe(features="words:1", threshold=0.5),
     "multiset": Recipe(features="words:1:multiset", normalize="whitespace", threshold=2 / 3),
     "overlap": Recipe(features="words:1", measure="overlap", threshold=0.6),

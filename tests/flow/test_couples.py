@@ -18,19 +18,26 @@ from test_index_long import compare
 from test_index_properties import STREAMS, WINDOWS, Step, follow, timed
 
 import neardup as nd
-from neardup._kernels.bits import mix
-from neardup._kernels.bounds import need, smallest_partner
-from neardup._kernels.coupling import BITS, EQUAL, LEAST, couples_of, credit_to_enter, row_of
-from neardup._kernels.posting import FIRST, NEXT
-from neardup._kernels.shelving import WORDS, meet_shelved, shelve
-from neardup.measures import Rule, rule
-from neardup.recipe import Recipe, load
-from neardup.window import couples as couples_module
-from neardup.window import window as window_module
-from neardup.window.couples import allow, longer, new_salt, plan_of
-from neardup.window.generation import _CLASSES, Generation
-from neardup.window.keys import kind_of
-from neardup.window.vocabulary import empty_vocabulary
+from neardup.kernels.bits import mix
+from neardup.kernels.bounds import need, smallest_partner
+from neardup.kernels.window import (
+    BITS,
+    EQUAL,
+    FIRST,
+    LEAST,
+    NEXT,
+    WORDS,
+    couples_of,
+    credit_to_enter,
+    meet_shelved,
+    row_of,
+    shelve,
+)
+from neardup.recipe import Recipe, load_recipe
+from neardup.recipe.measures import Rule, rule
+from neardup.search import window as couples_module
+from neardup.search import window as window_module
+from neardup.search.window import _CLASSES, Generation, allow, empty_vocabulary, kind_of, longer, new_salt, plan_of
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
@@ -161,7 +168,7 @@ def test_nobody_knows_the_salt() -> None:
 @settings(max_examples=60)
 @given(st.data())
 def test_shelves_forget_nobody_who_is_held(data: st.DataObject) -> None:
-    kind, found, _ = kind_of(load("ddd"))
+    kind, found, _ = kind_of(load_recipe("ddd"))
     generation = Generation(empty_vocabulary(), found, kind, 64, 0)
     generation.begin_hour(0)
     # Documents are entered here without their features.

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 from saying import says
 
-from neardup.decision.evidence import Push
+from neardup.classifier.evidence import Push
 from neardup.errors import InputError
-from neardup.flow.document import Document, Verdict
-from neardup.flow.index import Index
+from neardup.stream.document import Document, Verdict
+from neardup.stream.index import Index
 
 SECOND = 1_000_000
 

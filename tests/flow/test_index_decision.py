@@ -22,14 +22,13 @@ from test_index_long import DATA, corpus
 from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
 
 import neardup as nd
-from neardup.decision.decision import Decision
-from neardup.decision.net import net_of
+from neardup.classifier.classifier import Decision
+from neardup.classifier.rule import net_of
+from neardup.classifier.values import Measurer, Records
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
-from neardup.flow import pool
-from neardup.pipeline import run
-from neardup.vector.measuring import Measurer
-from neardup.vector.records import Records
+from neardup.pipeline.pipeline import run
+from neardup.stream import second_step as pool
 
 #: Linear and RBF, with cuts that let some of the net pass and some not.
 DECISIONS = {

@@ -17,7 +17,7 @@ from streaming import DAY, NOON, RECIPES, TEXTS, SetClock, asked, documents, hel
 
 import neardup as nd
 from neardup.recipe import Recipe
-from neardup.window import window as window_module
+from neardup.search import window as window_module
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -17,8 +17,8 @@ from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, asked, said
 
 import neardup as nd
 from neardup.errors import InputError, StoreError
-from neardup.flow.store import Store
-from neardup.window import window as window_module
+from neardup.search import window as window_module
+from neardup.stream.store import Store
 
 FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from saying import says
 from storing import FLAGS, Twin, batch, opened, stored
 
-from neardup.decision.evidence import Push
+from neardup.classifier.evidence import Push
 from neardup.errors import StoreError
-from neardup.flow import store as store_module
-from neardup.flow.document import Verdict
-from neardup.flow.store import Store, Stored
+from neardup.stream import store as store_module
+from neardup.stream.document import Verdict
+from neardup.stream.store import Store, Stored
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 STEPS = st.sampled_from(["record", "record", "record", "forget", "unhold", "placed", "state", "reopen"])

@@ -11,9 +11,9 @@ import pytest
 from saying import says
 from storing import opened, stored
 
-from neardup.decision.evidence import Push
+from neardup.classifier.evidence import Push
 from neardup.errors import StoreError
-from neardup.flow.document import Verdict
+from neardup.stream.document import Verdict
 
 PUSHES = Push("jaccard(words:4)", 0.75, 1.5), Push("title", None, -0.25)
 NEAR = Verdict("doc1", "near", "doc0", 0.9, 0.25, "", (9 * 10**8, 10**9, 10**9), 1.25, PUSHES)

@@ -20,8 +20,7 @@ from saying import says
 from storing import SETTINGS, Twin, batch, opened, stored
 
 from neardup.errors import StoreError
-from neardup.flow.schema import APPLICATION
-from neardup.flow.store import Store, Stored
+from neardup.stream.store import APPLICATION, Store, Stored
 
 HERE = str(Path(__file__).parent)
 WRITER = """
@@ -294,7 +293,7 @@ def test_a_store_has_one_writer_and_a_dead_one_is_none(path: Path) -> None:
 
 
 def test_another_program_that_writes_is_named_as_the_cause(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.flow.schema._BUSY_S", 0.05)
+    monkeypatch.setattr("neardup.stream.store._BUSY_S", 0.05)
     with opened(path) as store, contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError) as caught:

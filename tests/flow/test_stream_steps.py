@@ -19,18 +19,27 @@ from streaming import NOON, RECIPES, SetClock
 from test_index_properties import STREAMS, WINDOWS, Step, timed
 
 import neardup as nd
-from neardup.decision.decision import Decision
+from neardup.classifier.classifier import Decision
 from neardup.errors import RecipeError
-from neardup.flow.arriving import statistics_for
-from neardup.recipe import Recipe, load
-from neardup.spark.streaming import settling, sharding
-from neardup.spark.streaming.arriving import NO_ID, NO_TEXT, NO_TIME, NOT_UTF8, blobs_of, documents_of, in_order
-from neardup.spark.streaming.files import file_rows
-from neardup.spark.streaming.settling import settle
-from neardup.spark.streaming.sharding import ask
-from neardup.spark.streaming.tables import unpacked
-from neardup.spark.streaming.work import Work
-from neardup.window.times import Length
+from neardup.recipe import Recipe, load_recipe
+from neardup.search.window import Length
+from neardup.spark import streaming as settling
+from neardup.spark import streaming as sharding
+from neardup.spark.inbox import file_rows
+from neardup.spark.streaming import (
+    NO_ID,
+    NO_TEXT,
+    NO_TIME,
+    NOT_UTF8,
+    Work,
+    arrived_documents,
+    ask,
+    blobs_of,
+    in_order,
+    settle,
+    unpacked,
+)
+from neardup.stream.index import statistics_for
 
 
 class Remembered:
@@ -253,14 +262,14 @@ def test_what_has_left_the_window_is_no_longer_remembered() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"recipe": load("ddd")}, ("the recipe",)),
+        ({"recipe": load_recipe("ddd")}, ("the recipe",)),
         ({"window": "7d"}, ("window 24h", "this stream has 7d")),
         ({"against": "everything"}, ("against originals",)),
         ({"shards": 3}, ("shards 2", "this stream has 3")),
     ],
 )
 def test_another_stream_does_not_go_on_from_a_checkpoint(changed: dict[str, Any], message: tuple[str, ...]) -> None:
-    given: dict[str, Any] = {"recipe": load("default"), "window": "24h", "against": "originals", "shards": 2}
+    given: dict[str, Any] = {"recipe": load_recipe("default"), "window": "24h", "against": "originals", "shards": 2}
     plain = Plain(work_of(given["recipe"], given["window"], "time", given["against"], given["shards"]))
     batch = blobs([nd.Document("a", "fox", 1.0)])
     plain.batch(batch, NOON, [0, 0, 0])
@@ -282,7 +291,7 @@ def test_rows_that_are_no_documents_are_set_aside_and_judged_by_nobody() -> None
             "time": pa.array([day, day, day, day, "yesterday", "541296000", "1987"]),
         }
     )
-    assert documents_of(batch).column("aside").to_pylist() == [None, NO_ID, NO_TEXT, NOT_UTF8, NO_TIME, None, None]
+    assert arrived_documents(batch).column("aside").to_pylist() == [None, NO_ID, NO_TEXT, NOT_UTF8, NO_TIME, None, None]
     plain = Plain(work_of(RECIPES["words"], None, "time", "originals", 2))
     given = [blob for found in blobs_of(iter([batch])) for blob in found.column("data").to_pylist()]
     rows = plain.batch(given, NOON, [0, 0, 0])

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.documents import corpus_of
-from neardup.labelling.choosing import Asked, Chooser, FixedChooser
-from neardup.labelling.known import Known
+from neardup.labelling.index import Known
+from neardup.labelling.queue import Asked, Chooser, FixedChooser
 from neardup.labelling.session import Session
-from neardup.labelling.store import LabelStore
-from neardup.material import Material
+from neardup.labels.store import LabelStore
+from neardup.pages.documents import Material
 
 #: Ids and texts; those of one letter are alike.
 TEXTS = {

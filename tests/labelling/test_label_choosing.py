@@ -15,17 +15,26 @@ import numpy as np
 import pytest
 from asking import PAIRS, Room
 
-from neardup.decision.net import net_of
+from neardup.classifier.rule import net_of
+from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
-from neardup.labelling.candidates import STRATA, Pool, _drawn, pool_of, strata_of
-from neardup.labelling.choosing import Asked
-from neardup.labelling.known import Known
-from neardup.labelling.model import Model, lessons_of
-from neardup.labelling.store import Judgement, LabelStore
-from neardup.labelling.teaching import SPREAD, TURNS, TeachingChooser
+from neardup.labelling.index import Known
+from neardup.labelling.queue import (
+    SPREAD,
+    STRATA,
+    TURNS,
+    Asked,
+    Model,
+    Pool,
+    TeachingChooser,
+    _drawn,
+    lessons_of,
+    pool_of,
+    strata_of,
+)
+from neardup.labels.store import Judgement, LabelStore
 from neardup.text.normalize import normalize
-from neardup.vector.vector import Vector
 
 SAMPLE = Path(__file__).parent.parent.parent / "examples" / "newswire.jsonl"
 ITEMS = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]

@@ -16,7 +16,7 @@ from saying import says
 from typer.testing import CliRunner, Result
 
 from neardup.cli.app import app
-from neardup.labelling.store import Judgement, LabelStore, export_rows
+from neardup.labels.store import Judgement, LabelStore, export_rows
 
 ANSWERS = {("a1", "a2"): "same", ("b1", "b2"): "same", ("c1", "c2"): "different"}
 

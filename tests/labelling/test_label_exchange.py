@@ -11,11 +11,11 @@ from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
-from neardup.evaluation.labels import read_labels
 from neardup.labelling.exchange import Exported, Imported, answers_of, export, take_in
-from neardup.labelling.known import Known
-from neardup.labelling.store import Judgement, LabelStore
-from neardup.material import Material
+from neardup.labelling.index import Known
+from neardup.labels.labels import read_labels
+from neardup.labels.store import Judgement, LabelStore
+from neardup.pages.documents import Material
 
 
 @pytest.fixture

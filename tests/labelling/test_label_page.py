@@ -11,8 +11,8 @@ import browser
 import pytest
 from asking import PAIRS, TEXTS, Room
 
-from neardup.labelling.serving import Service
-from neardup.labelling.store import LabelStore, export_rows
+from neardup.labelling.server import Service
+from neardup.labels.store import LabelStore, export_rows
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 Page = sync_api.Page

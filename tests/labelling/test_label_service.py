@@ -14,9 +14,8 @@ import pytest
 from asking import PAIRS, Browser, Room
 
 from neardup.errors import NeardupError, OutputError
-from neardup.labelling.gate import LARGEST_BODY, POLICY
-from neardup.labelling.serving import Service, serve
-from neardup.labelling.store import export_rows
+from neardup.labelling.server import LARGEST_BODY, POLICY, Service, serve
+from neardup.labels.store import export_rows
 
 
 @pytest.fixture

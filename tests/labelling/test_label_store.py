@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import StoreError
-from neardup.labelling.store import Judgement, LabelStore, Open, export_rows, labels_of, majority, pair_of
+from neardup.labels.store import Judgement, LabelStore, Open, export_rows, labels_of, majority, pair_of
 
 AB, AC, BC = ("a", "b"), ("a", "c"), ("b", "c")
 
@@ -49,7 +49,7 @@ def test_labels_stay_when_the_store_is_closed(path: Path) -> None:
 
 def test_a_label_is_on_the_disk_when_it_was_recorded(path: Path) -> None:
     code = (
-        "import os, sys; from neardup.labelling.store import *; store = LabelStore(sys.argv[1]);"
+        "import os, sys; from neardup.labels.store import *; store = LabelStore(sys.argv[1]);"
         "store.record([Judgement(('a', 'b'), 'anna', 'same')]); print('done', flush=True); sys.stdin.read()"
     )
     arguments = [sys.executable, "-c", code, str(path)]

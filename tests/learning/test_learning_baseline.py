@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.learning.baseline import Threshold, best_threshold, out_of_fold_threshold
-from neardup.learning.folds import Split
+from neardup.training.fit import Threshold, best_threshold, out_of_fold_threshold
+from neardup.training.folds import Split
 
 VALUES = st.one_of(st.integers(0, 4).map(lambda v: v / 4), st.just(math.nan))
 TABLES = st.lists(st.tuples(VALUES, VALUES, st.booleans()), min_size=2, max_size=20).filter(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.learning.calibration import LEAST_SLOPE, sigmoid_of
+from neardup.training.fit import LEAST_SLOPE, sigmoid_of
 
 SCORED = st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=4, max_size=40).filter(
     lambda rows: 0 < sum(label for _, label in rows) < len(rows)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from neardup.documents import open_corpus
-from neardup.learning.labelled import Reading, labelled_pairs
-from neardup.learning.training import train
+from neardup.training.labelled import Reading, labelled_pairs
+from neardup.training.training import train
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

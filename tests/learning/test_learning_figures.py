@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.evaluation.scoring import Figure
-from neardup.learning.figures import Draws, draw
+from neardup.evaluation.scores import Figure
+from neardup.training.figures import Draws, draw
 
 ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=30)
 

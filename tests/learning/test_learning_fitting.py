@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from saying import says
 
-from neardup.decision.machine import machine_of
+from neardup.classifier.classifier import machine_of
 from neardup.errors import NeardupError
-from neardup.learning.fitting import Point, fit, moved, out_of_fold, pieces_of, quick
-from neardup.learning.folds import Split, folds_of
+from neardup.training.fit import Point, fit, moved, out_of_fold, pieces_of, quick
+from neardup.training.folds import Split, folds_of
 
 POINTS = [
     Point("linear", 0.5),

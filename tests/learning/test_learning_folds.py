@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.learning.folds import LEAST_OF_A_CLASS, Folds, among, connected, deal, folds_of
+from neardup.training.folds import LEAST_OF_A_CLASS, Folds, among, connected, deal, folds_of
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(31, 60), st.booleans()),

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neardup.decision.decision import cut_of
-from neardup.decision.machine import machine_of
-from neardup.learning import judging, searching
-from neardup.learning.baseline import out_of_fold_threshold
-from neardup.learning.fitting import Point, fit, moved
-from neardup.learning.folds import Folds, connected, folds_of
-from neardup.learning.judging import PRECISIONS, Learned, Task, learn
-from neardup.learning.searching import search
+from neardup.classifier.classifier import cut_of, machine_of
+from neardup.training import fit as searching
+from neardup.training import training as judging
+from neardup.training.fit import Point, fit, moved, out_of_fold_threshold, search
+from neardup.training.folds import Folds, connected, folds_of
+from neardup.training.training import PRECISIONS, Learned, Task, learn
 
 
 @pytest.fixture(autouse=True)

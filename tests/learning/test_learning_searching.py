@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neardup.learning import searching
-from neardup.learning.calibration import sigmoid_of
-from neardup.learning.fitting import Point, out_of_fold, pieces_of
-from neardup.learning.folds import Split, folds_of
-from neardup.learning.searching import KERNELS, Chosen, search, unsearched
+from neardup.training import fit as searching
+from neardup.training.fit import KERNELS, Chosen, Point, out_of_fold, pieces_of, search, sigmoid_of, unsearched
+from neardup.training.folds import Split, folds_of
 
 
 def splits_of(labels: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neardup.learning.standing import LEAST_LABELS, standing
+from neardup.training.training import LEAST_LABELS, standing
 
 
 def made(count: int, share: float = 0.5, seed: int = 0) -> Any:

@@ -13,15 +13,14 @@ from saying import says
 from trained import Texts
 
 import neardup as nd
-from neardup.decision.net import net_of
+from neardup.classifier.rule import net_of
+from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError
-from neardup.learning import searching
-from neardup.learning.fitting import Point
-from neardup.learning.labelled import Reading, labelled_pairs
-from neardup.learning.outcome import Training
-from neardup.learning.training import train
-from neardup.vector.vector import Vector
+from neardup.training import fit as searching
+from neardup.training.fit import Point
+from neardup.training.labelled import Reading, labelled_pairs
+from neardup.training.training import Training, train
 
 VECTOR = "jaccard(words:1), containment(words:2), numbers, cosine(words:1:tfidf)"
 NET = "jaccard(words:1) >= 0.2"
@@ -195,7 +194,7 @@ def test_titles_and_times(made: tuple[Texts, list[Row]]) -> None:
 
 
 def test_labels_from_files_and_stores(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
-    from neardup.labelling.store import Judgement, LabelStore
+    from neardup.labels.store import Judgement, LabelStore
 
     known, rows = made
     path = tmp_path / "l.csv"

@@ -17,7 +17,7 @@ from saying import says
 
 from neardup.documents import FIND_TIME, Corpus, corpus_of, open_corpus
 from neardup.errors import InputError, OutputError
-from neardup.replay.order import NO_TIME, Item, Timeline, arrivals, set_aside, survey
+from neardup.stream.replay import NO_TIME, Item, Timeline, arrivals, set_aside, survey
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
@@ -150,7 +150,7 @@ def test_a_full_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         def write(self, data: object) -> None:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("neardup.replay.order.tempfile.TemporaryFile", lambda **_: Full())
+    monkeypatch.setattr("neardup.stream.replay.tempfile.TemporaryFile", lambda **_: Full())
     corpus = opened([{"text": "b", "time": 2}, {"text": "a", "time": 1}])
     with pytest.raises(OutputError) as caught:
         list(arrivals(corpus, surveyed(corpus), waiting=0))

@@ -12,23 +12,29 @@ from browser import opened
 from markup import Markup, asks_for_nothing
 
 from neardup.errors import OutputError
-from neardup.recipe import load
-from neardup.replay.order import Item
-from neardup.replay.page import page_content, replay_page
-from neardup.replay.run import Hour, Totals
-from neardup.replay.settings import Settings
-from neardup.replay.sizes import Length, Measured, Sample, SizeRun, measured, sizes_of
-from neardup.reporting.model import Report
+from neardup.pages.report import Report
+from neardup.recipe import load_recipe
+from neardup.stream.replay import Hour, Item, Settings, Totals
+from neardup.stream.replay_report import (
+    LengthCost,
+    Measured,
+    Sample,
+    SizeRun,
+    measured,
+    page_content,
+    replay_page,
+    sizes_of,
+)
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 
 
 def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, Any]:
-    settings = Settings(load("ddd").changed(name=HOSTILE), window).as_dict() | {"inputs": [HOSTILE], "batch": 1}
+    settings = Settings(load_recipe("ddd").changed(name=HOSTILE), window).as_dict() | {"inputs": [HOSTILE], "batch": 1}
     told = [Hour(400_000 + 5 * at, 10, 8, 2, 30, 4000 * at, 120.0 * at, 900.0) for at in range(hours)]
     totals = Totals(30, 1, 5, first=0, last=10**15, cpu=10**6, wall=2 * 10**6)
     runs = (SizeRun(500, 90.0, 80.0, 300.0), SizeRun(1000, 95.0, 85.0, 400.0))
-    lengths = (Length(512, 724, 600.0, 40, 70.0, 200.0),)
+    lengths = (LengthCost(512, 724, 600.0, 40, 70.0, 200.0),)
     made = page_content(settings | changes, told, totals.as_dict(10), Measured(runs, lengths))
     return made if hours else made | {"totals": Totals().as_dict(10), "sizes": [], "lengths": []}
 
@@ -134,7 +140,7 @@ def test_runs_start_from_nothing_and_keep_everything() -> None:
     made = []
 
     def fresh() -> Any:
-        made.append(Settings(load("ddd")).endless())
+        made.append(Settings(load_recipe("ddd")).endless())
         return made[-1]
 
     found = measured(sample.items, fresh, lambda stage, done, total: None)

@@ -15,11 +15,9 @@ from naive_text import naive_normalize
 from scipy.sparse import csr_array
 
 from neardup.documents import corpus_of
-from neardup.flow.document import Verdict
-from neardup.recipe import load
-from neardup.replay.order import Item, arrivals, survey
-from neardup.replay.run import Replay
-from neardup.replay.settings import Settings
+from neardup.recipe import load_recipe
+from neardup.stream.document import Verdict
+from neardup.stream.replay import Item, Replay, Settings, arrivals, survey
 
 REUTERS = Path(__file__).resolve().parents[3] / "shared" / "data" / "reuters" / "reuters.jsonl.gz"
 
@@ -99,7 +97,7 @@ def test_reuters_item_for_item(against: str, window_by: str, batch: int) -> None
     corpus = corpus_of(columns, id_column="id", text_column="text", order_column="timestamp")
     timeline = survey(corpus, as_listed=False, report=lambda stage, done, total: None)
     verdicts: list[tuple[Item, Verdict]] = []
-    with Settings(load("ddd"), "24h", window_by, against).index() as index:
+    with Settings(load_recipe("ddd"), "24h", window_by, against).index() as index:
         run = Replay(index, batch=batch, see=lambda items, judged: verdicts.extend(zip(items, judged, strict=True)))
         hours = list(run.hours(arrivals(corpus, timeline)))
     expected = plain(against, whole_hours=window_by == "hour")

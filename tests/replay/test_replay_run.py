@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.errors import RecipeError
-from neardup.flow.document import Document, Verdict
-from neardup.flow.index import Index
-from neardup.flow.register import IndexStatistics
-from neardup.replay.order import Item
-from neardup.replay.run import Hour, Pace, Replay
+from neardup.stream.document import Document, Verdict
+from neardup.stream.index import Index
+from neardup.stream.register import IndexStatistics
+from neardup.stream.replay import Hour, Item, Pace, Replay
 
 HOUR = 3_600_000_000
 FLAGS = ["", "late", "ahead", "undecidable"]

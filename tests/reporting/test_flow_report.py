@@ -15,18 +15,25 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.errors import RecipeError
-from neardup.flow.document import Document
-from neardup.flow.together import matching
-from neardup.recipe import Recipe, load
-from neardup.reporting.extent import Extent
-from neardup.reporting.flow import ELSEWHERE, ORIGINAL, Flow, Sources, counts_in_words
-from neardup.reporting.flowcharts import by_lag, by_source, by_time
-from neardup.reporting.flowed import About, flow_report
-from neardup.reporting.flowsweep import Around
-from neardup.reporting.model import COPY, EQUAL, KEPT, NEAR, Report
-from neardup.reporting.wording import FLOW
-from neardup.search.around import scale_of
-from neardup.sidebyside.shown import Shown
+from neardup.pages.diff import Shown
+from neardup.pages.flow_report import (
+    ELSEWHERE,
+    ORIGINAL,
+    About,
+    Around,
+    Flow,
+    Sources,
+    by_lag,
+    by_source,
+    by_time,
+    counts_in_words,
+    flow_report,
+)
+from neardup.pages.report import COPY, EQUAL_FEATURES, FLOW, KEPT, NEAR, Extent, Report
+from neardup.recipe import Recipe, load_recipe
+from neardup.search.margin import scale_of
+from neardup.stream.document import Document
+from neardup.stream.index import matching
 
 RECIPE = Recipe(features="words:1", threshold=0.5)
 HOUR = 3_600_000_000
@@ -221,7 +228,7 @@ def test_matching_of_a_few() -> None:
     ("recipe", "said"),
     [
         (RECIPE, ("3 features", "of 4 and 5")),
-        (load("simhash"), ("61 of 64 bits",)),
+        (load_recipe("simhash"), ("61 of 64 bits",)),
         (RECIPE.changed(weights="idf", measure="cosine"), ()),
         (RECIPE.changed(then="edit >= 0.9"), ()),
         (Recipe(features="checksum", normalize="words", threshold=1.0), ()),
@@ -238,8 +245,8 @@ def test_equal_features_are_no_copies() -> None:
     flow = flow_of([(0, 10), (1, 20), (2, 20)])
     flow = replace(flow, exact=np.array([False, True, False]))
     report = report_of(flow)
-    assert [(name, count) for name, count, _ in report.reasons] == [(COPY, 1), (EQUAL, 1), (NEAR, 0)]
-    assert [member.why for member in report.families[0].members] == [KEPT, COPY, EQUAL]
+    assert [(name, count) for name, count, _ in report.reasons] == [(COPY, 1), (EQUAL_FEATURES, 1), (NEAR, 0)]
+    assert [member.why for member in report.families[0].members] == [KEPT, COPY, EQUAL_FEATURES]
 
 
 def rows(chart: Any) -> list[dict[str, Any]]:

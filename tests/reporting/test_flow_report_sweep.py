@@ -12,16 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.flow.document import Document
-from neardup.flow.index import Index
+from neardup.pages.flow_report import ELSEWHERE, ORIGINAL, Around, Flow, swept
 from neardup.recipe import Recipe
-from neardup.replay.around import around_of
-from neardup.replay.order import Item
-from neardup.replay.run import END_OF_TIME
-from neardup.replay.settings import Settings
-from neardup.reporting.flow import ELSEWHERE, ORIGINAL, Flow
-from neardup.reporting.flowsweep import Around, swept
-from neardup.search.around import scale_of
+from neardup.search.margin import scale_of
+from neardup.stream.document import Document
+from neardup.stream.index import Index
+from neardup.stream.replay import END_OF_TIME, Item, Settings
+from neardup.stream.replay_report import around_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR = 3_600_000_000
@@ -150,8 +147,8 @@ def test_pairs_are_those_of_one_window(window_by: str) -> None:
 
 
 def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.replay.around._OF_EACH", 1)
-    monkeypatch.setattr("neardup.replay.around._BESIDES", 0)
+    monkeypatch.setattr("neardup.stream.replay_report._OF_EACH", 1)
+    monkeypatch.setattr("neardup.stream.replay_report._BESIDES", 0)
     items = items_of([(0, list("abcd"))] * 6)
     found = around(items, Settings(RECIPE, "2h"), 0.3)
     assert not found.known

@@ -17,10 +17,10 @@ from ways import TEXTS, WAYS, moved, without_times
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.pipeline import run
+from neardup.pipeline.pipeline import run
+from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.result import Result
-from neardup.search.around import loosened, usual_around
+from neardup.search.margin import loosened, usual_around
 
 
 def found(documents: Any, recipe: Recipe, **options: Any) -> Result:

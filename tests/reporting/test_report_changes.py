@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.reporting.changes import beginning, changed
-from neardup.sidebyside.shown import Shown
+from neardup.pages.diff import Shown
+from neardup.pages.sections import beginning, changed
 
 
 def texts_of(look: str, tag: str) -> list[str]:

@@ -15,11 +15,11 @@ from ways import TEXTS, WAYS
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
-from neardup.pipeline import run
+from neardup.pages.batch_report import report_of
+from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Report
+from neardup.pipeline.pipeline import run
+from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.reporting.batch import report_of
-from neardup.reporting.model import COPY, EQUAL, KEPT, NEAR, Report
-from neardup.result import Result
 
 
 def made(documents: Any, recipe: Recipe, options: dict[str, Any] | None = None, **wanted: Any) -> tuple[Result, Report]:
@@ -43,7 +43,7 @@ def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[
         if any(documents[one] == documents[drop.id] for one in before):
             said[drop.id] = COPY
         elif any(representative[one] == representative[drop.id] for one in before):
-            said[drop.id] = EQUAL
+            said[drop.id] = EQUAL_FEATURES
         else:
             said[drop.id] = NEAR
     assert all(pairs[tuple(sorted((drop.id, drop.keeper)))] == drop.similarity for drop in result.dropped)
@@ -58,7 +58,7 @@ def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: lis
     result, report = made(documents, recipe, {"around": around})
     why = plain_reasons(documents, recipe, result)
     assert {name: number for name, number, _ in report.reasons} == {
-        name: list(why.values()).count(name) for name in (COPY, EQUAL, NEAR)
+        name: list(why.values()).count(name) for name in (COPY, EQUAL_FEATURES, NEAR)
     }
     assert sum(report.similarity) == len(result.dropped) == report.dropped == report.rows_total
     assert [(row.id, row.keeper, row.similarity, row.family, row.why) for row in report.rows] == [

@@ -14,10 +14,10 @@ import pytest
 
 import neardup as nd
 from neardup.errors import NeardupError
-from neardup.reporting.batch import report_of
-from neardup.reporting.model import Report
-from neardup.reporting.page import report_page
-from neardup.result import Result
+from neardup.pages.batch_report import report_of
+from neardup.pages.report import Report
+from neardup.pages.report_page import report_page
+from neardup.pipeline.result import Result
 
 pytest.importorskip("vl_convert", reason="the packages that draw charts are not installed")
 

@@ -14,12 +14,12 @@ from trained import SETS, texts, trained
 from ways import TEXTS, WAYS, moved
 
 from neardup.documents import corpus_of
-from neardup.pipeline import run
+from neardup.pages.report import BINS, binned
+from neardup.pages.sections import steps_of, swept
+from neardup.pipeline.pipeline import run
+from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.reporting.model import BINS, binned
-from neardup.reporting.sweep import steps_of, swept
-from neardup.result import Result
-from neardup.search.around import Scale, scale_of
+from neardup.search.margin import Scale, scale_of
 
 
 def found(documents: Any, recipe: Recipe, **options: Any) -> Result:

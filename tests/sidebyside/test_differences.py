@@ -9,11 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.sidebyside import differences as module
-from neardup.sidebyside.differences import Mark, aligned, differences
-from neardup.sidebyside.lines import direction_of, sign_between, soft_breaks
-from neardup.sidebyside.looks import BETWEEN, LARGEST, SOFT, looks_of
-from neardup.sidebyside.shown import Shown
+from neardup.pages import diff as module
+from neardup.pages.diff import Mark, Shown, aligned, differences, direction_of, sign_between, soft_breaks
+from neardup.pages.document_view import BETWEEN, LARGEST, SOFT, looks_of
 
 WORDS = st.lists(st.integers(0, 5), max_size=40)
 #: Words, with all that may stand between them and much that may not be a word at all.

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from neardup.documents import open_corpus
 from neardup.errors import RecipeError
-from neardup.evaluation.comparing import check_for_engine, compare
-from neardup.recipe.named import load
-from neardup.spark.settings import check_recipe
+from neardup.evaluation.comparison import check_for_engine, compare
+from neardup.recipe.named import load_recipe
+from neardup.spark.search import check_recipe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,12 +45,12 @@ def figures(found: Any) -> dict[str, Any]:
 def test_scores_and_what_is_set_aside_are_those_of_memory(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from neardup.spark import comparing
-    from neardup.spark.running import Engine
+    from neardup.spark import command as comparing
+    from neardup.spark.command import Engine
 
     monkeypatch.setattr(comparing, "started", lambda engine, corpus: nullcontext(spark))
     given, labels = labelled(tmp_path)
-    options: dict[str, Any] = {"recipes": [load("default").changed(features="words:2"), load("checksum")]}
+    options: dict[str, Any] = {"recipes": [load_recipe("default").changed(features="words:2"), load_recipe("checksum")]}
     options["thresholds"] = ".3,.6,.9"
     with open_corpus([given]) as corpus:
         expected = figures(compare(corpus, labels, **options)), dict(corpus.set_aside.counts)
@@ -64,8 +64,8 @@ def test_scores_and_what_is_set_aside_are_those_of_memory(
 
 
 def test_recipes_that_spark_cannot_compare_are_named_together() -> None:
-    edited = load("default").changed(then="edit >= 0.8", name="edited")
-    recipes = [load("default"), load("simhash"), edited, load("terms")]
+    edited = load_recipe("default").changed(then="edit >= 0.8", name="edited")
+    recipes = [load_recipe("default"), load_recipe("simhash"), edited, load_recipe("terms")]
     with pytest.raises(RecipeError) as caught:
         check_for_engine(recipes, ".5:.9:.1", check_recipe)
     refused = ("simhash (measure 'hamming'", "edited (then 'edit >= 0.8'", "terms (weights 'tfidf'")

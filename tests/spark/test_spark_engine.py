@@ -15,15 +15,15 @@ from test_spark_search import corpus
 import neardup
 import neardup.spark
 from neardup.errors import InputError, RecipeError
-from neardup.keep import families, graph, keepers
+from neardup.keep.keepers import families, graph, keepers
 from neardup.recipe import Recipe
 from neardup.search import engines
-from neardup.spark import finding, keptfirst
-from neardup.spark.finding import Settings
-from neardup.spark.keepers import Graph
-from neardup.spark.packing import labels
+from neardup.spark import engine as finding
+from neardup.spark import keepers as keptfirst
+from neardup.spark.features import labels
+from neardup.spark.keepers import Graph, verdicts_of
+from neardup.spark.search import Settings
 from neardup.spark.stages import Stages
-from neardup.spark.verdicts import verdicts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from saying import says
 
-from neardup.documents import elsewhere, open_corpus, open_writer
+from neardup.documents import open_corpus, open_writer
+from neardup.documents import partitions as elsewhere
 from neardup.errors import BrokenRecord, InputError, OutputError
-from neardup.pipeline import run
+from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
-from neardup.recipe.named import load
+from neardup.recipe.named import load_recipe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,13 +82,13 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines in several tasks, row groups, CSV and texts; then as a run that was killed while it decided who stays."""
-    from neardup.spark.inputs import read
-    from neardup.spark.running import answer, fingerprint_of
+    from neardup.spark.command import answer, fingerprint_of
+    from neardup.spark.documents import read
     from neardup.spark.stages import Stages
 
     monkeypatch.setattr(elsewhere, "BLOCK", 600)
     given = [*inputs(tmp_path / "in"), text_files(tmp_path / "texts")]
-    recipe = load("default").changed(features="words:2", threshold=0.6)
+    recipe = load_recipe("default").changed(features="words:2", threshold=0.6)
     expected = outputs(given, recipe, tmp_path / "memory", run)
     assert expected["dropped"] >= 8
     folder = tmp_path / "stages"
@@ -120,11 +121,11 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
 
 
 def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.inputs import read
-    from neardup.spark.running import answer
+    from neardup.spark.command import answer
+    from neardup.spark.documents import read
     from neardup.spark.stages import Stages
 
-    recipe = load("lsh").changed(features="words:2", threshold=0.6, keep="newest")
+    recipe = load_recipe("lsh").changed(features="words:2", threshold=0.6, keep="newest")
     reading: dict[str, Any] = {"id_column": "", "max_document": 120, "order_column": "when"}
     given = inputs(tmp_path / "in")
     expected = outputs(given, recipe, tmp_path / "memory", run, **reading)
@@ -139,8 +140,8 @@ def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: P
 
 @pytest.mark.parametrize("keep", ["newest", "oldest"])
 def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, tmp_path: Path, keep: str) -> None:
-    from neardup.spark.inputs import read
-    from neardup.spark.running import answer
+    from neardup.spark.command import answer
+    from neardup.spark.documents import read
     from neardup.spark.stages import Stages
 
     days = pa.array([date(2020, 1, 1), None, date(1960, 1, 1)])
@@ -157,7 +158,7 @@ def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, 
     lines = [{"id": str(at), "text": STORY, "when": when} for at, when in enumerate([2019, "2020-06", "soon", True])]
     given.append(str(tmp_path / "lines.jsonl"))
     Path(given[-1]).write_text("\n".join(map(json.dumps, lines)))
-    recipe = load("default").changed(features="words:2", threshold=0.6, keep=keep)
+    recipe = load_recipe("default").changed(features="words:2", threshold=0.6, keep=keep)
     with open_corpus(given, order_column="when") as corpus:
         local = run(corpus, recipe)
         expected = sorted(local.duplicates().to_pylist(), key=str), local.summary["without_keep_value"]
@@ -168,7 +169,7 @@ def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, 
 
 
 def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.inputs import read
+    from neardup.spark.documents import read
     from neardup.spark.stages import Stages
 
     given = inputs(tmp_path / "in")
@@ -183,7 +184,7 @@ def test_strict_and_changed_files_end_in_one_sentence(spark: SparkSession, tmp_p
 
 
 def test_numbers_and_words_have_no_order_in_common(spark: SparkSession, tmp_path: Path) -> None:
-    from neardup.spark.inputs import read
+    from neardup.spark.documents import read
     from neardup.spark.stages import Stages
 
     given = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]

@@ -10,10 +10,10 @@ import pytest
 from saying import says
 
 from neardup.errors import OutputError, RecipeError
-from neardup.recipe.named import load
+from neardup.recipe.named import load_recipe
 from neardup.spark import session as sessions
-from neardup.spark.masters import check_master
-from neardup.spark.running import Engine
+from neardup.spark.command import Engine
+from neardup.spark.session import check_master
 from neardup.spark.stages import check_folder
 
 
@@ -107,8 +107,8 @@ def test_a_master_that_is_no_address(master: str) -> None:
 
 
 def test_what_spark_has_no_search_for_is_refused_before_all_else() -> None:
-    weighted = load("default").changed(measure="weighted_jaccard", weights="idf")
-    for recipe, value in ((load("simhash"), "'hamming'"), (weighted, "'idf'")):
+    weighted = load_recipe("default").changed(measure="weighted_jaccard", weights="idf")
+    for recipe, value in ((load_recipe("simhash"), "'hamming'"), (weighted, "'idf'")):
         with pytest.raises(RecipeError) as caught:
             Engine().check(recipe)
         assert says(caught.value, value, "searched on Spark", "leave out the engine")
@@ -116,15 +116,15 @@ def test_what_spark_has_no_search_for_is_refused_before_all_else() -> None:
 
 def test_resume_needs_stages() -> None:
     with pytest.raises(RecipeError) as caught:
-        Engine(resume=True).check(load("default"))
+        Engine(resume=True).check(load_recipe("default"))
     assert says(caught.value, "--resume", "--stages DIR")
 
 
 def test_workers_elsewhere_need_a_folder() -> None:
     with pytest.raises(RecipeError) as caught:
-        Engine(master="spark://host:7077").check(load("default"))
+        Engine(master="spark://host:7077").check(load_recipe("default"))
     assert says(caught.value, "folder that all can write", "--stages")
-    Engine(master="spark://127.0.0.1:7077").check(load("default"))
+    Engine(master="spark://127.0.0.1:7077").check(load_recipe("default"))
 
 
 def test_a_folder_of_stages_is_looked_at_before_anything_starts(

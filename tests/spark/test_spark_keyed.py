@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neardup._kernels.bounds import need
-from neardup._kernels.keyed import meet_in_runs, sort_runs
-from neardup.measures import SET_MEASURES, Rule, measure, rule
+from neardup.kernels.bounds import need
+from neardup.kernels.prefixes import meet_in_runs, sort_runs
+from neardup.recipe.measures import SET_MEASURES, Rule, measure, rule
 
 #: Size, row, rest and the key before.
 Entry = tuple[int, int, int, int]

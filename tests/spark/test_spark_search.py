@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from neardup.features.extraction import extract
 from neardup.features.store import FeatureStore
-from neardup.measures import SET_MEASURES, measure, similarities
 from neardup.recipe import Recipe
+from neardup.recipe.measures import SET_MEASURES, measure, similarities
 from neardup.search.engines import find_pairs
-from neardup.spark import packing, prefixes
+from neardup.spark import candidates as prefixes
+from neardup.spark import features as packing
 
 THRESHOLDS = [0.1, 0.3, 0.5, 0.66, 0.7, 0.8, 0.9, 0.95, 1.0]
 
@@ -119,10 +120,10 @@ def test_bands_give_what_bands_in_memory_give(seed: int, threshold: float, block
 
 @pytest.mark.parametrize("recipe", ["supershingle", "manber", "spotsigs", "checksum"])
 def test_signatures_that_are_sets_are_sets(recipe: str) -> None:
-    from neardup.recipe.named import load
+    from neardup.recipe.named import load_recipe
 
     texts = corpus(random.Random(recipe), 60, 40)
-    wanted = load(recipe)
+    wanted = load_recipe(recipe)
     standing, edges = workers.edges_of(texts, wanted)
     assert (standing, in_order(edges)) == in_memory(texts, wanted)
 
@@ -139,7 +140,8 @@ def test_a_hot_key_is_cut_into_cells_and_nothing_is_lost() -> None:
 
 
 def test_small_blobs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neardup.spark import items, verifying
+    from neardup.spark import verify as items
+    from neardup.spark import verify as verifying
 
     texts = corpus(random.Random(5), 80, 12)
     recipe = Recipe(features="words:1", threshold=0.4)

@@ -9,7 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from neardup.spark.shipping import shipped
+from neardup.spark.session import shipped
 
 ASK = """
 import json, os, sys
@@ -38,5 +38,5 @@ def test_workers_find_the_package_at_the_same_place_in_each_run(tmp_path: Path) 
     # Where nothing may be kept, it stays where it was unpacked.
     assert found[2]["package"] == str(tmp_path / "three" / folder / "neardup" / "__init__.py")
     assert found[2]["own"] == "ran"
-    assert (place / "neardup" / "_kernels" / "matching.py").exists()
+    assert (place / "neardup" / "kernels" / "prefixes.py").exists()
     assert place.stat().st_mode & 0o077 == 0

@@ -16,12 +16,18 @@ from saying import says
 from test_spark_search import corpus
 
 from neardup.errors import InputError
-from neardup.features.gathering import gather_texts
-from neardup.measures import similarities
-from neardup.ordering import keep_order
+from neardup.features.reading import gather_texts
+from neardup.keep.order import keep_order
 from neardup.recipe import Recipe
-from neardup.search.verify import reached
-from neardup.spark import collection, features, items, keepvalues, packing, second, verifying
+from neardup.recipe.measures import similarities
+from neardup.search.second_step import reached
+from neardup.spark import features
+from neardup.spark import features as collection
+from neardup.spark import features as packing
+from neardup.spark import second_step as second
+from neardup.spark import sets as keepvalues
+from neardup.spark import verify as items
+from neardup.spark import verify as verifying
 
 VALUES = [
     "7",
@@ -69,7 +75,7 @@ def test_statistics_are_those_of_memory(recipe: Recipe, monkeypatch: pytest.Monk
     table = pa.table(
         {"row": pa.array(range(len(texts) + 1), pa.int64()), "text": pa.array([*texts, None], pa.string())}
     )
-    counted = workers.mapped(workers.cut(table, 4, 7), partial(collection.count_batches, recipe, place))
+    counted = workers.mapped(workers.cut(table, 4, 7), partial(collection.collect_batches, recipe, place))
     merged = workers.mapped(workers.exchanged(counted, 3), partial(collection.merge_batches, place))
     found = collection.statistics_from([batch for part in merged for batch in part])
     assert (found.documents, found.distinct, found.heaviest) == (
@@ -91,7 +97,7 @@ def test_a_second_step_looks_at_texts_as_in_memory(then: str, content: str) -> N
     held = items.together([items.unpacked(data) for _, _, data in packing.blobs_of(blobs)])
     left, right = np.triu_indices(30, 1)
     found = second.check_texts(recipe, None, held, left, right)
-    from neardup.content.step import content_of
+    from neardup.text.html import content_of
 
     step: Any = recipe.second_step
     plain = [content_of(text, content) for text in texts]

@@ -16,9 +16,10 @@ import neardup as nd
 import neardup.spark
 from neardup.errors import InputError, NeardupError, OutputError, RecipeError
 from neardup.recipe import Recipe
-from neardup.spark.faults import told_by_spark
-from neardup.spark.streaming import flow, watching
-from neardup.spark.streaming.watching import Watching
+from neardup.spark import inbox as watching
+from neardup.spark import streaming as flow
+from neardup.spark.inbox import Watching
+from neardup.spark.session import told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -132,7 +133,7 @@ def test_rows_that_are_no_documents_come_out_as_set_aside(spark: SparkSession, t
 
 
 def test_a_folder_is_watched(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from neardup.spark.running import Engine
+    from neardup.spark.command import Engine
 
     monkeypatch.setattr(watching, "session", lambda *given, **settings: nullcontext(spark))
     inbox = tmp_path / "inbox"

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup._kernels.counting import add_counts
-from neardup.measures import rule
+from neardup.kernels.counts import add_counts
 from neardup.recipe import Recipe
+from neardup.recipe.measures import rule
 from neardup.search.lsh import bands_of
-from neardup.spark import candidates, counts, features, items, packing, prefixes, tables, verifying
+from neardup.spark import candidates, features
+from neardup.spark import candidates as prefixes
+from neardup.spark import features as counts
+from neardup.spark import features as packing
+from neardup.spark import features as tables
+from neardup.spark import verify as items
+from neardup.spark import verify as verifying
 
 Batches = list[pa.RecordBatch]
 Worker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from neardup.classifier.facts import Rows, facts_of, prefixes_of
 from neardup.text.normalize import normalize
-from neardup.vector.facts import facts_of, prefixes_of
-from neardup.vector.rows import Rows
 
 PIECES = st.sampled_from(
     [

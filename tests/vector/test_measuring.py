@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from naive_text import naive_tokens
 from saying import says
 
+from neardup.classifier import values as measuring
+from neardup.classifier.values import NO_TIME, Measurer, Records
+from neardup.classifier.vector import FEATURE_MEASURES, VECTORS, Part, Vector, statistics_for
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.features.statistics import Statistics
 from neardup.text.stop_words import stop_words
-from neardup.vector import NO_TIME, VECTORS, Measurer, Part, Records, Vector, measuring, statistics_for
-from neardup.vector.table import FEATURE_MEASURES
 
 SETS = [name for name in FEATURE_MEASURES if name != "weighted_jaccard"]
 WEIGHTED = ["cosine", "dice", "euclidean", "extended_jaccard", "weighted_jaccard", "overlap", "containment"]

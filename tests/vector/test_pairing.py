@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from neardup._kernels.pairing import align
-from neardup.vector.rows import Rows
+from neardup.classifier.facts import Rows
+from neardup.kernels.pairs import align
 
 NONE = np.empty(0, np.int64)
 #: Tokens as the library has them: all 64 bits count.

@@ -7,11 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
+from neardup.classifier.values import METHODS
+from neardup.classifier.vector import (
+    COUNT_MEASURES,
+    FEATURE_MEASURES,
+    JACCARD_OF,
+    OWN_FEATURES,
+    PAIR_MEASURES,
+    VECTORS,
+    Part,
+    Vector,
+)
 from neardup.errors import RecipeError
-from neardup.measures import MEASURES
-from neardup.vector import VECTORS, Part, Vector
-from neardup.vector.methods import METHODS
-from neardup.vector.table import COUNT_MEASURES, FEATURE_MEASURES, JACCARD_OF, OWN_FEATURES, PAIR_MEASURES
+from neardup.recipe.measures import MEASURES
 
 PARTS = [
     *(f"{name}(words:2)" for name in FEATURE_MEASURES if name != "weighted_jaccard"),

@@ -7,12 +7,13 @@ import pyarrow as pa
 import pytest
 
 import neardup as nd
+from neardup.classifier.values import Measurer, Records
+from neardup.classifier.vector import Vector, statistics_for
 from neardup.documents import corpus_of
 from neardup.features.extraction import extract, gram_hashes
-from neardup.features.gathering import gather
+from neardup.features.reading import gather
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
-from neardup.vector import Measurer, Records, Vector, statistics_for
 
 A = (
     "People rally on the sidewalk as legal arguments over the Patient Protection and Affordable Care Act take place at "

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neardup.cli.app import app
-from neardup.flow.document import Document
-from neardup.flow.index import Index
-from neardup.flow.store import Store
-from neardup.watch import gathering, moving
+from neardup.stream.document import Document
+from neardup.stream.index import Index
+from neardup.stream.store import Store
+from neardup.watch import outputs as moving
+from neardup.watch import placement as gathering
 
 STEPS: list[tuple[Any, str]] = [
     *((os, name) for name in ("rename", "replace", "link", "unlink", "makedirs", "fsync")),

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from neardup.decision.decision import Decision
-from neardup.flow.index import Index
-from neardup.watch.counters import Counters
-from neardup.watch.log import Log
+from neardup.classifier.classifier import Decision
+from neardup.stream.index import Index
+from neardup.watch.judge import Counters, Log
 from neardup.watch.settings import Settings
 from neardup.watch.watcher import Watcher
 

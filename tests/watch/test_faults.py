@@ -16,10 +16,12 @@ from newsroom import Newsroom, feed_of, files_in, lines_of, names_in, rows_of, s
 from saying import says
 
 from neardup.errors import InputError, OutputError, RecipeError, StoreError
-from neardup.flow.store import Store
-from neardup.watch import gathering, moving, taking
-from neardup.watch.holding import Held
-from neardup.watch.placing import Placer
+from neardup.stream.store import Store
+from neardup.watch import outputs as moving
+from neardup.watch import pending as taking
+from neardup.watch import placement as gathering
+from neardup.watch.inbox import Held
+from neardup.watch.placement import Placer
 
 
 def all_is_placed_once(room: Newsroom, names: list[str]) -> None:

@@ -18,18 +18,15 @@ from newsroom import Newsroom, edited, feed_of, lines_of, text_of
 from saying import says
 
 from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
-from neardup.flow.document import Document
-from neardup.flow.index import Index
-from neardup.flow.reader import StoreReader
-from neardup.reporting.extent import Extent
-from neardup.reporting.flow import ELSEWHERE, ORIGINAL
-from neardup.watch import reporter as reporting
-from neardup.watch.delivered import Delivered
-from neardup.watch.log import Log
-from neardup.watch.report import command, write_report
-from neardup.watch.reporter import Reporter
-from neardup.watch.stored import StoredFlow
-from neardup.watch.task import Tasks, Wanted
+from neardup.pages.flow_report import ELSEWHERE, ORIGINAL
+from neardup.pages.report import Extent
+from neardup.stream.document import Document
+from neardup.stream.index import Index
+from neardup.stream.store import StoreReader
+from neardup.watch import report_process as reporting
+from neardup.watch.judge import Log
+from neardup.watch.report import Delivered, StoredFlow, command, write_report
+from neardup.watch.report_process import Reporter, Tasks, Wanted
 
 
 class Desk:

@@ -12,7 +12,7 @@ from newsroom import Newsroom, edited, files_in, sidecar, text_of
 from saying import says
 
 from neardup.errors import OutputError, StoreError
-from neardup.watch.placing import Placer
+from neardup.watch.placement import Placer
 
 DECISION = decision_of("facts", bias=0.4)
 TIMED = decision_of("times", bias=1.0)

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from neardup import __version__
 from neardup.cli import (
     audit,
     compare,
@@ -28,6 +27,7 @@ from neardup.cli import (
 )
 from neardup.cli.screen import TYPED, say
 from neardup.errors import NeardupError, command_running
+from neardup.version import __version__
 
 
 class Commands(TyperGroup):

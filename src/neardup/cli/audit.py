@@ -1,4 +1,4 @@
-"""``neardup audit``: how good a result is, by a random sample of it that people judge."""
+"""What an audit found, for people."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.audit_table import show_audit
-from neardup.cli.choices import RecipeOptions
-from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe
-from neardup.cli.label_options import Page, check_store
-from neardup.cli.numbers import parse_number, whole_number
 from neardup.cli.options import (
     LABELS_PANEL,
+    DecisionOptions,
     Force,
     IgnoreUnknown,
     Inputs,
     Json,
     LabelColumn,
+    Page,
     Positive,
     ReadOptions,
+    RecipeOptions,
     RunOptions,
+    TimeColumn,
+    check_report,
+    check_store,
+    chosen_recipe,
     refuse_ignored,
     with_options,
 )
-from neardup.cli.report_options import check_report
 from neardup.cli.screen import (
     count_text,
+    parse_number,
     progress_bar,
     say,
     say_if_compiling,
@@ -37,14 +39,94 @@ from neardup.cli.screen import (
     say_set_aside,
     show_json,
     typed_command,
+    visible,
+    whole_number,
 )
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
-    from neardup.auditing.audit import Drawing
-    from neardup.auditing.finding import Audit
-    from neardup.auditing.judging import Judged, Vote
-    from neardup.labelling.store import LabelStore
+    from rich.table import Table
+
+    from neardup.evaluation.audit import Audit, Drawing
+    from neardup.evaluation.estimates import Point
+    from neardup.evaluation.population import Judged, Vote
+    from neardup.evaluation.scores import Figure
+    from neardup.labels.store import LabelStore
+
+
+def show_audit(found: Audit) -> None:
+    """Print figures, strata and what to keep in mind to stdout."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    judged = found.same + found.different
+    console.print(Text(f"{visible(found.point, lines=False)}; net: {visible(found.net, lines=False)}"))
+    pairs = count_text(found.candidates, "pair")
+    console.print(
+        f"{count_text(found.documents, 'document')}, {pairs} of distinct texts above the net, {found.own.returned:,} "
+        "returned"
+    )
+    unsure = f", {found.unsure:,} unsure" if found.unsure else ""
+    console.print(f"{count_text(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95 % intervals[/dim]")
+    if judged:
+        console.print()
+        console.print(_points(found))
+        number = found.duplicates
+        if number.value is not None and number.low is not None and number.high is not None:
+            ends = f"{number.low:,.0f} to {number.high:,.0f}"
+            console.print(f"duplicates above the net: about {number.value:,.0f} pairs ({ends})")
+    console.print()
+    console.print(_strata(found))
+    for note in found.notes():
+        console.print(Text(visible(note, lines=False)))
+
+
+def _points(found: Audit) -> Table:
+    from rich.text import Text
+
+    table = _table("returned at", "pairs", "precision", "recall above the net")
+    for point in found.points:
+        cells = [_threshold(found, point), f"{point.returned:,}", _figure(point.precision), _figure(point.recall)]
+        table.add_row(*map(Text, cells), style="bold" if point.own else "")
+    return table
+
+
+def _strata(found: Audit) -> Table:
+    from rich.text import Text
+
+    names = dict.fromkeys(visible(found.scale_of(band).name, lines=False) for band in found.strata)
+    table = _table(" / ".join(names), "returned", "pairs", "drawn", "judged", "same", "duplicates")
+    for band in found.strata:
+        counts = [f"{count:,}" for count in (band.pairs, band.drawn, band.judged, band.same)]
+        share = _figure(band.share) if band.judged else ""
+        cells = [band.between(found.scale_of(band)), "yes" if band.returned else "no", *counts, share]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _table(*names: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
+    table.add_column(names[0], overflow="fold")
+    for name in names[1:]:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _threshold(found: Audit, point: Point) -> str:
+    sign = "<=" if found.scale.distance else ">="
+    return f"{sign} {found.scale.shown(point.score):.4g}{' (audited)' if point.own else ''}"
+
+
+def _figure(figure: Figure) -> str:
+    if figure.value is None:
+        return "not known"
+    spread = "" if figure.low is None or figure.high is None else f" {figure.low:.2f}-{figure.high:.2f}"
+    return f"{figure.value:.3f}{spread}"
+
 
 _SAMPLE = "What is judged"
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
@@ -143,11 +225,10 @@ def audit(
     check_report(report, read_besides, [sample_to, read.quarantine], force=force)
     most = _pairs(report_pairs, report)
 
-    from neardup.auditing.audit import draw_sample
-    from neardup.auditing.examples import examples_of
-    from neardup.auditing.judging import votes_of, votes_of_store
-    from neardup.labelling.answers import checked_name
-    from neardup.labelling.service import check_packages
+    from neardup.evaluation.audit import draw_sample, examples_of
+    from neardup.evaluation.population import votes_of, votes_of_store
+    from neardup.labelling.server import check_packages
+    from neardup.labels.store import checked_name
 
     if store is not None:
         check_store(store, inputs)
@@ -198,7 +279,7 @@ def audit(
 
 def _pairs(given: str | None, report: str | None) -> int:
     """Return how many pairs of each kind the page shows."""
-    from neardup.auditing.examples import MOST
+    from neardup.evaluation.audit import MOST
 
     if given is None:
         return MOST
@@ -221,17 +302,16 @@ def _check_sample(output: str | None, inputs: list[str], *, force: bool) -> None
 
 
 def _opened(store: str) -> LabelStore:
-    from neardup.labelling.store import LabelStore
+    from neardup.labels.store import LabelStore
 
     return LabelStore(store)
 
 
 def _ask(drawing: Drawing, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
     """Serve the page until all drawn pairs are judged or the user ends it."""
-    from neardup.auditing.asking import SampleChooser
-    from neardup.labelling.known import Known
-    from neardup.labelling.serving import serve
-    from neardup.labelling.session import Session
+    from neardup.labelling.index import Known
+    from neardup.labelling.server import serve
+    from neardup.labelling.session import SampleChooser, Session
 
     known = Known(store, drawing.material)
     for note in known.check():

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.choices import Content, Html, chosen_content
-from neardup.cli.decisions import PANEL, TimeColumn
-from neardup.cli.engine_options import EngineOptions, compared_on_spark
-from neardup.cli.numbers import parse_number
 from neardup.cli.options import (
     LABELS_PANEL,
+    PANEL,
+    Content,
+    EngineOptions,
     Force,
+    Html,
     IgnoreUnknown,
     Inputs,
     Json,
@@ -22,12 +22,16 @@ from neardup.cli.options import (
     Positive,
     ReadOptions,
     RunOptions,
+    TimeColumn,
+    chosen_content,
+    compared_on_spark,
     refuse_ignored,
     with_options,
 )
 from neardup.cli.screen import (
     count_text,
     interruptible,
+    parse_number,
     progress_bar,
     say,
     say_if_compiling,
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from neardup.evaluation.comparison import Comparison, Row, Scored
-    from neardup.evaluation.scoring import Figure
+    from neardup.evaluation.scores import Figure
     from neardup.recipe import Recipe
 
 #: On narrower terminals intervals stand below their figures; the second where accuracy is told, too.
@@ -153,15 +157,17 @@ def compare(
         **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decisions},
     )
 
-    from neardup.evaluation.comparing import check_for_engine
-    from neardup.evaluation.comparing import compare as compare_recipes
+    from neardup.evaluation.comparison import check_for_engine
+    from neardup.evaluation.comparison import compare as compare_recipes
 
     if engine is not None:
         check_for_engine(chosen, thresholds, engine.check)
     with read.open(inputs, order_column=clusters) as corpus:
         say_notes(corpus, *chosen)
         if engine is None:
-            say_if_compiling(None, "matching", "banding", "hamming", "weighting")
+            say_if_compiling(
+                None, "prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings"
+            )
         with progress_bar() as progress, ExitStack() as stack:
             elsewhere = None
             if engine is not None:
@@ -202,9 +208,13 @@ def compare(
 
 def _recipes(given: str | None, content: str | None) -> list[Recipe]:
     """Return the recipes to compare, all with the content where one is given."""
-    from neardup.recipe import load, names
+    from neardup.recipe import load_recipe, names
 
-    chosen = [load(name.strip()) for name in given.split(",")] if given is not None else [load(n) for n in names()]
+    chosen = (
+        [load_recipe(name.strip()) for name in given.split(",")]
+        if given is not None
+        else [load_recipe(n) for n in names()]
+    )
     return chosen if content is None else [recipe.changed(content=content) for recipe in chosen]
 
 
@@ -220,7 +230,7 @@ def _check_outputs(outputs: Sequence[str], inputs: list[str], *, force: bool) ->
     import os
 
     from neardup.evaluation.comparison import check_comparison_output
-    from neardup.pages.frame import check_drawing
+    from neardup.pages.page import check_drawing
 
     places: set[str] = set()
     for name in outputs:

@@ -8,17 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.choices import RecipeOptions
-from neardup.cli.decisions import DecisionOptions, chosen_recipe, decision_text
-from neardup.cli.engine_options import EngineOptions, on_spark
-from neardup.cli.numbers import parse_number
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, check_outputs, with_options
-from neardup.cli.report_options import ReportOptions, check_report
+from neardup.cli.options import (
+    DecisionOptions,
+    EngineOptions,
+    Force,
+    Inputs,
+    Json,
+    ReadOptions,
+    RecipeOptions,
+    ReportOptions,
+    RunOptions,
+    check_outputs,
+    check_report,
+    chosen_recipe,
+    decision_text,
+    on_spark,
+    with_options,
+)
 from neardup.cli.screen import (
     Report,
     count_text,
     interruptible,
     lsh_text,
+    parse_number,
     progress_bar,
     say_if_compiling,
     say_notes,
@@ -30,9 +42,9 @@ from neardup.cli.screen import (
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
+    from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
-    from neardup.result import Result
-    from neardup.spark.answer import Answer
+    from neardup.spark.command import Answer
 
 _ONLY_WITH_KEPT = (
     ", only those of dropped documents with kept ones: there are more than --pairs-per-document allows to find all"
@@ -121,9 +133,9 @@ def dedup(
         check_outputs(tables, summary, inputs, force=force)
     check_report(reported.report, inputs, () if dry_run else (*tables.values(), summary), force=force)
 
-    from neardup.ordering import order_column
-    from neardup.pipeline import run
-    from neardup.result import Result
+    from neardup.keep.order import order_column
+    from neardup.pipeline.pipeline import run
+    from neardup.pipeline.result import Result
 
     with read.open(inputs, order_column=order_column(recipe, time_column), write=not dry_run) as corpus:
         say_notes(corpus, recipe)

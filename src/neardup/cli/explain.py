@@ -8,21 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from neardup.cli.choices import RecipeOptions
-from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe, cut_text
-from neardup.cli.options import Json, ReadOptions, refuse_ignored, with_options
+from neardup.cli.options import (
+    DecisionOptions,
+    Json,
+    ReadOptions,
+    RecipeOptions,
+    TimeColumn,
+    chosen_recipe,
+    cut_text,
+    refuse_ignored,
+    with_options,
+)
 from neardup.cli.screen import count_text, progress_bar, say_if_compiling, say_notes, show_json, visible
 from neardup.errors import UnknownDocument
-from neardup.retrieval.unknown import remember, unknown_id
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from neardup.decision.evidence import Evidence
+    from neardup.classifier.evidence import Evidence
     from neardup.documents import Batch, Corpus
-    from neardup.explain.explanation import Explanation
-    from neardup.explain.passages import Segment, Span
     from neardup.features.statistics import Statistics
+    from neardup.pipeline.explanation import Explanation
+    from neardup.pipeline.passages import Segment, Span
     from neardup.recipe import Recipe
 
 
@@ -50,8 +57,8 @@ def explain(
     decision = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, decision)
 
-    from neardup.explain.explanation import explain as explain_texts
-    from neardup.explain.held import needs_kernels
+    from neardup.pipeline.explanation import explain as explain_texts
+    from neardup.pipeline.resolved_features import needs_kernels
 
     with read.open(inputs, write=False) as corpus:
         say_notes(corpus, recipe)
@@ -75,7 +82,7 @@ def _statistics(corpus: Corpus, recipe: Recipe) -> Statistics | None:
     """Return what the recipe takes from the whole collection, which is read once more, or None."""
     if not recipe.needs_statistics:
         return None
-    from neardup.features.gathering import gather
+    from neardup.features.reading import gather
 
     with progress_bar() as report:
         return gather(corpus, recipe, report=report)
@@ -96,6 +103,8 @@ def _find(corpus: Corpus, ids: Sequence[str], *, whole: bool) -> dict[str, _Foun
     UnknownDocument
         If there is none.
     """
+    from neardup.pipeline.query import remember, unknown_id
+
     found: dict[str, _Found] = {}
     alike: list[str] = []
     missing, documents = list(ids), 0
@@ -230,8 +239,8 @@ def _counts_features(recipe: Recipe) -> bool:
 
 
 def _measure(name: str, value: float) -> str:
-    from neardup.explain.reasons import decimals
-    from neardup.measures import measure
+    from neardup.pipeline.counterfactual import decimals
+    from neardup.recipe.measures import measure
 
     return f"{name} {decimals(value, up=measure(name).distance)}"
 

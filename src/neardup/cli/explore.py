@@ -7,22 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.choices import Content, Html, chosen_content
-from neardup.cli.numbers import parse_number, whole_number
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, with_options
+from neardup.cli.options import (
+    Content,
+    Force,
+    Html,
+    Inputs,
+    Json,
+    ReadOptions,
+    RunOptions,
+    chosen_content,
+    with_options,
+)
 from neardup.cli.screen import (
     interruptible,
+    parse_number,
     progress_bar,
     say,
     say_if_compiling,
     say_notes,
     say_set_aside,
     show_json,
+    whole_number,
 )
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
-    from neardup.exploring.exploration import Exploration
+    from neardup.exploration.exploration import Exploration
     from neardup.recipe import Recipe
 
 _SAMPLE, _SHOWN = "What is compared", "What is shown"
@@ -120,14 +130,14 @@ def explore(
         raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME")
     of_texts = chosen_content(html, content) or ""
 
-    from neardup.exploring.exploration import explore as look
-    from neardup.pages.frame import make_ready
+    from neardup.exploration.exploration import explore as look
+    from neardup.pages.page import make_ready
 
     if output is not None and output.endswith(".html"):
         make_ready()
     with read.open(inputs) as corpus:
         say_notes(corpus, *chosen)
-        say_if_compiling(None, "matching", "allpairs", "weighting")
+        say_if_compiling(None, "prefixes.match", "postings.count_pairs", "weighted.fill_postings")
         with progress_bar() as report:
             found = look(
                 corpus,
@@ -193,9 +203,9 @@ def _as_typed(read: ReadOptions) -> list[str]:
 
 
 def _recipes(names: list[str]) -> list[Recipe]:
-    from neardup.recipe import load
+    from neardup.recipe import load_recipe
 
-    return [load(name) for name in names]
+    return [load_recipe(name) for name in names]
 
 
 def _check_output(output: str | None, inputs: list[str], *, force: bool) -> None:
@@ -205,7 +215,7 @@ def _check_output(output: str | None, inputs: list[str], *, force: bool) -> None
     if not output.endswith((".html", ".json")):
         raise OutputError(f"{output} is neither a page nor JSON: name it .html or .json, or leave out -o")
     from neardup.documents.output import check_place
-    from neardup.pages.frame import check_drawing
+    from neardup.pages.page import check_drawing
 
     check_place(output, inputs, force)
     if output.endswith(".html"):
@@ -222,11 +232,11 @@ def _give(found: Exploration, output: str | None, *, force: bool, as_json: bool)
     if as_json:
         show_json(found.as_dict())
     elif output is None:
-        from neardup.cli.explore_table import show_exploration
+        from neardup.cli.explore_summary import show_exploration
 
         show_exploration(found)
     else:
-        from neardup.exploring import telling
+        from neardup.exploration import messages as telling
 
         say(f"begin with {telling.advised_rule(found.advice)}. {telling.would_drop(found)}".rstrip())
     for name in written:

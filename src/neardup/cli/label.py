@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.label_options import Asking, Page, Tables, check_store
-from neardup.cli.options import Force, Inputs, Json, ReadOptions, RunOptions, refuse_ignored, with_options
+from neardup.cli.options import (
+    Asking,
+    Force,
+    Inputs,
+    Json,
+    Page,
+    ReadOptions,
+    RunOptions,
+    Tables,
+    check_store,
+    refuse_ignored,
+    with_options,
+)
 from neardup.cli.screen import (
     count_text,
     progress_bar,
@@ -25,11 +36,10 @@ from neardup.errors import OutputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neardup.labelling.agreement import Agreement
-    from neardup.labelling.candidates import Pool
     from neardup.labelling.exchange import Imported
-    from neardup.labelling.store import LabelStore
-
+    from neardup.labelling.queue import Pool
+    from neardup.labelling.session import Agreement
+    from neardup.labels.store import LabelStore
 
 #: What has a say only where pairs are asked.
 _ON_THE_PAGE = (
@@ -92,17 +102,13 @@ def _serve(
     page: Page,
     running: RunOptions,
 ) -> None:
-    from neardup.labelling.answers import checked_name
-    from neardup.labelling.candidates import pool_of
-    from neardup.labelling.known import Known
-    from neardup.labelling.model import Model
-    from neardup.labelling.service import check_packages
-    from neardup.labelling.serving import serve
+    from neardup.classifier.vector import statistics_for
+    from neardup.labelling.index import Known
+    from neardup.labelling.queue import Model, TeachingChooser, pool_of
+    from neardup.labelling.server import check_packages, serve
     from neardup.labelling.session import Session
-    from neardup.labelling.store import LabelStore
-    from neardup.labelling.teaching import TeachingChooser
-    from neardup.parallel import default_threads
-    from neardup.vector.collection import statistics_for
+    from neardup.labels.store import LabelStore, checked_name
+    from neardup.runtime import default_threads
 
     name = None if labeller is None else checked_name(labeller)
     net, vector, seed, goal, share, port = (
@@ -189,11 +195,11 @@ def _exchange(
     as_json: bool,
 ) -> None:
     """Take labels in, write them out, say how far labellers agree; in this order."""
-    from neardup.labelling.agreement import agreements
     from neardup.labelling.exchange import answers_of, export, take_in
-    from neardup.labelling.known import Known
-    from neardup.labelling.store import LabelStore, labels_of
-    from neardup.material import Material
+    from neardup.labelling.index import Known
+    from neardup.labelling.session import agreements
+    from neardup.labels.store import LabelStore, labels_of
+    from neardup.pages.documents import Material
 
     given = None if tables.import_file is None else answers_of(tables.import_file, labeller=labeller)
     if given is None:

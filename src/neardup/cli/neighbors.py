@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from neardup.cli.choices import RecipeOptions
-from neardup.cli.numbers import whole_number
-from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
-from neardup.cli.rows import print_rows, write_rows
+from neardup.cli.options import Force, Inputs, ReadOptions, RecipeOptions, RunOptions, check_outputs, with_options
 from neardup.cli.screen import (
     count_text,
     interruptible,
+    print_rows,
     progress_bar,
     say,
     say_if_compiling,
     say_notes,
     say_set_aside,
+    whole_number,
+    write_rows,
 )
 
 
@@ -60,13 +60,13 @@ def neighbors(
     limits = running.limits
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
 
-    from neardup.retrieval.asking import refuse_unasked
-    from neardup.retrieval.neighbors import neighbors_of as find
+    from neardup.pipeline.neighbors import neighbors_of as find
+    from neardup.pipeline.query import refuse_unasked
 
     refuse_unasked(recipe_options.given, nearest=True)
     with read.open(inputs) as corpus:
         say_notes(corpus, recipe)
-        say_if_compiling(None, "nearest")
+        say_if_compiling(None, "postings.nearest_of")
         with progress_bar() as report:
             found = find(corpus, recipe, wanted, of=of, first=most, progress=report, **limits)
             if to_file is not None:

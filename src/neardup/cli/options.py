@@ -1,21 +1,202 @@
-"""The options that commands share: a command that takes such a record takes an option for each field."""
+"""The options that choose a recipe: its name, and one option for each of its fields."""
 
 from __future__ import annotations
 
 import inspect
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 import typer
 
-from neardup.cli.numbers import parse_size, whole_number
+from neardup.cli.screen import count_text, parse_number, parse_seconds, parse_size, whole_number
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
+    from neardup.classifier.classifier import Decision
+    from neardup.classifier.vector import Vector
+    from neardup.cli.screen import Report
     from neardup.documents import Corpus
+    from neardup.pages.batch_report import Wanted
+    from neardup.recipe import Recipe
+    from neardup.spark.command import Answer, Compared, Engine
+
+_PANEL = "What matches"
+
+#: Options that are no fields of ``Recipe`` by these names.
+_NO_FIELDS = ("recipe", "html")
+
+Html = Annotated[
+    bool,
+    typer.Option("--html", rich_help_panel=_PANEL, help="The texts are web pages: compare their main content alone."),
+]
+Content = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=_PANEL,
+        help="What of the texts is compared: html, the main content of pages (short: --html); tags, all of their text.",
+    ),
+]
+
+
+def chosen_content(html: bool, content: str | None) -> str | None:
+    """Return what ``--html`` and ``--content`` say together; None where neither is given.
+
+    Raises
+    ------
+    RecipeError
+        If they contradict each other.
+    """
+    if html and content not in (None, "html"):
+        raise RecipeError(f"--html is short for --content html, but --content is {content!r}: give one of the two")
+    return "html" if html else content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeOptions:
+    """A recipe, and the fields of it that take another value: one option for each field of ``Recipe``; ``--html``."""
+
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE", rich_help_panel=_PANEL, help="A recipe's name or TOML file; 'default' by default."
+        ),
+    ] = None
+    html: Html = False
+    content: Content = None
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=_PANEL,
+            help="Pairs at or above it match; in (0, 1], such as 0.8. For a distance, those at or below it.",
+        ),
+    ] = None
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_PANEL,
+            help="On sets jaccard, overlap, dice, cosine, containment, extended_jaccard, euclidean; on weights "
+            "weighted_jaccard, dice, cosine, extended_jaccard, euclidean; on simhash hamming; on texts semantic (in "
+            "Python, with an encoder), and edit as a second step.",
+        ),
+    ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND:N",
+            rich_help_panel=_PANEL,
+            help="words:5, qgrams:4[:positional], skips:3:1, clauses, sentence_words:3, spots:1:2, "
+            "terms:64[:sentence][:positional], windows:50:8, checksum:sha1; :multiset behind it counts repeats.",
+        ),
+    ] = None
+    normalize: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_PANEL, help="words, whitespace, compact, strip or raw."),
+    ] = None
+    stop_words: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LANGUAGES",
+            rich_help_panel=_PANEL,
+            help="Leave out stop words of en, or en,de and so on; none for none.",
+        ),
+    ] = None
+    antecedents: Annotated[
+        str | None,
+        typer.Option(metavar="WORDS", rich_help_panel=_PANEL, help="Where spot signatures begin, such as 'is the'."),
+    ] = None
+    clip: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BY:LOW:HIGH",
+            rich_help_panel=_PANEL,
+            help="Drop features by how many documents hold them: df:2:0.5 (counts, or shares with a point) or "
+            "idf:0.2:0.8.",
+        ),
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_PANEL, help="Weigh features by tf, idf or tfidf."),
+    ] = None
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND:N",
+            rich_help_panel=_PANEL,
+            help="Compare simhash, minhash:128, sketch:25, supershingle:6:14 or imatch:5 in place of the features.",
+        ),
+    ] = None
+    jaccard_floor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            rich_help_panel=_PANEL,
+            help="Jaccard that a pair must reach besides; for containment.",
+        ),
+    ] = None
+
+    search: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", rich_help_panel=_PANEL, help="exact finds every pair; lsh a stated share of them."
+        ),
+    ] = None
+    recall: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", rich_help_panel=_PANEL, help="For lsh: the share at the threshold, as 0.99."),
+    ] = None
+    num_perm: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", rich_help_panel=_PANEL, help="For lsh: the most minima of a document."),
+    ] = None
+    seed: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", rich_help_panel=_PANEL, help="Of sketches and bands."),
+    ] = None
+    then: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEASURE>=NUMBER",
+            rich_help_panel=_PANEL,
+            help="A second, more accurate measure for pairs that pass: 'edit >= 0.9', 'jaccard(words:2) >= 0.6'.",
+        ),
+    ] = None
+
+    def chosen(self, **others: str | None) -> Recipe:
+        """Return the recipe with the given values in it.
+
+        Raises
+        ------
+        RecipeError
+            If there is no such recipe or a value is refused.
+        """
+        from neardup.recipe.named import chosen
+
+        changes: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NO_FIELDS}
+        changes["content"] = chosen_content(self.html, self.content)
+        changes = {name: value for name, value in (changes | others).items() if value is not None}
+        for name in ("threshold", "jaccard_floor", "recall"):
+            if name in changes:
+                changes[name] = parse_number(changes[name], "--" + name.replace("_", "-"))
+        for name in ("num_perm", "seed"):
+            if name in changes:
+                changes[name] = whole_number(changes[name], "--" + name.replace("_", "-"), 0)
+        return chosen(self.recipe or "default", changes)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What was asked for, by the names of fields, the recipe among them."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "html"}
+        values["content"] = chosen_content(self.html, self.content)
+        return {name: value for name, value in values.items() if value is not None}
+
 
 _READ, _RUN = "Reading", "Running"
 #: This call of a command: it knows which options were typed.
@@ -217,3 +398,537 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return call
+
+
+#: Where help lists these options.
+PANEL = "A learned decision"
+TimeColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of times, for decisions that compare them."),
+]
+
+
+DecisionFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", rich_help_panel=PANEL, help="What neardup train learned; it takes the place of a recipe."
+    ),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        rich_help_panel=PANEL,
+        help="The lowest cut that had this precision on the training pairs, such as 0.99; g(x) >= 0 by default.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionOptions:
+    """A decision that was learned, its working point, and where titles are."""
+
+    decision: DecisionFile = None
+    precision: Precision = None
+    title_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for decisions that compare them."),
+    ] = None
+
+    def loaded(
+        self, time_column: str | None = None, *, also_for: bool = False, titles: bool = False
+    ) -> Decision | None:
+        """Return the decision at its working point; None where none is asked for.
+
+        Parameters
+        ----------
+        time_column : str, optional
+            Where times are.
+        also_for : bool
+            Whether the command takes that column for something else, too.
+        titles : bool
+            The same of the column of titles.
+
+        Raises
+        ------
+        NeardupError
+            If it cannot be read, does not reach the precision, or an option says nothing without it.
+        """
+        options = {"--precision": self.precision, "--title-column": None if titles else self.title_column}
+        if self.decision is None:
+            for option, value in (options | {"--time-column": None if also_for else time_column}).items():
+                if value is not None:
+                    raise RecipeError(f"{option} {value} is for a learned decision; give one with --decision FILE")
+            return None
+        from neardup.classifier.classifier import decision_of
+
+        decision = decision_of(self.decision, title_column=self.title_column, time_column=time_column)
+        if time_column is not None and not (also_for or decision.vector.needs_times):
+            raise RecipeError(f"time column {time_column!r} is asked for by no measure of this decision; leave it out")
+        if self.precision is None:
+            return decision
+        return decision.at_precision(parse_number(self.precision, "--precision"))
+
+
+def chosen_recipe(options: RecipeOptions, decision: Decision | None, *, keep: str | None = None) -> Recipe:
+    """Return the recipe that options choose, or that of a decision.
+
+    Raises
+    ------
+    RecipeError
+        If one contradicts the other, or a value is refused.
+    """
+    if decision is None:
+        return options.chosen(keep=keep)
+    from neardup.classifier.classifier import recipe_beside
+
+    def say(name: str, value: Any) -> str:
+        option = "--" + name.replace("_", "-")
+        return "--html" if name == "content" and options.html else f"{option} {value}"
+
+    return recipe_beside(decision, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
+
+
+def decision_text(summary: Mapping[str, Any]) -> str:
+    """Return what a summary says of its decision, for people; empty where none decided."""
+    if "decision" not in summary:
+        return ""
+    found = summary["decision"]
+    cut = cut_text(*(found[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
+    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} of its net pass"
+
+
+def cut_text(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:
+    """Return a decision's name, its cut, and how well it did on the pairs it was trained with."""
+    least = "no cut" if cut is None or cut == float("-inf") else f"g >= {cut:.4g}"
+    return f"{fingerprint}, {least}: precision {precision:.3f} and recall {recall:.3f} on its training pairs, unseen"
+
+
+_ENGINE = "Engine"
+ENGINES = ("memory", "spark")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """Where the work is done."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="memory|spark", rich_help_panel=_ENGINE, help="This process, or Spark; both give the same answer."
+        ),
+    ] = "memory"
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            rich_help_panel=_ENGINE,
+            help="Spark's master: local[N], spark://HOST:PORT, yarn, k8s://...; by default all processors here.",
+        ),
+    ] = None
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            rich_help_panel=_ENGINE,
+            help="Keep what Spark has done in this folder, which all workers can write to.",
+        ),
+    ] = None
+    resume: Annotated[
+        bool, typer.Option("--resume", rich_help_panel=_ENGINE, help="Go on from the stages in --stages DIR.")
+    ] = False
+    ship: Annotated[
+        bool, typer.Option("--ship", rich_help_panel=_ENGINE, help="Send this package to Spark's workers.")
+    ] = False
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", rich_help_panel=_ENGINE, help="A setting of Spark, as spark.executor.memory=8g."
+        ),
+    ] = None
+    spark_log: Annotated[
+        str | None, typer.Option(metavar="FILE", rich_help_panel=_ENGINE, help="Write there what Spark says.")
+    ] = None
+    wait: Annotated[
+        str, typer.Option(metavar="TIME", rich_help_panel=_ENGINE, help="How long to wait for a first worker.")
+    ] = "60s"
+
+    def chosen(self, recipe: Recipe | None, **others: object) -> Engine | None:
+        """Return the engine where it is Spark, else None; refuse what does not go together.
+
+        Parameters
+        ----------
+        recipe : Recipe or None
+            What is to be done; None where there are several, which are looked at then.
+        **others
+            Options that Spark does not have, None or False where they were not given.
+        """
+        if self.engine not in ENGINES:
+            raise RecipeError(f"--engine {self.engine} is unknown: give {' or '.join(ENGINES)}")
+        own: dict[str, object] = {
+            "--master": self.master,
+            "--stages": self.stages,
+            "--resume": self.resume,
+            "--ship": self.ship,
+            "--spark-conf": self.spark_conf,
+            "--spark-log": self.spark_log,
+        }
+        if self.engine == "memory":
+            for name, value in own.items():
+                if value:
+                    raise RecipeError(f"{name} is for --engine spark: name that engine, or leave out {name}")
+            refuse_ignored(("wait",), "is for --engine spark: name that engine, or leave it out")
+            return None
+        threads = others.pop("--threads", None)
+        for name, value in others.items():
+            if value:
+                raise RecipeError(f"{name} is for the engine in memory: leave out {name}, or --engine spark")
+        if threads and self.master:
+            raise RecipeError("--threads and --master both say how much works at a time: give one")
+        from neardup.spark.command import Engine
+
+        engine = Engine(
+            master=self.master or f"local[{threads or '*'}]",
+            stages=self.stages,
+            resume=self.resume,
+            settings=self._settings(),
+            log=self.spark_log,
+            wait=parse_seconds(self.wait, "--wait"),
+            ship=self.ship,
+        )
+        if recipe is None:
+            engine.check_place()
+        else:
+            engine.check(recipe)
+        return engine
+
+    def _settings(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for setting in self.spark_conf or ():
+            name, equals, value = setting.partition("=")
+            if not equals or not name.startswith("spark."):
+                raise RecipeError(f"--spark-conf {setting} is no setting of Spark: give spark.NAME=VALUE")
+            found[name] = value
+        return found
+
+
+def on_spark(
+    corpus: Corpus, recipe: Recipe, engine: Engine, progress: Report | None, **options: Any
+) -> AbstractContextManager[Answer]:
+    """Run on Spark: give the answer, and stop the session at the end."""
+    from neardup.spark.command import answered
+
+    return answered(corpus, recipe, engine, progress=progress, **options)
+
+
+def compared_on_spark(
+    corpus: Corpus, engine: Engine, progress: Report | None, *, records: bool
+) -> AbstractContextManager[Compared]:
+    """Give what finds the pairs of recipes on Spark, all in one session that is stopped at the end."""
+    from neardup.spark.command import Compared
+
+    return Compared(corpus, engine, progress=progress, records=records)
+
+
+_REPORT_PANEL = "A report"
+
+ReportFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.html",
+        rich_help_panel=_REPORT_PANEL,
+        help="One page, to be read without a network: what was dropped and why, and what another threshold would do.",
+    ),
+]
+ReportFamilies = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        rich_help_panel=_REPORT_PANEL,
+        help="Show so many of the largest families, 50 by default, and half as many of the others, drawn at random.",
+    ),
+]
+ReportRows = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        rich_help_panel=_REPORT_PANEL,
+        help="List so many dropped documents to search, 2000 by default; drawn at random if they are more.",
+    ),
+]
+
+
+def check_report(name: str | None, inputs: list[str], others: Iterable[str | None], *, force: bool) -> None:
+    """Refuse, before the work starts, a report that cannot or must not be written.
+
+    Parameters
+    ----------
+    name : str or None
+        Of the page; None where none is asked for.
+    inputs : list of str
+        What will be read.
+    others : iterable of str or None
+        Names of the other outputs.
+    force : bool
+        Whether an existing file may be replaced.
+    """
+    if name is None:
+        return
+    from neardup.pages.report_page import check_page
+
+    check_page(name, inputs, force=force)
+    place = os.path.realpath(name)
+    if any(other is not None and other != "-" and os.path.realpath(other) == place for other in others):
+        raise OutputError(f"{name} is given for --report and for another output: name two files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """A report of a run, and how much it shows."""
+
+    report: ReportFile = None
+    report_families: ReportFamilies = None
+    report_rows: ReportRows = None
+    report_around: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|none",
+            rich_help_panel=_REPORT_PANEL,
+            help="How far beyond the threshold to look for the report, by default 0.2 (half the way to 0 from below "
+            "0.4; 2 bits with simhash); none looks nowhere.",
+        ),
+    ] = None
+
+    def around(self, recipe: Recipe) -> float | None:
+        """Return how far beyond the threshold to look; None for nowhere.
+
+        Raises
+        ------
+        RecipeError
+            If it is no number, or an option says nothing without a report.
+        """
+        if self.report is None:
+            options = ("report_families", "report_rows", "report_around")
+            given = next((name for name in options if getattr(self, name) is not None), None)
+            if given is not None:
+                option = "--" + given.replace("_", "-")
+                raise RecipeError(f"{option} {getattr(self, given)} is for a report; name one with --report FILE.html")
+            return None
+        if self.report_around == "none":
+            return None
+        if self.report_around is not None:
+            return parse_number(self.report_around, "--report-around")
+        from neardup.search.margin import usual_around
+
+        return usual_around(recipe)
+
+    def wanted(self, *, title_column: str | None = None, time_column: str | None = None) -> Wanted:
+        """Return what the report is to show.
+
+        Raises
+        ------
+        RecipeError
+            If a number is none.
+        """
+        from neardup.cli.screen import typed_command
+
+        found: Wanted = {"command": typed_command()}
+        if self.report_families is not None:
+            found["families"] = whole_number(self.report_families, "--report-families", 0)
+        if self.report_rows is not None:
+            found["rows"] = whole_number(self.report_rows, "--report-rows", 0)
+        if title_column:
+            found["title_column"] = title_column
+        if time_column:
+            found["time_column"] = time_column
+        return found
+
+
+_ASKING, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels in tables, in place of the page"
+_LARGEST_PORT = 65_535
+
+
+def check_store(store: str, inputs: list[str]) -> None:
+    """Refuse what cannot be a store of labels before the work; a new one is only made once there is something to keep.
+
+    Raises
+    ------
+    NeardupError
+        If it is something else, or cannot be made.
+    """
+    from neardup.documents.output import check_place
+    from neardup.labels.store import labels_of
+
+    if os.path.exists(store):
+        labels_of(store)
+    else:
+        check_place(store, inputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Which pairs are asked, and how they are shown."""
+
+    net: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEASURE>=NUMBER",
+            rich_help_panel=_ASKING,
+            help="Pairs below it are not asked, by default jaccard(words:3) >= 0.1.",
+        ),
+    ] = None
+    vector: Annotated[
+        str,
+        typer.Option(
+            metavar="MEASURES",
+            rich_help_panel=_ASKING,
+            help="What the model that chooses pairs goes by: default, cheap, short, or measures as train takes them.",
+        ),
+    ] = "default"
+    title_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_ASKING, help="Column of titles; found by itself when obvious."),
+    ] = None
+    time_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", rich_help_panel=_ASKING, help="Column of times, for the measure hours_apart."),
+    ] = None
+    html: Html = False
+    content: Content = None
+    pairs: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER", rich_help_panel=_ASKING, help="Stop after so many answers of each labeller."),
+    ] = None
+    shared: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=_ASKING,
+            help="Of a labeller's pairs, how many are those that others have judged; for agreement.",
+        ),
+    ] = "0.25"
+    seed: Annotated[
+        str, typer.Option(metavar="NUMBER", rich_help_panel=_ASKING, help="Of what is drawn at random.")
+    ] = "0"
+
+    @property
+    def recipe(self) -> Recipe:
+        """The net."""
+        from neardup.classifier.rule import NET, net_of
+
+        return net_of(NET if self.net is None else self.net, content=chosen_content(self.html, self.content) or "")
+
+    @property
+    def measures(self) -> Vector:
+        """The vector."""
+        from neardup.classifier.vector import Vector
+
+        return Vector.parse(self.vector)
+
+    @property
+    def number(self) -> int:
+        """The seed."""
+        return whole_number(self.seed, "--seed", 0)
+
+    @property
+    def goal(self) -> int | None:
+        """How many answers are enough."""
+        return None if self.pairs is None else whole_number(self.pairs, "--pairs")
+
+    @property
+    def share(self) -> float:
+        """How many of a labeller's pairs others judge, too."""
+        share = parse_number(self.shared, "--shared")
+        if not 0 <= share <= 1:
+            raise RecipeError(f"--shared {self.shared!r} is outside [0, 1]; give a share such as 0.25, or 0 for none")
+        return share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Where the page is."""
+
+    port: Annotated[
+        str, typer.Option(metavar="NUMBER", rich_help_panel=_PAGE, help="On this machine; 0 for any that is free.")
+    ] = "0"
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", rich_help_panel=_PAGE, help="Print the link, and open no browser.")
+    ] = False
+
+    @property
+    def number(self) -> int:
+        """The port."""
+        port = whole_number(self.port, "--port", 0)
+        if port > _LARGEST_PORT:
+            raise RecipeError(f"--port {port} is no port; give one up to {_LARGEST_PORT}, or 0 for any that is free")
+        return port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """What is done with labels in place of the page."""
+
+    import_file: Annotated[
+        str | None,
+        typer.Option(
+            "--import", metavar="FILE", rich_help_panel=_TABLES, help="Take labels in: id1,id2,label, perhaps labeller."
+        ),
+    ] = None
+    export: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", rich_help_panel=_TABLES, help="Write labels as CSV: id1,id2,label, as most labellers say."
+        ),
+    ] = None
+    each: Annotated[
+        bool, typer.Option("--each", rich_help_panel=_TABLES, help="With --export: a row for each labeller.")
+    ] = False
+    agreement: Annotated[
+        bool, typer.Option("--agreement", rich_help_panel=_TABLES, help="Print how far labellers agree.")
+    ] = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything is to be done.
+
+        Raises
+        ------
+        RecipeError
+            If an option is missing the one that it belongs to.
+        """
+        if self.each and self.export is None:
+            raise RecipeError("--each belongs to --export FILE; name a file, or leave it out")
+        return self.import_file is not None or self.export is not None or self.agreement
+
+
+_FLOW = "The flow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowOptions:
+    """What a document that arrives is compared with."""
+
+    window: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME|COUNT", rich_help_panel=_FLOW, help="24h, 90m, 7d; '8000 documents'; endless for all."
+        ),
+    ] = "24h"
+    window_by: Annotated[
+        str,
+        typer.Option(
+            metavar="time|hour",
+            rich_help_panel=_FLOW,
+            help="Compare times as they are, or by whole hours, as in the paper.",
+        ),
+    ] = "time"
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="originals|everything", rich_help_panel=_FLOW, help="Compare with originals only, or with all."
+        ),
+    ] = "originals"
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", rich_help_panel=_FLOW, help="Keep window and verdicts in this SQLite file."),
+    ] = None

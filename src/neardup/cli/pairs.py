@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.choices import RecipeOptions
-from neardup.cli.decisions import DecisionOptions, TimeColumn, chosen_recipe, decision_text
-from neardup.cli.engine_options import EngineOptions, on_spark
-from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
-from neardup.cli.rows import print_rows
+from neardup.cli.options import (
+    DecisionOptions,
+    EngineOptions,
+    Force,
+    Inputs,
+    ReadOptions,
+    RecipeOptions,
+    RunOptions,
+    TimeColumn,
+    check_outputs,
+    chosen_recipe,
+    decision_text,
+    on_spark,
+    with_options,
+)
 from neardup.cli.screen import (
     count_text,
     interruptible,
     lsh_text,
+    print_rows,
     progress_bar,
     say,
     say_if_compiling,
@@ -25,8 +36,8 @@ from neardup.cli.screen import (
 from neardup.errors import OutputError
 
 if TYPE_CHECKING:
-    from neardup.result import Result
-    from neardup.spark.answer import Answer
+    from neardup.pipeline.result import Result
+    from neardup.spark.command import Answer
 
 
 @with_options
@@ -66,7 +77,7 @@ def pairs(
     )
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
 
-    from neardup.pipeline import run
+    from neardup.pipeline.pipeline import run
 
     with read.open(inputs) as corpus:
         say_notes(corpus, recipe)

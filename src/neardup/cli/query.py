@@ -7,12 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.choices import RecipeOptions
-from neardup.cli.decisions import PANEL, DecisionOptions, TimeColumn, chosen_recipe
-from neardup.cli.numbers import whole_number
-from neardup.cli.options import Force, Inputs, ReadOptions, RunOptions, check_outputs, with_options
-from neardup.cli.rows import print_rows, write_rows
-from neardup.cli.screen import count_text, progress_bar, say, say_if_compiling, say_notes, say_set_aside
+from neardup.cli.options import (
+    PANEL,
+    DecisionOptions,
+    Force,
+    Inputs,
+    ReadOptions,
+    RecipeOptions,
+    RunOptions,
+    TimeColumn,
+    check_outputs,
+    chosen_recipe,
+    with_options,
+)
+from neardup.cli.screen import (
+    count_text,
+    print_rows,
+    progress_bar,
+    say,
+    say_if_compiling,
+    say_notes,
+    say_set_aside,
+    whole_number,
+    write_rows,
+)
 from neardup.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,14 +98,14 @@ def query(
         raise InputError("stdin is both an input and the document: name a file for one of them")
     text = _read(document, what, content=recipe.content)
 
-    from neardup.retrieval.asking import refuse_unasked
-    from neardup.retrieval.queries import answer_of as find
+    from neardup.pipeline.query import answer_of as find
+    from neardup.pipeline.query import refuse_unasked
 
     if decision is None:
         refuse_unasked(recipe_options.given, nearest=k is not None)
     with read.open(inputs) as corpus:
         say_notes(corpus, recipe)
-        say_if_compiling(None, "listing")
+        say_if_compiling(None, "postings.fill_lists")
         with progress_bar() as report:
             found = find(
                 corpus,
@@ -127,8 +145,8 @@ def _candidates(count: int, net: Recipe) -> str:
 
 def _read(name: str, what: str, *, content: str) -> str:
     """Return the text of the new document; that of a web page may be in any encoding."""
-    from neardup.content.charset import page_text
-    from neardup.documents.formats import is_page_name
+    from neardup.documents.inputs import is_page_name
+    from neardup.text.encoding import page_text
 
     try:
         if name == "-":

@@ -16,9 +16,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command(name="list")
 def list_recipes(as_json: Json = False) -> None:
     """List the recipes that come with neardup."""
-    from neardup.recipe import load, names
+    from neardup.recipe import load_recipe, names
 
-    recipes = [load(name) for name in names()]
+    recipes = [load_recipe(name) for name in names()]
     if as_json:
         from dataclasses import asdict
 
@@ -34,9 +34,9 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A recipe's name or TOML file.")],
 ) -> None:
     """Print a recipe as TOML, with every field; a copy of it is the start of one's own."""
-    from neardup.recipe import load
+    from neardup.recipe import load_recipe
 
-    out(load(name).to_toml().rstrip("\n"))
+    out(load_recipe(name).to_toml().rstrip("\n"))
 
 
 @app.command()
@@ -44,7 +44,7 @@ def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A TOML file, or a recipe's name.")],
 ) -> None:
     """Check a recipe file: exit with 0 when it is good, else with 2 and a sentence that says why not."""
-    from neardup.recipe import load
+    from neardup.recipe import load_recipe
 
-    recipe = load(file)
+    recipe = load_recipe(file)
     out(f"{visible(recipe.name, lines=False)} is a good recipe; fingerprint {recipe.fingerprint}")

@@ -1,30 +1,283 @@
-"""``neardup replay``: a dated corpus run through the window, as if it arrived."""
+"""What a replay prints: the hours as they end, and the totals."""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.choices import RecipeOptions
-from neardup.cli.decisions import DecisionOptions, chosen_recipe
-from neardup.cli.numbers import parse_number, whole_number
-from neardup.cli.options import Force, Inputs, ReadOptions, check_outputs, with_options
-from neardup.cli.replay_report import ReplayReportOptions
-from neardup.cli.replay_table import Shown, show_totals
-from neardup.cli.report_options import check_report
-from neardup.cli.screen import Report, interruptible, progress_bar, say_if_compiling, say_notes, say_set_aside
-from neardup.cli.windows import WindowOptions
+from neardup.cli.options import (
+    DecisionOptions,
+    Force,
+    Inputs,
+    ReadOptions,
+    RecipeOptions,
+    ReportOptions,
+    WindowOptions,
+    check_outputs,
+    check_report,
+    chosen_recipe,
+    with_options,
+)
+from neardup.cli.screen import (
+    Report,
+    count_text,
+    interruptible,
+    parse_number,
+    progress_bar,
+    say_if_compiling,
+    say_notes,
+    say_set_aside,
+    size_text,
+    visible,
+    whole_number,
+)
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
-    from neardup.decision.decision import Decision
+    from neardup.classifier.classifier import Decision
     from neardup.documents import Corpus
-    from neardup.replay.order import Item, Timeline
+    from neardup.features.statistics import Statistics
+    from neardup.pages.report import Extent
+    from neardup.recipe import Recipe
+    from neardup.runtime import Clock
+    from neardup.stream.replay import Hour, Item, Settings, Timeline, Totals
+
+_HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
+
+
+class Shown:
+    """Prints hours as they end, and remembers them for the page.
+
+    Parameters
+    ----------
+    stdout : file
+        The real one: a progress bar on a terminal takes what is printed to itself, wherever stdout leads.
+    as_json : bool
+        Whether lines are JSON.
+    """
+
+    def __init__(self, stdout: Any, *, as_json: bool) -> None:
+        self.hours: list[Hour] = []
+        self._stdout, self._as_json = stdout, as_json
+
+    def hour(self, hour: Hour) -> None:
+        """Print an hour, and before it how long nothing came."""
+        if not self.hours and not self._as_json:
+            self._line(_HEAD)
+        quiet = hour.hour - self.hours[-1].hour - 1 if self.hours else 0
+        if quiet > 0:
+            self._quiet(self.hours[-1].hour + 1, quiet)
+        self.hours.append(hour)
+        if self._as_json:
+            self._line(json.dumps(hour.as_dict()))
+            return
+        begins = hour.begins.replace("T", " ").rstrip("Z")
+        counts = f"{hour.items:>7,} {hour.originals:>9,} {hour.duplicates:>10,} {hour.held:>9,}"
+        self._line(f"{begins:<16} {counts} {hour.bytes / 1e6:>7,.1f} {hour.median:>7,.0f} {hour.p99:>7,.0f}")
+
+    def totals(self, totals: Totals, downstream: float) -> None:
+        """Print the totals, where lines are JSON."""
+        if self._as_json:
+            self._line(json.dumps({"totals": totals.as_dict(downstream)}))
+
+    def _quiet(self, first: int, hours: int) -> None:
+        from neardup.stream.replay import hour_text
+
+        if self._as_json:
+            self._line(json.dumps({"hour": hour_text(first), "quiet_hours": hours}))
+        else:
+            self._line(f"{'':<16} {'-':>7}  {count_text(hours, 'hour')} without items")
+
+    def _line(self, line: str) -> None:
+        out = sys.stdout if self._stdout.isatty() else self._stdout
+        out.write(line + "\n")
+        out.flush()
+
+
+_FLAGS = {
+    "late": "older than the window",
+    "ahead": "after a gap longer than the window",
+    "undecidable": "without features: originals, for nothing can match",
+    "future": "later than now",
+}
+
+
+def show_totals(
+    totals: Totals, timeline: Timeline, corpus: Corpus, downstream: float, places: dict[str, str | None]
+) -> None:
+    """Print the totals for people to stderr."""
+    column = corpus.order_column
+    rows = {
+        "exact copies": f"{totals.exact:,}, texts that are equal byte for byte" if totals.exact else "",
+        "set aside": f"{count_text(len(timeline.undated), 'document')} without a readable time in column {column!r}"
+        if len(timeline.undated)
+        else "",
+        "flags": ", ".join(
+            f"{count:,} {flag} ({_FLAGS.get(flag, flag)})" for flag, count in sorted(totals.flags.items())
+        ),
+        "window": f"at most {count_text(totals.most_held, 'document')}, {size_text(totals.most_bytes)}",
+        "time an item": f"{_microseconds(totals.cpu, totals)} of processor time, {_microseconds(totals.wall, totals)} "
+        "on the wall, on average",
+        "balance": _balance(totals, downstream),
+    }
+    rows |= {name: place for name, place in places.items() if place}
+    share = f" ({totals.share:.1%})" if totals.items else ""
+    head = (
+        f"{count_text(totals.items, 'item')}: {totals.items - totals.duplicates:,} originals, "
+        f"{count_text(totals.duplicates, 'duplicate')}{share}"
+    )
+    typer.echo(typer.style(head, bold=True), err=True)
+    for name, value in rows.items():
+        if value:
+            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {visible(value, lines=False)}", err=True)
+
+
+def _microseconds(nanoseconds: int, totals: Totals) -> str:
+    return f"{nanoseconds / 1e3 / max(totals.items, 1):,.0f} µs"
+
+
+def _balance(totals: Totals, downstream: float) -> str:
+    """Return the paper's: what duplicates would have cost behind the check, against what the check costs."""
+    if not totals.items:
+        return ""
+    saved = totals.share * downstream
+    return (
+        f"P t_p = {totals.share:.1%} of {downstream:g} s = {saved:.3g} s saved an item, "
+        f"{totals.balance(downstream):,.0f} times t_check = {totals.check:.3g} s"
+    )
+
+
+_PANEL = "A report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayReportOptions(ReportOptions):
+    """A report of a replay, and how much it shows."""
+
+    report: Annotated[
+        str | None,
+        typer.Option(
+            "--report",
+            "--page",
+            metavar="FILE.html",
+            rich_help_panel=_PANEL,
+            help="One page, to be read without a network: what was stopped and why, what another threshold would do, "
+            "and curves of time and memory.",
+        ),
+    ] = None
+
+    def page(self, recipe: Recipe) -> Page | None:
+        """Return the report that is wanted; None where none is.
+
+        Raises
+        ------
+        RecipeError
+            If a number is none, or an option says nothing without a report.
+        """
+        around = self.around(recipe)
+        if self.report is None:
+            return None
+        from neardup.pages.report import Extent
+
+        wanted = self.wanted()
+        numbers: dict[str, Any] = {name: value for name, value in wanted.items() if name in ("families", "rows")}
+        return Page(self.report, around or 0.0, Extent(**numbers), wanted["command"])
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The report that is wanted: its file, how far beyond the threshold it looks, its extent, and the command."""
+
+    output: str
+    around: float
+    extent: Extent
+    command: str
+
+    def watching(self, settings: Settings, statistics: Statistics | None, clock: Clock, report: Report) -> Watching:
+        """Return what takes verdicts while the replay runs."""
+        return Watching(self, settings, statistics, clock, report)
+
+
+class Watching:
+    """Takes the verdicts of a replay, and writes its page.
+
+    Parameters
+    ----------
+    page : Page
+        What is wanted.
+    settings : Settings
+        Of the replay.
+    statistics : Statistics or None
+        Of the collection, for recipes that need them.
+    clock : Clock
+        Takes the cost of stages.
+    report : callable
+        Told of progress.
+    """
+
+    def __init__(
+        self, page: Page, settings: Settings, statistics: Statistics | None, clock: Clock, report: Report
+    ) -> None:
+        from neardup.stream.replay_report import ReplayReport, Sample
+
+        self.output = page.output
+        self._page, self._settings, self._statistics = page, settings, statistics
+        self._clock, self._report = clock, report
+        self._made, self._sample = ReplayReport(settings), Sample()
+        self._around: Any = None
+
+    def see(self, items: Sequence[Item], judged: Sequence[Any]) -> None:
+        """Take the verdicts of some documents."""
+        self._made.see(items, judged)
+        self._sample.see(items, judged)
+
+    def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
+        """Replay once more with a looser threshold, for what comes near it."""
+        from neardup.stream.replay import arrivals
+        from neardup.stream.replay_report import around_of
+
+        total = len(timeline.order)
+        with self._clock.stage("look around the threshold"):
+            items = arrivals(corpus, timeline)
+            self._around = around_of(
+                items, self._settings, self._page.around, total, statistics=self._statistics, report=self._report
+            )
+
+    def write(
+        self,
+        corpus: Corpus,
+        timeline: Timeline,
+        told: Mapping[str, Any],
+        hours: Sequence[Hour],
+        totals: Totals,
+        downstream: float,
+    ) -> None:
+        """Write the page, which is there as a whole or not at all; ``told`` is what it says of the settings."""
+        from neardup.stream.replay_report import measured, page_content, write_page
+
+        with self._clock.stage("measure by size"):
+            curves = measured(self._sample.items, lambda: self._settings.endless(self._statistics), self._report)
+        report = self._made.made(
+            corpus,
+            timeline,
+            self._around,
+            totals,
+            extent=self._page.extent,
+            command=self._page.command,
+            inputs=corpus.inputs,
+            quarantined=corpus.set_aside.counts,
+            stages=self._clock.stages,
+            statistics=self._statistics,
+        )
+        write_page(self.output, page_content(told, hours, totals.as_dict(downstream), curves), report)
+
 
 #: Documents judged at once where each verdict goes to a disk: one write for all of them.
 _AT_ONCE_WITH_STORE = 256
@@ -74,11 +327,8 @@ def replay(
 
     Documents without a readable time are set aside and counted.
     """
-    from neardup.clock import Clock
-    from neardup.replay.order import arrivals, set_aside, survey
-    from neardup.replay.run import Pace, Replay
-    from neardup.replay.settings import Settings
-    from neardup.replay.verdicts import LEARNED, SCHEMA, Notes
+    from neardup.runtime import Clock
+    from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, Settings, arrivals, set_aside, survey
 
     decision = decided.loaded(time_column, also_for=True)
     recipe = chosen_recipe(recipe_options, decision)
@@ -104,7 +354,13 @@ def replay(
             time_column = time_column or decision.time_column
         corpus = open_things.enter_context(read.open(inputs, order_column=time_column or FIND_TIME))
         say_notes(corpus, recipe)
-        say_if_compiling(None, "flowing", "posting", "comparing", *(("deciding", "pairing") if decision else ()))
+        say_if_compiling(
+            None,
+            "window.flow",
+            "window.meet_by_keys",
+            "window.overlap_with_all",
+            *(("pairs.discriminant", "pairs.align") if decision else ()),
+        )
         shown = Shown(sys.stdout, as_json=as_json)
         report = open_things.enter_context(progress_bar()) or _silent
         statistics = settings.statistics(corpus, report)
@@ -166,7 +422,7 @@ def _titled(
     timeline: Timeline, corpus: Corpus, decision: Decision, inputs: list[str], read: ReadOptions, report: Report
 ) -> Timeline:
     """Return the timeline with titles, for which the inputs are read once more."""
-    from neardup.replay.titles import title_column, titles_of
+    from neardup.stream.replay import title_column, titles_of
 
     column = title_column(corpus, timeline.rows, decision)
     with read.open(inputs, order_column=column, write=False) as titles:

@@ -1,4 +1,4 @@
-"""What the user sees: messages, progress, sizes, and document text that cannot do anything to a terminal."""
+"""Numbers and sizes as they are written on the command line."""
 
 from __future__ import annotations
 
@@ -6,16 +6,89 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from neardup.errors import RecipeError
+
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from neardup.documents import Corpus
+    from neardup.pipeline.query import Table
     from neardup.recipe import Recipe
+
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[KMGT]?)(?P<binary>I?)B?", re.IGNORECASE)
+_TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhd]?)", re.IGNORECASE)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def parse_number(text: str, option: str) -> float:
+    """Return a number from the command line.
+
+    Raises
+    ------
+    RecipeError
+        If it is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise RecipeError(f"{option} {text!r} is not a number; write it like 0.8") from None
+
+
+def whole_number(text: str, option: str, least: int = 1) -> int:
+    """Return a whole number from the command line.
+
+    Raises
+    ------
+    RecipeError
+        If it is none, or below the least one.
+    """
+    if not text.isascii() or not text.isdigit() or int(text) < least:
+        raise RecipeError(f"{option} {text!r} is not a whole number from {least} on")
+    return int(text)
+
+
+def parse_seconds(text: str, option: str) -> float:
+    """Return the seconds that a text like ``30s``, ``10m``, ``1.5h``, ``2d`` or ``90`` means.
+
+    Raises
+    ------
+    RecipeError
+        If it is no time.
+    """
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise RecipeError(f"{option} {text!r} is not a time; write it like 30s, 10m or 1h")
+    return float(match["number"]) * _SECONDS[match["unit"].lower()]
+
+
+def parse_size(text: str | None, option: str) -> int | None:
+    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means; None for None.
+
+    Raises
+    ------
+    RecipeError
+        If it is no size, or none of at least one byte.
+    """
+    if text is None:
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    bare = match is not None and match["binary"] and not match["prefix"]
+    size = 0
+    if match is not None and not bare:
+        base = 1024 if match["binary"] else 1000
+        size = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
+    if size < 1:
+        raise RecipeError(f"{option} {text!r} is not a size; write it like 512MB, 2GB or 1.5GiB")
+    return size
+
 
 Report = Callable[[str, int, int | None], None]
 
@@ -117,14 +190,20 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
     recipe : Recipe or None
         What is to be done, by the engine of the recipe.
     others : str
-        The kernel modules that are used in its place.
+        The kernels that are used in its place, as ``module.function``.
     """
-    from neardup._kernels.compiling import kernels_are_compiled
+    from neardup.kernels.compilation import kernels_are_compiled
 
     if recipe is not None and not others:
-        engine = "hamming" if recipe.measure == "hamming" else "weighting" if recipe.is_weighted else "matching"
-        others = (engine, "banding") if recipe.search == "lsh" else (engine,)
-    if not kernels_are_compiled("shingles", *others):
+        engine = (
+            "hamming.near_in_runs"
+            if recipe.measure == "hamming"
+            else "weighted.fill_postings"
+            if recipe.is_weighted
+            else "prefixes.match"
+        )
+        others = (engine, "prefixes.band_pairs") if recipe.search == "lsh" else (engine,)
+    if not kernels_are_compiled("grams.feature_sets", *others):
         say("compiling kernels for this machine (once, about 15 s)")
 
 
@@ -183,3 +262,41 @@ def lsh_text(search: dict[str, Any]) -> str:
         f"pairs at Jaccard {search['jaccard_at_threshold']:.4g}; {search['candidates']:,} candidates{expected}, all "
         "verified"
     )
+
+
+_ROWS_AT_A_TIME = 1 << 16
+
+
+def write_rows(found: Table, output: str, *, force: bool) -> None:
+    """Write a table in the format of the name."""
+    from neardup.documents import open_writer
+
+    table = found.to_arrow()
+    with open_writer(output, table.schema, force) as writer:
+        writer.write(table)
+
+
+def print_rows(tables: Iterable[pa.Table], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print tables to stdout one after the other, parted by tabs below the names of columns, or as JSON lines."""
+    ascii_only = not speaks_unicode()
+    if not as_json:
+        sys.stdout.write("\t".join(columns) + "\n")
+    for table in tables:
+        for begin in range(0, len(table), _ROWS_AT_A_TIME):
+            rows = table.slice(begin, _ROWS_AT_A_TIME).to_pylist()
+            lines = (json.dumps(row, ensure_ascii=ascii_only) for row in rows) if as_json else map(_line, rows)
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+    # What is said on stderr afterwards comes after it in a pipe that takes both, too.
+    sys.stdout.flush()
+
+
+def _line(row: dict[str, Any]) -> str:
+    return "\t".join(_field(value) for value in row.values())
+
+
+def _field(value: Any) -> str:
+    """Return a value as a field of a line, empty for none; an id with a tab or a line break has it written out."""
+    if value is None:
+        return ""
+    text = visible(str(value)) if sys.stdout.isatty() else str(value)
+    return text.replace("\\", r"\\").replace("\t", r"\t").replace("\n", r"\n").replace("\r", r"\r")

@@ -1,17 +1,17 @@
-"""``neardup train``: a decision learned from labelled pairs, and what it is worth."""
+"""What ``neardup train`` prints: figures beside those of a threshold, weights, working points, what goes wrong."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.choices import Content, Html, chosen_content
-from neardup.cli.numbers import parse_number, whole_number
 from neardup.cli.options import (
     LABELS_PANEL,
+    Content,
     Force,
+    Html,
     IgnoreUnknown,
     Inputs,
     Json,
@@ -20,18 +20,183 @@ from neardup.cli.options import (
     Positive,
     ReadOptions,
     check_outputs,
+    chosen_content,
     with_options,
 )
 from neardup.cli.screen import (
+    count_text,
     interruptible,
+    parse_number,
     progress_bar,
     say,
     say_if_compiling,
     say_notes,
     say_set_aside,
     show_json,
+    visible,
+    whole_number,
 )
 from neardup.errors import RecipeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from neardup.evaluation.scores import Figure
+    from neardup.training.figures import Figures
+    from neardup.training.training import Training, Wrong
+
+#: So many pairs that are judged wrongly, and duplicates outside the net, are printed; --summary has all.
+_SHOWN, _SHOWN_OUTSIDE = 10, 5
+#: So many measures say why.
+_REASONS = 3
+_SPEAKS = {"for": "for duplicates", "against": "against them", "both": "for or against"}
+
+
+def show_training(training: Training) -> None:
+    """Print a training for people to stdout."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    counts = training.summary
+    console.print(
+        f"{count_text(counts['pairs'], 'labelled pair')} of {count_text(counts['documents'], 'document')}: "
+        f"{count_text(counts['duplicates'], 'duplicate')}, {count_text(counts['others'], 'other')}; "
+        "[dim]95 % intervals[/dim]"
+    )
+    console.print(_figures(training))
+    console.print(Text(_verdict(training)))
+    console.print(Text(_machine(training)))
+    console.print()
+    console.print(_weights(training))
+    console.print()
+    console.print(_working_points(training))
+    _show_outside(console, training)
+    _show_wrong(console, training)
+
+
+def _table(*names: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 1), show_edge=False)
+    for number, name in enumerate(names):
+        table.add_column(name, justify="right" if number else "left", overflow="fold" if not number else "ellipsis")
+    return table
+
+
+def _figures(training: Training) -> Table:
+    table = _table("unseen pairs", "F1", "precision", "recall", "accuracy")
+    for name, figures in (("learned", training.figures), ("best threshold", training.baseline)):
+        table.add_row(name, *map(_figure, _four(figures)))
+    low, high = training.gain.difference.low, training.gain.difference.high
+    spread = "" if low is None or high is None else f"\n{low:+.3f} to {high:+.3f}"
+    table.add_row("gain", f"{training.gain.difference.value or 0.0:+.3f}{spread}")
+    return table
+
+
+def _four(figures: Figures) -> tuple[Figure, ...]:
+    return figures.f1, figures.precision, figures.recall, figures.accuracy
+
+
+def _figure(figure: Figure) -> str:
+    if figure.value is None:
+        return "none"
+    spread = "" if figure.low is None or figure.high is None else f"\n{figure.low:.2f}-{figure.high:.2f}"
+    return f"{figure.value:.3f}{spread}"
+
+
+def _verdict(training: Training) -> str:
+    """Return what the difference is worth, and which threshold it is."""
+    gain = training.gain
+    if not gain.beyond_chance:
+        says = "These labels cannot tell the two apart"
+    elif (gain.difference.value or 0.0) > 0:
+        says = "The learned decision leads beyond chance"
+    else:
+        says = "The threshold leads beyond chance: use it, or label more pairs"
+    return f"{says}. Over all labels the best threshold is {training.best_threshold}."
+
+
+def _machine(training: Training) -> str:
+    """Return how the machine was chosen."""
+    machine, folds = training.summary["machine"], training.summary["folds"]
+    gamma = f", gamma {machine['gamma']:.3g}" if machine["gamma"] else ""
+    weights = ", classes balanced" if machine["balanced"] else ""
+    by = {"groups": "groups of connected pairs", "documents": "documents", "pairs": "pairs"}[folds["by"]]
+    return (
+        f"Kernel {machine['kernel']}, C {machine['c']:.3g}{gamma}{weights}, the best of {machine['tried']} in "
+        f"{folds['number']} folds of {by}; g(x) = 0 where the probability is {machine['probability_at_0']:.2f}."
+    )
+
+
+def _weights(training: Training) -> Table:
+    linear = training.summary["machine"]["kernel"] == "linear"
+    table = _table("measure", "mean push", "higher speaks", *(["coefficient"] if linear else []))
+    for weight in training.weights:
+        cells = [weight.measure, f"{weight.push:.3f}", _SPEAKS[weight.direction]]
+        table.add_row(*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else []))
+    return table
+
+
+def _working_points(training: Training) -> Table:
+    table = _table("asked precision", "from g on", "precision", "recall")
+    for point in training.working_points:
+        cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
+        table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
+    return table
+
+
+def _show_outside(console: Console, training: Training) -> None:
+    from rich.text import Text
+
+    if training.outside:
+        pairs = [f"{visible(one, lines=False)} - {visible(other, lines=False)}" for one, other in training.outside]
+        more = f" and {len(pairs) - _SHOWN_OUTSIDE:,} more" if len(pairs) > _SHOWN_OUTSIDE else ""
+        console.print()
+        console.print(Text(f"Duplicates outside the net, missed: {', '.join(pairs[:_SHOWN_OUTSIDE])}{more}"))
+
+
+def _show_wrong(console: Console, training: Training) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print()
+    if not training.wrong:
+        console.print("No labelled pair that the net lets through is judged wrongly.")
+        return
+    many = count_text(len(training.wrong), "pair is", "pairs are")
+    which = (
+        "the surest first" if len(training.wrong) <= _SHOWN else f"the surest {_SHOWN} here, all with --summary FILE"
+    )
+    console.print(Text(f"{many} judged wrongly, {which}; measure, value (push):"))
+    for one in training.wrong[:_SHOWN]:
+        said, reasons = _wrong(one)
+        console.print(Padding(Text(said), (0, 0, 0, 1)))
+        if reasons:
+            console.print(Padding(Text(reasons), (0, 0, 0, 5)))
+
+
+def _wrong(one: Wrong) -> tuple[str, str]:
+    """Return a pair and what was said of it, and which measures said so."""
+    ids = f"{visible(one.id1, lines=False)} - {visible(one.id2, lines=False)}"
+    label = "a duplicate" if one.duplicate else "no duplicate"
+    if one.g is None or one.probability is None:
+        return f"{ids}: labelled {label}, but the texts are equal", ""
+    misled = [name for name, push in one.pushes.items() if push and (push > 0) == (one.g >= 0)]
+    reasons = (f"{name} {_value(one.measures[name])} ({one.pushes[name]:+.2f})" for name in misled[:_REASONS])
+    said = f"probability {_probability(one.probability)}, g {one.g:+.2f}"
+    return f"{ids}: labelled {label}, {said}", ", ".join(reasons)
+
+
+def _probability(value: float) -> str:
+    return "below 0.001" if value < 0.001 else "above 0.999" if value > 0.999 else f"{value:.3f}"
+
+
+def _value(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
 
 _LEARNED, _TRAINING = "What is learned", "Training"
 
@@ -124,10 +289,10 @@ def train(
     workers = None if threads is None else whole_number(threads, "--threads")
     _check_outputs(output, summary, [*inputs, labels], quarantine=read.quarantine, force=force)
 
-    from neardup.decision.net import NET, net_of
-    from neardup.decision.skopsfile import skops_io
-    from neardup.learning.searching import KERNELS
-    from neardup.learning.training import train as train_corpus
+    from neardup.classifier.classifier import skops_io
+    from neardup.classifier.rule import NET, net_of
+    from neardup.training.fit import KERNELS
+    from neardup.training.training import train as train_corpus
 
     if output is not None:
         # It is needed at the end, when the work is done.
@@ -135,7 +300,7 @@ def train(
     wide, chosen = NET if net is None else net, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
         say_notes(corpus, net_of(wide, content=chosen))
-        say_if_compiling(None, "overlaps", "deciding")
+        say_if_compiling(None, "pairs.overlaps", "pairs.discriminant")
         with progress_bar() as report:
             training = train_corpus(
                 corpus,
@@ -169,8 +334,6 @@ def train(
     if as_json:
         show_json(training.summary)
     else:
-        from neardup.cli.train_table import show_training
-
         show_training(training)
     for name in written:
         say(f"written: {name}")

@@ -5,16 +5,14 @@ records. Between them a document is its raw row: counted from 0 over all inputs 
 blank lines not.
 """
 
-from neardup.documents.columns import FIND_TIME
-from neardup.documents.copying import CopyReport
-from neardup.documents.corpus import Corpus
-from neardup.documents.opened import corpus_of, open_corpus
-from neardup.documents.output import check_output
-from neardup.documents.parts import REPEATED_ID
-from neardup.documents.quarantine import SetAside
-from neardup.documents.sift import Batch
-from neardup.documents.values import join_ids, join_order, repeated_ids
-from neardup.documents.writers import Writer, open_writer, write_table
+from __future__ import annotations
+
+from neardup.documents.copy import CopyReport
+from neardup.documents.corpus import Corpus, corpus_of, open_corpus
+from neardup.documents.output import Writer, check_output, open_writer, write_table
+from neardup.documents.records import REPEATED_ID, Batch, join_ids, join_order, repeated_ids
+from neardup.documents.rejected import SetAside
+from neardup.documents.tables import FIND_TIME
 
 __all__ = [
     "FIND_TIME",

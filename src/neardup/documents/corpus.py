@@ -1,27 +1,151 @@
-"""A corpus: texts for pass one, whole records for pass two, and the raw row number between them."""
+"""Found files -> sources: each with the reader its content asks for."""
 
 from __future__ import annotations
 
+import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.ahead import ahead
-from neardup.documents.copying import CopyReport, copy_kept, kept_schema, promised
-from neardup.documents.origins import origins
-from neardup.documents.output import check_output
-from neardup.documents.parts import Broken, Source, Wanted
-from neardup.documents.quarantine import Quarantine, SetAside
-from neardup.documents.sift import Batch, sift, sized
+from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
+from neardup.documents.copy import CopyReport, copy_kept, kept_schema, origins, promised
+from neardup.documents.delimited import delimited_source
+from neardup.documents.inputs import (
+    KNOWN_SUFFIXES,
+    STDIN,
+    Format,
+    Found,
+    codec_of_bytes,
+    discover,
+    format_of_name,
+    kind_of_bytes,
+    one_line,
+)
+from neardup.documents.jsonlines import json_source
+from neardup.documents.output import check_output, check_quarantine
+from neardup.documents.records import CUT_SHORT, UNREADABLE_FILE, Batch, Broken, Part, Raw, Source, Wanted, sift, sized
+from neardup.documents.rejected import Quarantine, SetAside
+from neardup.documents.streams import Span, ahead, head_of
+from neardup.documents.tables import choose_columns, table_of
 from neardup.documents.textfiles import TextFiles
-from neardup.errors import InputError
-from neardup.wholefile import Unfinished
+from neardup.errors import InputError, OutputError
+from neardup.files import Unfinished
+
+
+def open_sources(found: list[Found], spool: str) -> list[Source]:
+    """Open every file; text files that follow each other become one source.
+
+    Raises
+    ------
+    InputError
+        For a format nothing here reads, or a damaged file that is the only input.
+    """
+    sources: list[Source] = []
+    texts: list[Found] = []
+    for file, form in zip(_with_folders(found), map(_format_of, found), strict=True):
+        if form.kind == "text":
+            texts.append(file)
+            continue
+        if texts:
+            sources.append(TextFiles(texts))
+            texts = []
+        sources.append(_open(file, form, spool, alone=len(found) == 1))
+    if texts:
+        sources.append(TextFiles(texts))
+    return sources
+
+
+def open_again(found: Sequence[Found], spool: str, span: Span | None = None) -> Source:
+    """Open the files of one source that were opened before, in another process; a damaged one is set aside as then.
+
+    Parameters
+    ----------
+    found : sequence of Found
+        A file, or some text files.
+    spool : str
+        A folder for what is decompressed.
+    span : (int, int), optional
+        A part of the file, as its source's ``cuts`` gave it.
+    """
+    form = _format_of(found[0])
+    return TextFiles(list(found)) if form.kind == "text" else _open(found[0], form, spool, alone=False, span=span)
+
+
+def _with_folders(found: list[Found]) -> list[Found]:
+    """Keep the ids of text files apart when they come from several folders."""
+    if len({file.folder for file in found if file.folder}) < 2:
+        return found
+    return [replace(file, relative=file.name if file.folder else "") for file in found]
+
+
+def _format_of(found: Found) -> Format:
+    """Format by the first bytes, and where they do not tell by the name."""
+    named = None if found.name == STDIN else format_of_name(found.name)
+    if named is not None and named.kind == "text" and (found.folder or named.codec is None):
+        # A text may begin with anything; only a file of tables that lost its suffix is told from it.
+        head = head_of(found, None, 8) if not found.folder else b""
+        if kind_of_bytes(head, "text") == "text" and codec_of_bytes(head) is None:
+            return named
+    codec = codec_of_bytes(head_of(found, None, 8))
+    kind = kind_of_bytes(head_of(found, codec), None if named is None else named.kind)
+    if kind is None:
+        if found.name == STDIN and not found.size:
+            return Format("jsonl", None)
+        raise InputError(f"{found.name} is of no known format: give {KNOWN_SUFFIXES}, the tables also as .gz or .zst")
+    return Format(kind, codec)
+
+
+def _open(found: Found, form: Format, spool: str, *, alone: bool, span: Span | None = None) -> Source:
+    if form.kind == "jsonl":
+        return json_source(found, form.codec, span)
+    if form.kind == "csv":
+        return delimited_source(found, form.codec)
+    try:
+        return columnar_source(found, form.kind, form.codec, spool, span)
+    except UnreadableFile as error:
+        if alone:
+            raise InputError(f"{found.name} is damaged and shows no row ({error}); get or write it again") from None
+        return _Damaged(found, str(error))
+
+
+class _Damaged:
+    """A file that shows no row; it is set aside as one."""
+
+    def __init__(self, found: Found, detail: str) -> None:
+        self.found = found
+        self._detail = detail
+
+    def columns(self) -> dict[str, pa.DataType]:
+        """Give no column: none can be seen."""
+        return {}
+
+    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
+        """One part without rows."""
+        del wanted
+        reason = CUT_SHORT if "ompressed" in self._detail else UNREADABLE_FILE
+        broken = [Broken(0, reason, 0, detail=self._detail)]
+        yield Part(0, pa.array([], pa.large_binary()), broken=broken, consumed=self.found.size)
+
+    def schema(self, keep: np.ndarray) -> pa.Schema:
+        """No column."""
+        del keep
+        return pa.schema([])
+
+    def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
+        """No row."""
+        del keep, schema
+        return iter(())
+
+    def records(self, keep: np.ndarray) -> Iterator[Raw]:
+        """No row."""
+        del keep
+        return iter(())
 
 
 class Corpus:
@@ -247,3 +371,97 @@ def _names(source: Source) -> list[str] | None:
 
 def _name(source: Source, row: int) -> str:
     return source.files[row].name if isinstance(source, TextFiles) else source.found.name
+
+
+_IN_MEMORY = "the data in memory"
+
+
+def open_corpus(
+    inputs: Sequence[str | os.PathLike[str]],
+    *,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    order_column: str | None = None,
+    strict: bool = False,
+    quarantine: str | None = None,
+    max_document: int | None = None,
+) -> Corpus:
+    """Open files, folders, globs, URIs or standard input as one corpus.
+
+    Parameters
+    ----------
+    inputs : sequence of str or path
+        In the order in which the documents count. A folder stands for the data files in it, by name, or
+        where there are none for its text files.
+    text_column : str, optional
+        Column of the texts; found by its name or as the only column of strings when not given.
+    id_column : str, optional
+        Column of the ids; found by its name when not given; the empty string means that there is none.
+    order_column : str, optional
+        Column to hand over for the keep order.
+    strict : bool
+        Raise BrokenRecord at the first broken record instead of setting it aside.
+    quarantine : str, optional
+        JSON lines file for what is set aside; it appears when the corpus is closed.
+    max_document : int, optional
+        Largest text in bytes; larger ones are set aside. None sets no limit.
+
+    Raises
+    ------
+    InputError
+        For what is missing, unreadable, of unknown format or without a text column.
+    """
+    if isinstance(inputs, str | os.PathLike):
+        inputs = [inputs]
+    if quarantine is not None:
+        check_quarantine(quarantine, inputs)
+    spool = _spool()
+    try:
+        notes: list[str] = []
+        found = discover(inputs, notes, spool.path)
+        sources = open_sources(found, spool.path)
+        wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
+    except BaseException:
+        spool.discard()
+        raise
+    names, size = [os.fspath(name) for name in inputs], sum(file.size for file in found)
+    return Corpus(sources, wanted, size, inputs=names, strict=strict, quarantine=quarantine, notes=notes, spool=spool)
+
+
+def _spool() -> Unfinished:
+    """Make the folder for what must lie in a file to be read."""
+    try:
+        return Unfinished.temporary()
+    except OSError as error:
+        raise OutputError(
+            f"no temporary folder can be made ({one_line(error)}); set TMPDIR to a folder that may be written to"
+        ) from None
+
+
+def corpus_of(
+    data: Any,
+    *,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    order_column: str | None = None,
+    strict: bool = False,
+    quarantine: str | None = None,
+    max_document: int | None = None,
+) -> Corpus:
+    """Make a corpus of data in memory; the options are those of `open_corpus`.
+
+    Parameters
+    ----------
+    data : object
+        Texts, or columns in any form that Arrow takes: see `neardup.documents.tables.table_of`.
+    """
+    table = table_of(data)
+    if quarantine is not None:
+        check_quarantine(quarantine, ())
+    found = Found(None, "", _IN_MEMORY, 0, None)
+    whole: list[Source] = [ColumnarSource(found, TableColumns(table), "slice")]
+    if not table.num_columns:
+        raise InputError("the data has no columns: give texts or a table with a column of texts")
+    wanted = choose_columns(whole, text_column, id_column, order_column, max_document)
+    sources: list[Source] = [ColumnarSource(found, TableColumns(table, wanted.text), "slice")]
+    return Corpus(sources, wanted, text_bytes(table, wanted.text), strict=strict, quarantine=quarantine)

@@ -16,12 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from neardup.documents.discover import Found, one_line
-from neardup.documents.formats import Codec, delimiter_of
-from neardup.documents.parts import NO_ID, OPEN_QUOTE, WRONG_FIELDS, Wanted
-from neardup.documents.records import LineSource, RecordError, Values
+from neardup.documents.inputs import Codec, Found, delimiter_of, one_line
+from neardup.documents.lines import LineSource, RecordError, Values
+from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, Wanted, single
 from neardup.documents.streams import Block, blocks, is_utf8, positions_of
-from neardup.documents.values import single
 from neardup.errors import InputError
 
 

@@ -1,213 +1,588 @@
-"""Inputs of one record a line (or a few): JSON lines and delimited text, read block by block.
-
-A block is first parsed as a whole by Arrow. Only where that fails, or gives another number of rows than the
-block has records, is this one block parsed record by record; so one broken record costs one block.
-"""
+"""Arrays of texts, ids and order values, whatever type they come in; and schemas that hold several inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import closing
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from neardup.documents.discover import Found
-from neardup.documents.formats import Codec
-from neardup.documents.parts import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted
-from neardup.documents.streams import Block, Span, blocks
-from neardup.documents.values import id_array, order_array, unified
+from neardup.documents.inputs import Found
+from neardup.errors import InputError, UnknownDocument
 
-Values = tuple[str, int | str | None, int | float | str | None]
+Integers = npt.NDArray[np.int64]
 
-
-class RecordError(Exception):
-    """Why one record cannot be used."""
-
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.detail = detail
+_INT64 = range(-(1 << 63), 1 << 63)
 
 
-class Dialect(Protocol):
-    """What JSON lines and delimited text do differently."""
-
-    line_end: bytes
-    #: Whether each line feed ends a record, so that a file may be cut at any.
-    by_lines: bool
-
-    def record_ends(self, data: bytes) -> np.ndarray:
-        """Positions just after each record that ends in the bytes."""
-        ...
-
-    def blank(self, block: Block) -> np.ndarray:
-        """Which records are blank lines."""
-        ...
-
-    def fast(self, block: Block, wanted: Wanted) -> dict[str, Any] | None:
-        """All records at once: an array a column; None when that cannot be done."""
-        ...
-
-    def slow(self, record: str, wanted: Wanted) -> Values:
-        """One record; raises RecordError."""
-        ...
-
-    def schema(self, data: bytes, name: str) -> pa.Schema:
-        """Infer the schema of good records."""
-        ...
-
-    def table(self, data: bytes, schema: pa.Schema, name: str) -> pa.Table:
-        """Good records as a table of this schema."""
-        ...
+def is_text_type(kind: pa.DataType) -> bool:
+    """Whether a column of this type can hold the texts."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
 
 
-class LineSource:
-    """A file of records in lines.
+def is_id_type(kind: pa.DataType) -> bool:
+    """Whether a column of this type can hold the ids."""
+    return is_text_type(kind) or bool(pa.types.is_integer(kind))
+
+
+def as_bytes(array: Any) -> Any:
+    """Cast any text type to large_binary, unchecked: a large_string is a view of the same buffers."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(pa.large_binary(), safe=False)
+
+
+def single(column: Any) -> Any:
+    """Make one array of a chunked one."""
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
+
+
+def as_strings(binary: Any) -> Any:
+    """View a large_binary array that is known to be UTF-8 without nulls as large_string, from offset 0."""
+    if binary.offset:
+        binary = _from_zero(binary)
+    _, offsets, data = binary.buffers()
+    if offsets is None:
+        offsets = pa.py_buffer(np.zeros(1, dtype=np.int64))
+    return pa.LargeStringArray.from_buffers(len(binary), offsets, data if data is not None else pa.py_buffer(b""))
+
+
+def _from_zero(binary: Any) -> Any:
+    _, offsets, data = binary.buffers()
+    span = offsets.slice(binary.offset * 8, (len(binary) + 1) * 8)
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(binary), [None, span, data])
+
+
+def lengths_of(binary: Any) -> np.ndarray:
+    """Bytes of each value of a large_binary or large_string array; 0 for null."""
+    _, offsets, _ = binary.buffers()
+    if len(binary) == 0 or offsets is None:
+        return np.zeros(len(binary), dtype=np.int64)
+    bounds = np.frombuffer(offsets, dtype=np.int64)[binary.offset : binary.offset + len(binary) + 1]
+    return np.diff(bounds)
+
+
+def not_utf8(binary: Any) -> np.ndarray:
+    """Positions of the values of a large_binary array that are not valid UTF-8; nulls are fine.
+
+    The whole is checked at once at the speed of memory; only where that fails are single values looked at.
+    """
+    strings = pa.Array.from_buffers(
+        pa.large_string(), len(binary), binary.buffers(), offset=binary.offset, null_count=binary.null_count
+    )
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid:
+        return np.array([i for i, value in enumerate(binary) if utf8_fault(value.as_py()) >= 0], np.int64)
+    return np.zeros(0, dtype=np.int64)
+
+
+def readable_texts(array: Any) -> Any:
+    """Return texts of any type as large_string; what is not valid UTF-8 in them becomes U+FFFD."""
+    binary = as_bytes(array)
+    broken = not_utf8(binary)
+    if broken.size:
+        values = binary.to_pylist()
+        for place in broken.tolist():
+            values[place] = values[place].decode(errors="replace").encode()
+        binary = pa.array(values, pa.large_binary())
+    return binary.cast(pa.large_string())
+
+
+def value_texts(column: Any) -> list[str]:
+    """Return the values of a column of any type as texts, empty ones for nulls."""
+    array = single(column)
+    values = readable_texts(array) if is_text_type(array.type) else array
+    return ["" if value is None else str(value) for value in values.to_pylist()]
+
+
+def utf8_fault(value: bytes | None) -> int:
+    """Offset of the first byte that is not UTF-8; -1 when there is none."""
+    try:
+        (value or b"").decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return -1
+
+
+def id_array(values: Sequence[int | str | None]) -> Any:
+    """Ids as int64 when all are integers that fit, else as large_string."""
+    if all(value is None or (isinstance(value, int) and value in _INT64) for value in values):
+        return pa.array(values, pa.int64())
+    return pa.array([value if value is None else str(value) for value in values], pa.large_string())
+
+
+def order_array(values: Sequence[int | float | str | None]) -> Any:
+    """Order values as int64, float64 or large_string, the first that holds all."""
+    filled = [value for value in values if value is not None]
+    if all(isinstance(value, int) and value in _INT64 for value in filled):
+        return pa.array(values, pa.int64())
+    if not any(isinstance(value, str) for value in filled):
+        return pa.array([value if value is None else float(value) for value in values], pa.float64())
+    return pa.array([value if value is None else str(value) for value in values], pa.large_string())
+
+
+def ids_from(array: Any) -> Any:
+    """Ids of any id type as int64 or large_binary; the caller checks that the latter is UTF-8."""
+    if pa.types.is_integer(array.type):
+        try:
+            return array.cast(pa.int64())
+        except pa.ArrowInvalid:
+            return array.cast(pa.large_string()).cast(pa.large_binary())
+    return as_bytes(array)
+
+
+def unified(schemas: Sequence[pa.Schema], name: str) -> pa.Schema:
+    """One schema that holds the rows of all; integers widen, null gives way.
+
+    Raises
+    ------
+    InputError
+        When a column has types that no type holds.
+    """
+    distinct: list[pa.Schema] = []
+    for schema in schemas:
+        if not any(schema.equals(known) for known in distinct):
+            distinct.append(schema)
+    if not distinct:
+        return pa.schema([])
+    try:
+        merged = pa.unify_schemas(distinct, promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+        raise InputError(
+            f"{name}: a column has types that do not fit one table ({' '.join(str(error).split())}); write "
+            "JSON lines instead, or give the column one type"
+        ) from None
+    return merged.with_metadata(distinct[0].metadata)
+
+
+def join_ids(parts: Sequence[Any]) -> Any:
+    """Join the ids of several batches: int64 when all are, else large_string.
+
+    A corpus of JSON lines may turn from numbers to strings half way.
+    """
+    if not parts:
+        return pa.array([], pa.int64())
+    if any(part.type != pa.int64() for part in parts):
+        parts = [part.cast(pa.large_string()) for part in parts]
+    return pa.concat_arrays(parts)
+
+
+def join_order(parts: Sequence[Any], name: str = "order") -> Any:
+    """Join the order values of several batches; strings that are all numbers become numbers.
+
+    Raises
+    ------
+    InputError
+        When numbers meet text, dates or anything else that has no common order with them.
+    """
+    if not parts:
+        return pa.array([], pa.int64())
+    kind = order_type({part.type for part in parts if part.null_count < len(part)} or {parts[0].type}, name)
+    joined = pa.concat_arrays([part.cast(kind) for part in parts])
+    return _numbers(joined) if is_text_type(kind) else joined
+
+
+def order_type(kinds: set[pa.DataType], name: str) -> pa.DataType:
+    """Return the type that order values of several types are compared in.
+
+    Raises
+    ------
+    InputError
+        When there is none.
+    """
+    if len(kinds) > 1 and all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        kinds = {pa.float64()}
+    text = any(is_text_type(kind) for kind in kinds)
+    if text and all(is_text_type(kind) or pa.types.is_integer(kind) for kind in kinds):
+        kinds = {pa.large_string()}
+    if len(kinds) > 1:
+        raise InputError(
+            f"column {name!r} holds values of types {', '.join(sorted(map(str, kinds)))}, which have no "
+            "common order: choose another column or give it one type"
+        )
+    return next(iter(kinds))
+
+
+def _numbers(strings: Any) -> Any:
+    strings = strings.cast(pa.large_string())
+    filled = pc.if_else(pc.equal(strings, ""), None, strings)
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            return filled.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return strings
+
+
+def repeated_ids(ids: Any) -> np.ndarray:
+    """Positions of the ids that occurred before, ascending.
 
     Parameters
     ----------
-    found : Found
-        The file.
-    codec : Codec or None
-        How it is compressed.
-    dialect : Dialect
-        How records end and are parsed.
-    header : int
-        Number of records at the start that are no documents.
-    types : dict of str to DataType
-        The columns as the start of the file shows them.
-    span : (int, int), optional
-        The part of the file that is read: its rows and lines are counted from there.
+    ids : pa.Array
+        int64 or large_string, without nulls.
 
-    Attributes
-    ----------
-    line_feeds : int
-        How many line feeds the last pass has gone through.
+    Returns
+    -------
+    np.ndarray
+        int64.
+    """
+    ids = single(ids)
+    if pa.types.is_integer(ids.type):
+        codes = ids.to_numpy(zero_copy_only=False)
+        if codes.size < 2 or bool(np.all(codes[1:] > codes[:-1])):
+            return np.zeros(0, dtype=np.int64)
+    else:
+        codes = pc.dictionary_encode(ids).indices.to_numpy(zero_copy_only=False)
+        if codes.size == 0 or int(codes.max()) + 1 == codes.size:
+            return np.zeros(0, dtype=np.int64)
+        # Codes count up as new values appear, so a code not above all before it is a repeat.
+        before = np.maximum.accumulate(codes)
+        return np.flatnonzero(codes[1:] <= before[:-1]) + 1
+    # Sorting values is several times faster than sorting places, and repeats are few.
+    ordered = np.sort(codes)
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not twice.size:
+        return np.zeros(0, dtype=np.int64)
+    nearest = np.minimum(np.searchsorted(twice, codes), twice.size - 1)
+    suspects = np.flatnonzero(twice[nearest] == codes)
+    firsts = np.unique(codes[suspects], return_index=True)[1]
+    return np.delete(suspects, firsts)
+
+
+NOT_JSON = "not valid JSON"
+NOT_AN_OBJECT = "not a JSON object"
+NO_TEXT = "no text"
+NOT_A_STRING = "text is not a string"
+NOT_UTF8 = "not valid UTF-8"
+NO_ID = "no id"
+#: Given by the caller, who alone sees all ids.
+REPEATED_ID = "repeated id"
+BAD_ID = "id is neither a string nor a number"
+WRONG_FIELDS = "wrong number of fields"
+OPEN_QUOTE = "quote never closed"
+TOO_LONG = "longer than the largest document allowed"
+CUT_SHORT = "compressed data is cut short or damaged"
+UNREADABLE_GROUP = "unreadable row group"
+UNREADABLE_FILE = "unreadable file"
+
+REASONS = (
+    BAD_ID,
+    CUT_SHORT,
+    NOT_AN_OBJECT,
+    NOT_A_STRING,
+    NOT_JSON,
+    NOT_UTF8,
+    NO_ID,
+    NO_TEXT,
+    OPEN_QUOTE,
+    REPEATED_ID,
+    TOO_LONG,
+    UNREADABLE_FILE,
+    UNREADABLE_GROUP,
+    WRONG_FIELDS,
+)
+"""Every reason for which a reader sets a record aside; the words are stable, so they can be counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The columns pass one reads, and the limit it holds documents to."""
+
+    text: str
+    id: str | None = None
+    order: str | None = None
+    max_document: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The distinct column names, text first."""
+        return list(dict.fromkeys(name for name in (self.text, self.id, self.order) if name is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A record that cannot be used: where it is, why, and its bytes where the reader has them."""
+
+    row: int
+    reason: str
+    count: int = 1
+    line: int | None = None
+    detail: str = ""
+    record: bytes | None = None
+
+
+@dataclass(slots=True)
+class Part:
+    """A run of raw rows of one input, read."""
+
+    rows: int
+    texts: Any
+    ids: Any = None
+    order: Any = None
+    positions: np.ndarray | None = None
+    """Row of each array item, counted from the part's first; None when every row is in the arrays."""
+    broken: list[Broken] = field(default_factory=list)
+    """What the reader itself refused, rows counted from the part's first."""
+    consumed: int = 0
+    locate: Callable[[int], tuple[int, bytes]] | None = None
+    """Row of the part -> (1-based line, its bytes); None where there are no lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """One raw record as the quarantine wants it."""
+
+    row: int
+    line: int | None
+    record: bytes
+
+
+class Source(Protocol):
+    """One input with its format: the two passes, and looking up single rows.
+
+    Rows are counted from the source's first. A mask over them says which rows the second pass wants.
     """
 
-    def __init__(
-        self,
-        found: Found,
-        codec: Codec | None,
-        dialect: Dialect,
-        header: int,
-        types: dict[str, pa.DataType],
-        span: Span | None = None,
-    ) -> None:
-        self.found = found
-        self.dialect = dialect
-        self.line_feeds = 0
-        self._span = span
-        self._codec = codec
-        self._header = header
-        self._types = types
+    found: Found
 
     def columns(self) -> dict[str, pa.DataType]:
-        """Names and types of the columns, as far as the start of the file shows them."""
-        return self._types
-
-    def blocks(self) -> Generator[Block, None, None]:
-        """Return the blocks of the file without header and blank lines."""
-        skip, self.line_feeds = self._header, 0
-        with closing(blocks(self.found, self._codec, self.dialect.record_ends, None, self._span)) as whole:
-            for block in whole:
-                self.line_feeds += block.lines
-                filled = ~self.dialect.blank(block)
-                starts, ends = block.starts[filled][skip:], block.ends[filled][skip:]
-                skip -= min(skip, int(np.count_nonzero(filled)))
-                yield replace(block, starts=starts, ends=ends)
-
-    def cuts(self, size: int) -> list[Span]:
-        """Return the parts of about so many bytes that may be read by themselves; none where there is but one."""
-        if self._codec is not None or not self.dialect.by_lines or self.found.size <= size:
-            return []
-        places = [*range(0, self.found.size, size), self.found.size]
-        return list(pairwise(places))
+        """Names and types of the columns, as far as the start of the input shows them."""
+        ...
 
     def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
-        """Pass one: the wanted columns, a block a part."""
-        for block in self.blocks():
-            part = self._part(block, wanted)
-            if block.damage:
-                # Not a row: what follows the break is unknown, so there is nothing to count.
-                line = block.line + block.data.count(b"\n")
-                part.broken.append(Broken(part.rows, CUT_SHORT, 0, line, detail=block.damage, record=block.tail))
-            yield part
-
-    def _part(self, block: Block, wanted: Wanted) -> Part:
-        rows = block.starts.size
-        columns = self.dialect.fast(block, wanted) if rows else None
-        if columns is None:
-            part = self._slow_part(block, wanted)
-        else:
-            ids = columns[wanted.id] if wanted.id else None
-            order = columns[wanted.order] if wanted.order else None
-            part = Part(rows, columns[wanted.text], ids, order)
-        part.consumed = block.consumed
-        part.locate = lambda row: (block.line_of(row), block.record(row))
-        return part
-
-    def _slow_part(self, block: Block, wanted: Wanted) -> Part:
-        good: list[Values] = []
-        positions: list[int] = []
-        broken: list[Broken] = []
-        for row in range(block.starts.size):
-            record = block.record(row)
-            try:
-                good.append(self._slow_values(record, wanted))
-                positions.append(row)
-            except RecordError as error:
-                line = block.line_of(row)
-                broken.append(Broken(row, error.reason, 1, line, error.detail, record))
-        return Part(
-            block.starts.size,
-            pa.array([text for text, _, _ in good], pa.large_string()),
-            id_array([key for _, key, _ in good]) if wanted.id else None,
-            order_array([value for _, _, value in good]) if wanted.order else None,
-            np.array(positions, dtype=np.int64),
-            broken,
-        )
-
-    def _slow_values(self, record: bytes, wanted: Wanted) -> Values:
-        try:
-            decoded = record.decode()
-        except UnicodeDecodeError as error:
-            raise RecordError(NOT_UTF8, f"byte {error.start} of the record") from None
-        return self.dialect.slow(decoded, wanted)
-
-    def _kept(self, keep: np.ndarray) -> Iterator[tuple[int, Block, np.ndarray]]:
-        """Blocks that hold kept rows: their first row, the block, and the mask over it."""
-        chosen = np.flatnonzero(keep)
-        stop = int(chosen[-1]) + 1 if chosen.size else 0
-        row = 0
-        with closing(self.blocks()) as whole:
-            while row < stop and (block := next(whole, None)) is not None:
-                mask = keep[row : row + block.starts.size]
-                if mask.any():
-                    yield row, block, mask
-                row += block.starts.size
-
-    def lines(self, keep: np.ndarray) -> Iterator[tuple[int, bytes]]:
-        """Pass two, verbatim: of each block the number of kept records, and their bytes as they stand."""
-        for _, block, mask in self._kept(keep):
-            yield int(np.count_nonzero(mask)), block.select(mask, self.dialect.line_end)
+        """Pass one: the wanted columns, part by part."""
+        ...
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Give the schema that holds all kept rows."""
-        schemas = [self.dialect.schema(block.select(mask), self.found.name) for _, block, mask in self._kept(keep)]
-        return unified(schemas, self.found.name)
+        ...
 
     def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
         """Pass two: the kept rows as tables of this schema, in order."""
-        for _, block, mask in self._kept(keep):
-            yield self.dialect.table(block.select(mask), schema, self.found.name)
+        ...
 
     def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """Give the kept rows one by one, as they stand in the file."""
-        for first, block, mask in self._kept(keep):
-            for position in np.flatnonzero(mask).tolist():
-                yield Raw(first + position, block.line_of(position), block.record(position))
+        """Give the kept rows one by one, as raw as the format allows."""
+        ...
+
+
+SMALLEST = 8 << 20
+LARGEST = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents in reading order.
+
+    Parameters
+    ----------
+    texts : pa.LargeStringArray
+        Valid UTF-8 without nulls, array offset 0; 8 to 16 MiB of text save at the end and for single
+        documents that are larger.
+    rows : np.ndarray
+        int64 raw row of each document, ascending: counted from 0 over all inputs, broken records too.
+    ids : pa.Array or None
+        int64 or large_string; None when there is no id column.
+    order : pa.Array or None
+        Values of the order column, possibly null; None when none was asked for.
+    consumed : int
+        Bytes of the inputs on disk that were read since the batch before.
+    """
+
+    texts: Any
+    rows: np.ndarray
+    ids: Any
+    order: Any
+    consumed: int
+
+
+def sift(part: Part, wanted: Wanted, first: int) -> tuple[Batch, list[Broken]]:
+    """Split a part into its good documents and its broken records, the latter with rows of the part.
+
+    Parameters
+    ----------
+    part : Part
+        What a reader handed over.
+    wanted : Wanted
+        The columns and the largest document allowed.
+    first : int
+        Raw row of the part's first row.
+    """
+    binary = as_bytes(part.texts)
+    positions = np.arange(part.rows, dtype=np.int64) if part.positions is None else part.positions
+    faults = _faults(part, binary, wanted)
+    ids, order = part.ids, part.order
+    broken = list(part.broken)
+    if faults:
+        for item, (reason, detail) in faults.items():
+            broken.append(_located(part, int(positions[item]), reason, detail))
+        good = np.ones(len(binary), dtype=bool)
+        good[list(faults)] = False
+        mask = pa.array(good)
+        binary, positions = binary.filter(mask), positions[good]
+        ids = None if ids is None else ids.filter(mask)
+        order = None if order is None else order.filter(mask)
+    if ids is not None and not pa.types.is_integer(ids.type):
+        ids = as_strings(as_bytes(ids))
+    if order is not None and pa.types.is_dictionary(order.type):
+        order = order.dictionary_decode()
+    broken.sort(key=lambda fault: fault.row)
+    return Batch(as_strings(binary), positions + first, ids, order, part.consumed), broken
+
+
+def _faults(part: Part, binary: Any, wanted: Wanted) -> dict[int, tuple[str, str]]:
+    """Item -> reason and detail; the first reason that holds counts."""
+    faults: dict[int, tuple[str, str]] = {}
+    if binary.null_count:
+        for item in _nulls(binary):
+            faults[item] = (NO_TEXT, "")
+    if not pa.types.is_large_string(part.texts.type):
+        for item in not_utf8(binary).tolist():
+            fault = utf8_fault(binary[item].as_py())
+            faults.setdefault(item, (NOT_UTF8, f"byte {fault} of the text"))
+    if wanted.max_document is not None:
+        lengths = lengths_of(binary)
+        for item in np.flatnonzero(lengths > wanted.max_document).tolist():
+            detail = f"{lengths[item]} bytes, {wanted.max_document} allowed"
+            faults.setdefault(item, (TOO_LONG, detail))
+    if part.ids is not None:
+        if part.ids.null_count:
+            for item in _nulls(part.ids):
+                faults.setdefault(item, (NO_ID, ""))
+        if pa.types.is_large_binary(part.ids.type):
+            for item in not_utf8(part.ids).tolist():
+                faults.setdefault(item, (NOT_UTF8, "in the id"))
+    return faults
+
+
+def _nulls(array: Any) -> list[int]:
+    nulls: list[int] = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist()
+    return nulls
+
+
+def _located(part: Part, row: int, reason: str, detail: str) -> Broken:
+    if part.locate is None:
+        return Broken(row, reason, detail=detail)
+    line, record = part.locate(row)
+    return Broken(row, reason, 1, line, detail, record)
+
+
+def sized(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Join small batches and cut large ones, without copying where one is as it should be."""
+    pending: list[Batch] = []
+    size = 0
+    for batch in batches:
+        if pending and not _alike(pending[0], batch):
+            yield from _cut(_joined(pending))
+            pending, size = [], 0
+        pending.append(batch)
+        size += int(lengths_of(batch.texts).sum())
+        if size >= SMALLEST:
+            yield from _cut(_joined(pending))
+            pending, size = [], 0
+    if pending:
+        yield from _cut(_joined(pending))
+
+
+def _alike(one: Batch, other: Batch) -> bool:
+    return all(
+        (a is None) == (b is None) and (a is None or a.type == b.type)
+        for a, b in ((one.ids, other.ids), (one.order, other.order))
+    )
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    filled = [batch for batch in batches if len(batch.texts)] or batches[:1]
+    consumed = sum(batch.consumed for batch in batches)
+    if len(filled) == 1:
+        one = filled[0]
+        return Batch(one.texts, one.rows, one.ids, one.order, consumed)
+    texts = pa.concat_arrays([batch.texts for batch in filled])
+    rows = np.concatenate([batch.rows for batch in filled])
+    ids = None if filled[0].ids is None else pa.concat_arrays([batch.ids for batch in filled])
+    order = None if filled[0].order is None else pa.concat_arrays([batch.order for batch in filled])
+    return Batch(texts, rows, ids, order, consumed)
+
+
+def _cut(batch: Batch) -> Iterator[Batch]:
+    """Cut into batches of at most the largest size, or of one document."""
+    ends = np.cumsum(lengths_of(batch.texts))
+    start, consumed = 0, batch.consumed
+    while start < len(batch.texts):
+        base = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, base + LARGEST, side="right")))
+        yield Batch(
+            as_strings(as_bytes(batch.texts.slice(start, stop - start))),
+            batch.rows[start:stop],
+            None if batch.ids is None else batch.ids.slice(start, stop - start),
+            None if batch.order is None else batch.order.slice(start, stop - start),
+            consumed,
+        )
+        start, consumed = stop, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the documents are called: their ids, or their row numbers where there are none.
+
+    Attributes
+    ----------
+    rows : int64[n]
+        The row number of each document in its input.
+    ids : pyarrow.Array or None
+        The ids, int64 or strings.
+    """
+
+    rows: Integers
+    ids: pa.Array | None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of(self, positions: Integers | npt.NDArray[np.bool_]) -> pa.Array:
+        """Return the names at positions, or where a mask is true."""
+        if self.ids is None:
+            return pa.array(self.rows[positions])
+        chosen = np.flatnonzero(positions) if positions.dtype == np.bool_ else positions
+        return self.ids.take(pa.array(chosen))
+
+    def one(self, position: int) -> Any:
+        """Return one name."""
+        return int(self.rows[position]) if self.ids is None else self.ids[position].as_py()
+
+    def position(self, name: Any) -> int:
+        """Return where the document of that name is.
+
+        Raises
+        ------
+        UnknownDocument
+            If there is none.
+        """
+        if self.ids is None:
+            found = np.flatnonzero(self.rows == name) if isinstance(name, int) else np.zeros(0, int)
+            place = int(found[0]) if len(found) else -1
+        else:
+            try:
+                place = pc.index(self.ids, pa.scalar(name, self.ids.type)).as_py()
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                place = -1
+        if place < 0:
+            raise UnknownDocument(f"no document has the id {name!r}; ids are those of result.kept and result.dropped")
+        return place

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.discover import Found, readable
-from neardup.documents.formats import Codec
+from neardup.documents.inputs import Codec, Found, readable
 from neardup.errors import InputError
 
 BLOCK = 16 << 20
@@ -271,3 +271,34 @@ def is_utf8(data: bytes) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+T = TypeVar("T")
+
+
+def ahead(items: Iterator[T]) -> Generator[T, None, None]:
+    """Give the items in order, each made while the one before is in use.
+
+    Arrow and the codecs release the interpreter's lock, so reading and what is done with it overlap. At most
+    two items are alive at a time; what an item raises is raised in its place.
+
+    Parameters
+    ----------
+    items : iterator
+        Used in one other thread only, and no longer once this generator is closed.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="neardup-read") as pool:
+        coming: Future[list[T]] = pool.submit(_some, items)
+        try:
+            while item := coming.result():
+                coming = pool.submit(_some, items)
+                yield item[0]
+        finally:
+            wait([coming])
+
+
+def _some(items: Iterator[T]) -> list[T]:
+    """Return the next item in a list, which is empty at the end."""
+    for item in items:
+        return [item]
+    return []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from neardup.documents.discover import one_line
-from neardup.errors import InputError
+from neardup.documents.inputs import one_line
+from neardup.documents.records import Source, Wanted, is_id_type, is_text_type
+from neardup.errors import InputError, option
 
 TEXT = "text"
 
@@ -87,3 +88,146 @@ def _column(values: Iterable[Any]) -> Any:
         held = [v.encode(errors="surrogatepass") if isinstance(v, str) else v for v in held]
         array = pa.array(held, pa.large_binary())
     return array.cast(pa.large_string()) if pa.types.is_null(array.type) else array
+
+
+TEXT_NAMES = (
+    "text",
+    "content",
+    "body",
+    "document",
+    "article",
+    "raw_content",
+    "full_text",
+    "fulltext",
+    "description",
+    "abstract",
+    "sentence",
+)
+_SHOWN = 30
+TIME_NAMES = (
+    "timestamp",
+    "time",
+    "date",
+    "datetime",
+    "published",
+    "published_at",
+    "pubdate",
+    "created",
+    "created_at",
+    "updated",
+    "modified",
+)
+#: As the order column: the column of times, found by its name.
+FIND_TIME = "<the column of times>"
+ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
+
+
+def choose_columns(
+    sources: Sequence[Source],
+    text: str | None,
+    key: str | None,
+    order: str | None,
+    max_document: int | None,
+) -> Wanted:
+    """Resolve the column names against all inputs.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The opened inputs; those that show no column at all (empty files) have no say.
+    text : str or None
+        Name of the text column; None lets it be found.
+    key : str or None
+        Name of the id column; None lets it be found, the empty string means that there is none.
+    order : str or None
+        Name of a column to take the keep order from.
+    max_document : int or None
+        Passed on.
+
+    Raises
+    ------
+    InputError
+        When a named column is absent or of a type that does not do, or no text column is obvious.
+    """
+    told = [source for source in sources if source.columns()]
+    if not told:
+        return Wanted(text or "text", key or None, order, max_document)
+    if text is None:
+        text = _obvious_text(told)
+    _require(told, text, option("--text-column"), is_text_type, "the texts must be strings")
+    if key is None:
+        key = _obvious_id(told, text)
+    elif key:
+        _require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
+    if order == FIND_TIME:
+        order = _obvious_time(told)
+    elif order:
+        _require(
+            told, order, "the keep order or clusters", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
+        )
+    return Wanted(text, key or None, order or None, max_document)
+
+
+def _listed(source: Source) -> str:
+    columns = list(source.columns().items())
+    shown = [f"{' '.join(name.split())[:60]} ({str(kind)[:60]})" for name, kind in columns[:_SHOWN]]
+    more = [f"and {len(columns) - _SHOWN} more"] if len(columns) > _SHOWN else []
+    return ", ".join(shown + more)
+
+
+def _require(sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
+    for source in sources:
+        columns = source.columns()
+        if name not in columns:
+            raise InputError(
+                f"{source.found.name} has no column {name!r} for {option}; its columns are {_listed(source)}"
+            )
+        if not fits(columns[name]):
+            raise InputError(
+                f"{source.found.name}: column {name!r} is of type {columns[name]}, but {rule}; choose "
+                f"another with {option}: {_listed(source)}"
+            )
+
+
+def _obvious_text(sources: Sequence[Source]) -> str:
+    first = sources[0].columns()
+    strings = [
+        name
+        for name, kind in first.items()
+        if is_text_type(kind)
+        and all(name in source.columns() and is_text_type(source.columns()[name]) for source in sources)
+    ]
+    for known in TEXT_NAMES:
+        for name in strings:
+            if name.lower() == known:
+                return name
+    others = [name for name in strings if name.lower() not in ID_NAMES] or strings
+    if len(others) == 1:
+        return others[0]
+    raise InputError(
+        f"{sources[0].found.name}: no column is obviously the text; name it with {option('--text-column')}: "
+        f"{_listed(sources[0])}"
+    )
+
+
+def _obvious_time(sources: Sequence[Source]) -> str:
+    for known in TIME_NAMES:
+        for name in sources[0].columns():
+            if name.lower() == known and all(name in source.columns() for source in sources):
+                return name
+    raise InputError(
+        f"{sources[0].found.name}: no column is obviously the time to keep the newest or oldest by; name it "
+        f"with {option('--time-column')}: {_listed(sources[0])}"
+    )
+
+
+def _obvious_id(sources: Sequence[Source], text: str) -> str | None:
+    for known in ID_NAMES:
+        for name in sources[0].columns():
+            if name.lower() == known and name != text and _is_id_everywhere(sources, name):
+                return name
+    return None
+
+
+def _is_id_everywhere(sources: Sequence[Source], name: str) -> bool:
+    return all(name in source.columns() and is_id_type(source.columns()[name]) for source in sources)

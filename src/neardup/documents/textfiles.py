@@ -7,14 +7,12 @@ from collections.abc import Generator, Iterator
 import numpy as np
 import pyarrow as pa
 
-from neardup.content.charset import page_text
 from neardup.documents.columnar import TARGET, fitted
-from neardup.documents.discover import Found, readable
-from neardup.documents.formats import codec_of_bytes, is_page_name
-from neardup.documents.parts import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted
+from neardup.documents.inputs import Found, codec_of_bytes, is_page_name, readable
+from neardup.documents.records import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted, utf8_fault
 from neardup.documents.streams import LARGEST_RECORD, Stream
-from neardup.documents.values import utf8_fault
 from neardup.errors import InputError
+from neardup.text.encoding import page_text
 
 _MOST_FILES = 8192
 _BOM = b"\xef\xbb\xbf"

@@ -1,35 +1,89 @@
-"""Texts to feature sets, vectors and signatures: the steps ``normalize`` and ``features`` for a whole batch."""
+"""Digests of texts and of sets: what tells them apart where an answer depends on it, whoever wrote them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup._kernels.ascii import text_marks
-from neardup._kernels.choosing import BY_BOTH, BY_COUNT, BY_VALUE, NO_WEIGHTS, choose_terms, clip_sets
-from neardup._kernels.grams import CONTIGUOUS, SKIPPING, SPOTS, WHOLE
-from neardup._kernels.listed import form_sets, list_grams
-from neardup._kernels.sets import COUNTED, LISTED, MULTISET, SET
-from neardup._kernels.shingles import feature_sets
-from neardup._kernels.tokens import enter, hash_tokens
-from neardup.content.step import contents, method_of
-from neardup.features.digests import text_digests
 from neardup.features.signatures import Signer
 from neardup.features.statistics import Lookup, Statistics
 from neardup.features.store import Block
+from neardup.kernels.grams import (
+    BY_BOTH,
+    BY_COUNT,
+    BY_VALUE,
+    CONTIGUOUS,
+    COUNTED,
+    LISTED,
+    MULTISET,
+    NO_WEIGHTS,
+    SET,
+    SKIPPING,
+    SPOTS,
+    WHOLE,
+    choose_terms,
+    clip_sets,
+    feature_sets,
+    form_sets,
+    list_grams,
+)
+from neardup.kernels.pairs import sort_rows
+from neardup.kernels.tokens import enter, hash_tokens
+from neardup.kernels.unicode import text_marks
 from neardup.recipe import Recipe
-from neardup.recipe.word_lists import word_lists
-from neardup.scratch import SCRATCH
-from neardup.text.breaks import segments
-from neardup.text.comparable import Comparable, comparable, text_buffers
+from neardup.recipe.recipe import word_lists
+from neardup.runtime import SCRATCH
+from neardup.text.bulk import Comparable, comparable, text_buffers
+from neardup.text.html import contents, method_of
+from neardup.text.sentences import segments
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
+
+_BYTES = 16
+_NO_WEIGHTS = np.empty(0, np.int64)
+
+
+def text_digests(data: npt.NDArray[Any], offsets: Integers) -> Words:
+    """Return the 128 bits of BLAKE2b of each text: uint64[d, 2].
+
+    Two texts with one digest are not known for any such hash; to find a pair takes some 2**64 of them.
+
+    Parameters
+    ----------
+    data : uint8[bytes]
+        The texts, one behind the other.
+    offsets : int64[d + 1]
+        Where each one begins, and where the last one ends.
+    """
+    view, ends = data.data, offsets.tolist()
+    found = [blake2b(view[begin:end], digest_size=_BYTES).digest() for begin, end in pairwise(ends)]
+    return np.frombuffer(b"".join(found), "<u8").astype(np.uint64).reshape(-1, 2)
+
+
+def set_digests(features: Words, sizes: Integers) -> Words:
+    """Return the digest of each set of features, whatever their order: uint64[d, 2].
+
+    Parameters
+    ----------
+    features : uint64[k]
+        The sets, one behind the other.
+    sizes : int64[d]
+        How many features each one has.
+    """
+    heads = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    ordered = features.copy()
+    sort_rows(heads, ordered, _NO_WEIGHTS)
+    return text_digests(ordered.astype("<u8").view(np.uint8), 8 * heads)
+
+
 Allocate = Callable[[int], Words]
 
 _WAYS = {
@@ -44,7 +98,6 @@ _WAYS = {
 }
 _WEIGHING = {"": NO_WEIGHTS, "tf": BY_COUNT, "idf": BY_VALUE, "tfidf": BY_BOTH}
 _NO_TOKENS = np.zeros(1, np.uint64)
-_NO_WEIGHTS = np.empty(0, np.int64)
 
 
 class _Plan(NamedTuple):
@@ -57,7 +110,7 @@ class _Plan(NamedTuple):
     shape : tuple of int
         The shape of ``grams_of``.
     form : int
-        What becomes of the grams (``_kernels.sets``).
+        What becomes of the grams (``kernels.grams``).
     positional : bool
         Whether places, or the ranks of terms, are part of features.
     modulus : int
@@ -69,7 +122,7 @@ class _Plan(NamedTuple):
     lookup : tuple or None
         Keys, values and unseen of a ``Lookup``.
     weighing : int
-        Where weights come from (``_kernels.choosing``).
+        Where weights come from (``kernels.grams``).
     """
 
     by_character: bool
@@ -119,7 +172,7 @@ class Extractor:
     statistics : Statistics, optional
         Of the collection (``statistics.gather``); for recipes with ``needs_statistics``.
     form : int, optional
-        What becomes of the grams (``_kernels.sets``) in place of what the recipe asks for.
+        What becomes of the grams (``kernels.grams``) in place of what the recipe asks for.
     digests : bool
         Whether something depends on which texts are equal, so that their marks are digests. They take time.
 

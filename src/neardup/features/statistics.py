@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.choosing import enter_values
 from neardup.errors import NeardupError, RecipeError
+from neardup.kernels.grams import enter_values
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import Clip
 
@@ -99,7 +99,7 @@ class Statistics:
         )
 
     def unit(self, recipe: Recipe) -> int:
-        """Return how much of o, a and b of ``neardup.measures`` makes 1 for weighted vectors."""
+        """Return how much of o, a and b of ``neardup.recipe.measures`` makes 1 for weighted vectors."""
         if recipe.weights not in ("idf", "tfidf"):
             return 1
         return 1 << (self.bits(recipe) * (1 if recipe.measure == "weighted_jaccard" else 2))

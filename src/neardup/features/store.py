@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.spill import Memory
+from neardup.runtime import Memory
 
 #: Features in a slab: 64 MB.
 _SLAB = 1 << 23

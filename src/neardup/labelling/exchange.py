@@ -10,11 +10,21 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from neardup.errors import InputError
-from neardup.evaluation.labelfile import LabelTable
-from neardup.labelling.answers import DIFFERENT, SAME, UNSURE, WRITTEN, checked_name
-from neardup.labelling.known import Known
-from neardup.labelling.store import Judgement, LabelStore, PairOfIds, majority, pair_of
-from neardup.wholefile import write
+from neardup.files import write
+from neardup.labelling.index import Known
+from neardup.labels.labels import LabelTable
+from neardup.labels.store import (
+    DIFFERENT,
+    SAME,
+    UNSURE,
+    WRITTEN,
+    Judgement,
+    LabelStore,
+    PairOfIds,
+    checked_name,
+    majority,
+    pair_of,
+)
 
 #: The reason of a label that came from a table.
 IMPORTED = "imported"

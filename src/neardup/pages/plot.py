@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from neardup.pages.frame import vega_lite_version
+from neardup.pages.page import vega_lite_version
 
 
 def nothing(why: str) -> Plot:

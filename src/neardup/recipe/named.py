@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from importlib import resources
+from typing import Any, TypedDict
 
 from neardup.errors import RecipeError, option
 from neardup.recipe.recipe import Recipe, parse
@@ -20,7 +23,7 @@ def names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def load(name_or_file: str | os.PathLike[str]) -> Recipe:
+def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:
     """Return a recipe by its name, or from a TOML file.
 
     Raises
@@ -57,7 +60,7 @@ def recipe_of(given: AnyRecipe) -> Recipe:
     """
     if not isinstance(given, Recipe | str | os.PathLike):
         raise RecipeError(f"recipe {given!r} is no recipe; give a Recipe, one of {', '.join(names())}, or a TOML file")
-    return given if isinstance(given, Recipe) else load(given)
+    return given if isinstance(given, Recipe) else load_recipe(given)
 
 
 def _of_file(name: str) -> Recipe:
@@ -66,3 +69,75 @@ def _of_file(name: str) -> Recipe:
             return parse(file.read(), f"recipe {name}")
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"recipe {name!r} cannot be read: {error}") from None
+
+
+_NOT_CHOSEN = ("name", "description")
+
+
+def chosen(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
+    """Return a recipe, by itself, by name or by file, with other values for some of its fields; None keeps one.
+
+    Raises
+    ------
+    RecipeError
+        If there is no such recipe, a recipe has no such field, or a value is refused or would have no effect.
+    """
+    known = [field.name for field in fields(Recipe) if field.name not in _NOT_CHOSEN]
+    for name in choices:
+        if name not in known:
+            raise RecipeError(
+                f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(known)}"
+            )
+    found = recipe_of(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
+    if found.search != "lsh":
+        refuse(choices, ("recall", "num_perm"), "is for search 'lsh'; choose that search, or leave it out")
+        signature = found.parsed_signature
+        if signature is None or not signature.minima:
+            refuse(
+                choices, ("seed",), "is for min-hash signatures and search 'lsh'; choose one of them, or leave it out"
+            )
+    return found
+
+
+def refuse(choices: Mapping[str, Any], names: Iterable[str], why: str) -> None:
+    """Refuse fields that somebody chose and that would be ignored.
+
+    Parameters
+    ----------
+    choices : mapping
+        Fields and their values; None for what was not chosen.
+    names : iterable of str
+        The fields that have no say.
+    why : str
+        The reason and the way out.
+
+    Raises
+    ------
+    RecipeError
+        Naming the first one.
+    """
+    for name in names:
+        if choices.get(name) is not None:
+            raise RecipeError(f"{option('--' + name.replace('_', '-'))} {choices[name]} {why}")
+
+
+class Choices(TypedDict, total=False):
+    """Fields of ``Recipe`` that take the place of the recipe's own."""
+
+    content: str
+    normalize: str
+    features: str
+    stop_words: str
+    antecedents: str
+    clip: str
+    weights: str
+    signature: str
+    measure: str
+    threshold: float
+    jaccard_floor: float
+    search: str
+    recall: float
+    num_perm: int
+    seed: int
+    then: str
+    keep: str

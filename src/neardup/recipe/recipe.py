@@ -1,19 +1,150 @@
-"""Recipes: one choice for each step of the chain, frozen, self-checking, read from and written as TOML."""
+"""What fits what in a recipe: which features, weights, signatures, measures and searches go together."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
-from typing import Any
+from importlib import metadata
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from neardup.errors import RecipeError
-from neardup.measures import exact_fraction, measure, threshold_of
-from neardup.recipe.fitting import check_fit
-from neardup.recipe.kinds import NORMALIZER_NAMES, Clip, Features, Signature
-from neardup.recipe.second import SecondStep
+from neardup.errors import RecipeError, option
+from neardup.recipe.kinds import NORMALIZER_NAMES, SIGNATURE_KINDS, Clip, Features, Signature
+from neardup.recipe.measures import MEASURES, exact_fraction, measure, threshold_of
+from neardup.recipe.second_step import SecondStep
+from neardup.text.normalize import tables_digest, tokens
+from neardup.text.stop_words import antecedents, stop_words
+
+#: The kinds whose stop words are left out of the tokens.
+_WITHOUT_STOP_WORDS = ("words", "skips", "sentence_words", "terms")
+
+
+def check_fit(recipe: Recipe) -> None:
+    """Refuse a recipe whose choices do not go together.
+
+    Raises
+    ------
+    RecipeError
+        In one sentence: the value, the rule, the way out.
+    """
+    _check_normalizer(recipe)
+    _check_words(recipe)
+    _check_weights(recipe)
+    _check_measure(recipe)
+    _check_search(recipe)
+
+
+def _check_normalizer(recipe: Recipe) -> None:
+    features = recipe.parsed_features
+    if recipe.normalize == "compact" and not features.traits.by_character and features.kind != "checksum":
+        raise RecipeError(
+            f"normalize 'compact' leaves no tokens for features {recipe.features!r}; choose qgrams or normalize 'words'"
+        )
+    if recipe.normalize == "raw" and features.kind != "checksum":
+        raise RecipeError(
+            f"normalize 'raw' is for checksums, not for features {recipe.features!r}; choose 'whitespace'"
+        )
+
+
+def _check_words(recipe: Recipe) -> None:
+    kind = recipe.parsed_features.kind
+    if recipe.antecedents and kind != "spots":
+        raise RecipeError(f"antecedents are for spots, not for features {recipe.features!r}; leave them out")
+    if recipe.clip and kind == "checksum":
+        raise RecipeError(f"clip {recipe.clip!r} means nothing to features {recipe.features!r}; leave it out")
+    if recipe.stop_words == "none" and kind == "spots" and not recipe.antecedents:
+        raise RecipeError("stop_words 'none' leave spots without antecedents; name languages, or give antecedents")
+    if recipe.stop_words == "none":
+        return
+    if recipe.stop_words and kind not in (*_WITHOUT_STOP_WORDS, "spots"):
+        raise RecipeError(
+            f"stop_words {recipe.stop_words!r} mean nothing to features {recipe.features!r}; leave them out, or take "
+            f"one of {', '.join(_WITHOUT_STOP_WORDS)}, spots"
+        )
+    if recipe.stop_words and recipe.normalize != "words":
+        raise RecipeError(
+            f"stop_words {recipe.stop_words!r} are case-folded words, which normalize {recipe.normalize!r} does not "
+            "give; choose normalize 'words'"
+        )
+
+
+def _check_weights(recipe: Recipe) -> None:
+    features = recipe.parsed_features
+    if not recipe.weights:
+        return
+    if features.multiset:
+        raise RecipeError(
+            f"weights {recipe.weights!r} count repeats, and so does features {recipe.features!r}: leave one out"
+        )
+    if features.kind == "checksum" or features.positional:
+        raise RecipeError(f"weights {recipe.weights!r} mean nothing to features {recipe.features!r}; leave them out")
+    if recipe.signature and not recipe.signature.startswith("simhash"):
+        raise RecipeError(
+            f"weights {recipe.weights!r} mean nothing to a {recipe.signature}; leave them out, or take simhash"
+        )
+
+
+def _check_measure(recipe: Recipe) -> None:
+    known = measure(recipe.measure)
+    signature = recipe.parsed_signature
+    if signature is not None:
+        fits = [SIGNATURE_KINDS[signature.kind].measure]
+        what = f"signature {recipe.signature!r}"
+        if recipe.parsed_features.kind == "checksum":
+            raise RecipeError(f"{what} needs several features, and a checksum is one; leave the signature out")
+    elif recipe.is_weighted:
+        fits = [name for name, m in MEASURES.items() if "weights" in m.takes]
+        what = f"weights {recipe.weights!r}"
+    else:
+        fits = [name for name, m in MEASURES.items() if "sets" in m.takes]
+        what = f"features {recipe.features!r} without weights"
+    if recipe.measure == "semantic" and not recipe.signature:
+        for field in ("weights", "clip", "jaccard_floor"):
+            if value := getattr(recipe, field):
+                raise RecipeError(
+                    f"{field} {value!r} is for features, and measure 'semantic' compares texts; leave it out"
+                )
+        return
+    if known.name not in fits:
+        ways = {
+            "edit": "; for edit distance take a second step: then 'edit >= 0.9'",
+            "weighted_jaccard": "; for weighted_jaccard give weights, such as 'idf'",
+            "hamming": "; for hamming give signature 'simhash'",
+            "learned": f"; for a learned decision give {option('--decision FILE', 'decision=')}",
+        }
+        raise RecipeError(
+            f"measure {recipe.measure!r} does not fit {what}; choose {'one of ' if len(fits) > 1 else ''}"
+            f"{', '.join(fits)}{ways.get(recipe.measure, '')}"
+        )
+    if recipe.jaccard_floor and (signature is not None or recipe.is_weighted or known.distance):
+        raise RecipeError(f"jaccard_floor {recipe.jaccard_floor} is for feature sets, not for {what}; leave it out")
+
+
+def _check_search(recipe: Recipe) -> None:
+    if recipe.search != "lsh":
+        return
+    known = measure(recipe.measure)
+    what = recipe.measure if recipe.measure == "semantic" else recipe.features
+    if (
+        recipe.signature
+        or recipe.is_weighted
+        or recipe.parsed_features.kind == "checksum"
+        or recipe.measure == "semantic"
+    ):
+        raise RecipeError(
+            "search 'lsh' makes its own sketches of feature sets, not of "
+            f"{recipe.signature or recipe.weights or what}; choose search 'exact'"
+        )
+    if not max(known.least_jaccard(threshold_of(known.name, recipe.threshold)), recipe.jaccard_floor):
+        raise RecipeError(
+            f"search 'lsh' needs a least Jaccard, which {known.name} does not bound; give jaccard_floor, or choose "
+            "search 'exact'"
+        )
+
 
 #: Raised whenever the same recipe would give other features or pairs than before. 3: a text of NULs keeps its tokens.
 #: 4: points are left out, later characters are letters.
@@ -74,7 +205,7 @@ class Recipe:
         What takes the place of the features: ``minhash:K``, ``sketch:K``, ``supershingle:S:G``, ``simhash`` or
         ``imatch:T``; empty for nothing.
     measure : str
-        A name of ``neardup.measures.MEASURES``.
+        A name of ``neardup.recipe.measures.MEASURES``.
     threshold : float
         Pairs at or above it are near-duplicates, in (0, 1]; for a distance those at or below it.
     jaccard_floor : float
@@ -248,8 +379,6 @@ class Recipe:
         RecipeError
             If a language has no stop words.
         """
-        from neardup.recipe.dependencies import dependencies_of
-
         return dependencies_of(self)
 
     @property
@@ -282,3 +411,140 @@ def parse(text: str, where: str) -> Recipe:
         return Recipe(**values)
     except RecipeError as error:
         raise RecipeError(f"{where}: {error}") from None
+
+
+class WordLists(NamedTuple):
+    """The words of a recipe, as tokens.
+
+    Attributes
+    ----------
+    stops : frozenset of str
+        The stop words of its languages.
+    antecedents : frozenset of str
+        Of ``spots``: those that the recipe names, or else those of its languages.
+    """
+
+    stops: frozenset[str]
+    antecedents: frozenset[str]
+
+
+def word_lists(recipe: Recipe) -> WordLists:
+    """Return the words of a recipe.
+
+    Raises
+    ------
+    RecipeError
+        If a language has no stop words.
+    """
+    languages = "" if recipe.stop_words == "none" else recipe.stop_words
+    stops = stop_words(languages)
+    if recipe.parsed_features.kind != "spots":
+        return WordLists(stops, frozenset())
+    if recipe.antecedents:
+        return WordLists(stops, frozenset(token.text for token in tokens(recipe.antecedents, recipe.normalize)))
+    return WordLists(stops, antecedents(languages))
+
+
+CHOICES = "choices"
+CHAIN = "chain"
+TABLES = "Unicode tables"
+WORDS = "stop words"
+CONTENT = "trafilatura"
+
+#: What is said of something that was made with the same choices where something else was another.
+_SAID = {
+    CHAIN: "by a neardup that makes other features (chain of steps {before}, here {now})",
+    TABLES: "by a Python whose Unicode tables differ ({before}, here {now})",
+    WORDS: "with other stop words (lists {before}, here {now})",
+    CONTENT: "with another trafilatura ({before}, here {now})",
+}
+
+
+def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Return what the answer of recipes, used together, depends on.
+
+    Parameters
+    ----------
+    *recipes : Recipe
+        At least one.
+    tables : mapping of str to str
+        Digests of further tables, by name.
+
+    Returns
+    -------
+    dict of str to str
+        A digest of the choices that matter; the version of the chain; digests of the tables of the normalizers and of
+        the words in the lists; the version of the library that finds the content of pages. What none of the recipes
+        uses is left out.
+
+    Raises
+    ------
+    RecipeError
+        If a language has no stop words.
+    """
+    made = [*recipes, *(step for step in map(_of_second_step, recipes) if step is not None)]
+    found = {CHOICES: _digest([_choices(one) for one in recipes]), CHAIN: str(CHAIN_VERSION)}
+    tables = {**{one.normalize: tables_digest(one.normalize) for one in made}, **tables}
+    if any(tables.values()):
+        found[TABLES] = ", ".join(f"{name} {digest}" for name, digest in sorted(tables.items()) if digest)
+    lists = [[sorted(words) for words in word_lists(one)] for one in made]
+    if any(any(words) for words in lists):
+        found[WORDS] = _digest(lists)
+    if any(one.content == "html" for one in recipes):
+        found[CONTENT] = _version_of(CONTENT)
+    return found
+
+
+def difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Return by what or with what something was made that this installation does not have.
+
+    It is empty where all is equal, and where the choices differ: then it was another recipe.
+
+    Parameters
+    ----------
+    before, now : mapping of str to str
+        Dependencies, as they were and as they are.
+    """
+    if now and not before:
+        return f"by an older neardup that makes other features (chain of steps {now[CHAIN]} here)"
+    if before.get(CHOICES) != now.get(CHOICES):
+        return ""
+    for name, said in _SAID.items():
+        if before.get(name) != now.get(name):
+            return said.format(before=before.get(name, "none"), now=now.get(name, "none"))
+    return ""
+
+
+def _choices(recipe: Recipe) -> dict[str, Any]:
+    """Return the choices that can change the answer."""
+    # Which words are in the lists is told by the words, by whatever languages they are named.
+    without = {"name", "description", "stop_words", "antecedents"}
+    signature = recipe.parsed_signature
+    if recipe.search == "exact":
+        without |= {"recall", "num_perm"}
+        if signature is None or not signature.minima:
+            without.add("seed")
+    # A field that is empty is as good as none, so that recipes older than a field keep their fingerprint.
+    choices = {name: value for name, value in asdict(recipe).items() if name not in without and value != ""}
+    for name in {"threshold", "jaccard_floor", "recall"} & set(choices):
+        choices[name] = float(choices[name])
+    return choices
+
+
+def _digest(said: Any) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _of_second_step(recipe: Recipe) -> Recipe | None:
+    step = recipe.second_step
+    if step is None or not step.features or step.measure == "learned":
+        return None
+    return Recipe(features=step.features)
+
+
+def _version_of(library: str) -> str:
+    """Return the version of a library; empty where it is not installed."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return ""

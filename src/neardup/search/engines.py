@@ -1,25 +1,24 @@
-"""The engines in memory, and which one finds the pairs of a recipe."""
+"""The engines in memory, and which one finds the pairs of a recipe; only that one is imported."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
+from neardup.features.embeddings import Floats
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
-from neardup.measures import measure, rule
 from neardup.recipe import Recipe
-from neardup.search.hamming import hamming_pairs
+from neardup.recipe.measures import measure, rule
 from neardup.search.join import self_join
-from neardup.search.lsh import lsh_join
 from neardup.search.matches import Matches, equal_sets, members_of, without_pairs
-from neardup.search.weighted import weighted_join
 
 Integers = npt.NDArray[np.int64]
-Progress = Callable[[int, int], None]
+StepProgress = Callable[[int, int], None]
 #: The bits of a simhash.
 _BITS = 64
 #: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
@@ -50,7 +49,7 @@ def find_pairs(
     keep_order: Integers,
     most_pairs: int | None,
     give_up: bool = False,
-    progress: Progress,
+    progress: StepProgress,
 ) -> Matches:
     """Return the pairs of a store's documents that match by a recipe's measure and threshold.
 
@@ -83,6 +82,8 @@ def find_pairs(
         unit = statistics.unit(recipe) if statistics else 1
         return _by_weights(store, recipe, unit, threads, excluded, limit, progress)
     if recipe.search == "lsh":
+        from neardup.search.lsh import lsh_join
+
         return lsh_join(store, recipe, threads=threads, excluded=excluded)
     return self_join(
         store,
@@ -97,8 +98,10 @@ def find_pairs(
 
 
 def _by_hamming_distance(
-    store: FeatureStore, recipe: Recipe, threads: int, excluded: npt.NDArray[np.bool_], progress: Progress
+    store: FeatureStore, recipe: Recipe, threads: int, excluded: npt.NDArray[np.bool_], progress: StepProgress
 ) -> Matches:
+    from neardup.search.hamming import hamming_pairs
+
     vectors = store.vectors()
     representative = equal_sets(store, excluded)
     members = members_of(representative)
@@ -117,8 +120,10 @@ def _by_weights(
     threads: int,
     excluded: npt.NDArray[np.bool_],
     most_pairs: int | None,
-    progress: Progress,
+    progress: StepProgress,
 ) -> Matches:
+    from neardup.search.weighted import weighted_join
+
     representative = equal_sets(store, excluded)
     others = representative != np.arange(len(representative))
     bound = measure(recipe.measure).bound(recipe.exact_threshold, unit)
@@ -135,3 +140,46 @@ def _by_weights(
         return without_pairs(representative)
     statistics = {"distinct_sets": int((~others).sum())} | found.statistics
     return Matches(representative, found.left, found.right, found.counts, unit, statistics=statistics)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Finder:
+    """The documents of a run, for ``find_pairs``, whose parameters it holds.
+
+    Attributes
+    ----------
+    embeddings : float64[r, width] or None
+        Of the documents that stand for themselves; for the measure ``semantic``, which compares nothing else.
+    representative : int64[n] or None
+        For ``embeddings``: the first document with the same text.
+    """
+
+    store: FeatureStore
+    statistics: Statistics | None
+    excluded: npt.NDArray[np.bool_]
+    keep_order: Integers
+    threads: int
+    embeddings: Floats | None = None
+    representative: Integers | None = None
+
+    def __call__(
+        self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, *, give_up: bool = False
+    ) -> Matches:
+        """Return the pairs of a recipe that differs from the run's by its threshold alone."""
+        if self.embeddings is None or self.representative is None:
+            return find_pairs(
+                self.store,
+                recipe,
+                self.statistics,
+                threads=self.threads,
+                excluded=self.excluded,
+                keep_order=self.keep_order,
+                most_pairs=most_pairs,
+                give_up=give_up,
+                progress=progress,
+            )
+        from neardup.search.semantic import semantic_join
+
+        found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, progress)
+        too_many = give_up and most_pairs is not None and len(found.left) > most_pairs
+        return without_pairs(self.representative) if too_many else found

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.hamming import near_in_runs, pairs_of_members, rearrange
 from neardup.errors import InputError, RecipeError
-from neardup.parallel import in_order
+from neardup.kernels.hamming import near_in_runs, pairs_of_members, rearrange
+from neardup.runtime import in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

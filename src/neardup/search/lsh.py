@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.banding import band_keys, band_pairs
-from neardup._kernels.sketching import minhash
 from neardup.errors import RecipeError
 from neardup.features.store import FeatureStore
-from neardup.measures import exact_fraction, measure, rule
-from neardup.parallel import in_order
+from neardup.kernels.prefixes import band_keys, band_pairs
+from neardup.kernels.sketches import minhash
 from neardup.recipe import Recipe
+from neardup.recipe.measures import exact_fraction, measure, rule
+from neardup.runtime import in_order
 from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
 
 Integers = npt.NDArray[np.int64]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.grouping import group_equal
 from neardup.features.store import FeatureStore
+from neardup.kernels.counts import group_equal
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -27,7 +27,7 @@ class Matches:
     left, right : int64[k]
         Pairs of representatives that match, left < right, sorted.
     counts : int64[k, 3]
-        o, a and b of each pair, as ``neardup.measures`` defines them for the recipe's measure.
+        o, a and b of each pair, as ``neardup.recipe.measures`` defines them for the recipe's measure.
     unit : int
         How much of o, a and b makes 1.
     complete : bool

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from neardup.measures import reaching
+from neardup.features.embeddings import COSINE_UNIT, Floats
+from neardup.recipe.measures import reaching
 from neardup.search.matches import Matches, members_of, sorted_pairs
-from neardup.vector.encoder import COSINE_UNIT, Floats
 
 Integers = npt.NDArray[np.int64]
 _ROWS = 1024

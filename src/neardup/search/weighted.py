@@ -1,7 +1,7 @@
 """The exact join for weighted vectors: every pair of documents whose measure reaches the threshold, none missed.
 
 Vectors f and g give features whole weights; o, a and b are sums of minima and of weights (weighted Jaccard), or dot
-products (``neardup.measures``). The steps, all of which keep every pair:
+products (``neardup.recipe.measures``). The steps, all of which keep every pair:
 
 1. features are put in order, rare first; one that a single vector has is shared with none, and counts in a and b alone;
 2. a vector's prefix ends where what follows suffices for no partner, so that two that match meet in both prefixes
@@ -22,13 +22,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup._kernels.probing import Needs, match_vectors
-from neardup._kernels.weighting import Postings, Terms, arrange, count_held, enter_features, fill_postings, totals
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
-from neardup.measures import MEASURES
-from neardup.measures import measure as measure_of
-from neardup.parallel import in_order
+from neardup.kernels.weighted import (
+    Needs,
+    Postings,
+    Terms,
+    arrange,
+    count_held,
+    enter_features,
+    fill_postings,
+    match_vectors,
+    totals,
+)
+from neardup.recipe.measures import MEASURES
+from neardup.recipe.measures import measure as measure_of
+from neardup.runtime import in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

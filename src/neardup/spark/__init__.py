@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from neardup.api.given import Choices, Given
+    from neardup.classifier.classifier import Given
     from neardup.features.statistics import Statistics
     from neardup.recipe import AnyRecipe
-    from neardup.spark.result import SparkResult
-    from neardup.spark.settings import Settings
+    from neardup.recipe.named import Choices
+    from neardup.spark.engine import SparkResult
+    from neardup.spark.search import Settings
     from neardup.spark.stages import Stages
 
 __all__ = ["dedup", "pairs", "run", "stream"]
@@ -81,7 +82,7 @@ def run(
         Where what is found on the way is written; by default a temporary folder of this machine, which does where the
         workers run on it, too.
     settings : Settings, optional
-        How the work is cut (``neardup.spark.settings.Settings``).
+        How the work is cut (``neardup.spark.search.Settings``).
     **choices
         Fields of ``Recipe`` that take the place of the recipe's own.
 
@@ -90,12 +91,12 @@ def run(
     NeardupError
         If an option does not fit, or Spark has no search for the recipe.
     """
-    from neardup.api.given import recipe_and_decision
+    from neardup.classifier.classifier import recipe_and_decision
     from neardup.errors import RecipeError
     from neardup.spark.documents import columns_beside, documents_of
-    from neardup.spark.finding import check_recipe, find
-    from neardup.spark.masters import is_here
-    from neardup.spark.result import SparkResult
+    from neardup.spark.engine import SparkResult, find
+    from neardup.spark.search import check_recipe
+    from neardup.spark.session import is_here
     from neardup.spark.stages import Stages
 
     columns = {"title_column": title_column, "time_column": time_column}
@@ -163,7 +164,7 @@ def stream(
     NeardupError
         If an option does not fit, before anything starts.
     """
-    from neardup.spark.streaming.flow import verdicts_of
+    from neardup.spark.streaming import verdicts_of
 
     return verdicts_of(
         frame,

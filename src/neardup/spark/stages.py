@@ -1,4 +1,4 @@
-"""Stages: what a run has done so far, as folders of Parquet files that another run can go on from."""
+"""What a stage cost: rows and bytes that Spark counted while it ran, and how far it is for those who wait."""
 
 from __future__ import annotations
 
@@ -6,20 +6,185 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import time
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import OutputError, option
-from neardup.spark.faults import told_by_spark
-from neardup.spark.folders import Folder
-from neardup.spark.measuring import Measured
+from neardup.spark.session import told_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-    from neardup.reading import Report
+    from neardup.features.reading import Progress
+
+#: Seconds between looks at the tasks.
+_LOOK = 0.25
+
+
+class Measured:
+    """Watches the jobs that are started inside.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    name : str
+        What ``progress`` is told.
+    progress : callable, optional
+        Told (name, tasks done, tasks).
+    """
+
+    def __init__(self, spark: SparkSession, name: str, progress: Progress | None) -> None:
+        self._context: Any = spark.sparkContext
+        self._name, self._progress = name, progress
+        self._group = f"neardup {name} {uuid.uuid4().hex[:8]}"
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True) if progress is not None else None
+
+    def __enter__(self) -> Self:
+        self._context.setJobGroup(self._group, f"neardup: {self._name}")
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        from py4j.protocol import Py4JError
+
+        # Where the session has died, what ended it is being told already.
+        with suppress(ConnectionError, Py4JError):
+            self._context.setLocalProperty("spark.jobGroup.id", None)
+            self._context.setLocalProperty("spark.job.description", None)
+
+    def _look(self) -> None:
+        tracker = self._context.statusTracker()
+        while not self._ended.wait(_LOOK):
+            try:
+                jobs = tracker.getJobIdsForGroup(self._group)
+                told = [tracker.getJobInfo(job) for job in jobs]
+                ids = {stage for job in told if job is not None for stage in job.stageIds}
+                stages = [info for info in map(tracker.getStageInfo, ids) if info is not None]
+            except Exception:  # whatever ended the session is told by those who work in it
+                return
+            tasks = sum(stage.numTasks for stage in stages)
+            if tasks and self._progress is not None:
+                self._progress(self._name, sum(stage.numCompletedTasks for stage in stages), tasks)
+
+    def found(self) -> dict[str, Any]:
+        """Return rows written, bytes shuffled and spilled, the workers' seconds, and tasks that failed."""
+        store = self._context._jsc.sc().statusStore()
+        jobs = store.jobsList(None)
+        stages: dict[int, Any] = {}
+        for number in range(jobs.size()):
+            job = jobs.apply(number)
+            if job.jobGroup().isDefined() and job.jobGroup().get() == self._group:
+                ids = job.stageIds()
+                for place in range(ids.size()):
+                    stages[int(ids.apply(place))] = store.lastStageAttempt(int(ids.apply(place)))
+        done = [stage for stage in stages.values() if stage.status().name() == "COMPLETE"]
+        return {
+            "rows": sum(int(stage.outputRecords()) for stage in done),
+            "shuffle_bytes": sum(int(stage.shuffleWriteBytes()) for stage in done),
+            "spilled_bytes": sum(int(stage.diskBytesSpilled()) for stage in done),
+            "worker_s": round(sum(int(stage.executorRunTime()) for stage in done) / 1000, 3),
+            "failed_tasks": sum(int(stage.numFailedTasks()) for stage in done),
+        }
+
+
+#: Spark writes the first when all parts of a stage are in place; the second is ours, and is put there after it.
+_COMPLETE, _SCHEMA = "_SUCCESS", "_neardup_schema.json"
+
+
+class Folder:
+    """A folder, made where it is not there.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Knows how to reach it.
+    path : str
+        A path or URI.
+    """
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        context: Any = spark.sparkContext
+        self._jvm: Any = context._jvm
+        self._path = self._jvm.org.apache.hadoop.fs.Path(path)
+        self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
+        self._files.mkdirs(self._path)
+
+    def _at(self, *names: str) -> Any:
+        found = self._path
+        for name in names:
+            found = self._jvm.org.apache.hadoop.fs.Path(found, name)
+        return found
+
+    def _listed(self, *names: str) -> list[Any]:
+        path = self._at(*names)
+        return list(self._files.listStatus(path)) if self._files.exists(path) else []
+
+    def names(self) -> list[str]:
+        """Return the names of the stages that there are, complete or not."""
+        return sorted(entry.getPath().getName() for entry in self._listed() if entry.isDirectory())
+
+    def is_empty(self) -> bool:
+        """Return whether nothing is in it."""
+        return not self._listed()
+
+    def read(self, *names: str) -> bytes | None:
+        """Return the bytes of a small file, or None where it is not there."""
+        path = self._at(*names)
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def write(self, name: str, data: bytes, *inside: str) -> None:
+        """Write a small file whole: it appears when it is complete."""
+        draft, path = self._at(*inside, f".{name}.draft"), self._at(*inside, name)
+        stream = self._files.create(draft, True)
+        stream.write(bytearray(data))
+        stream.close()
+        self._files.delete(path, False)
+        self._files.rename(draft, path)
+
+    def schema(self, stage: str) -> StructType | None:
+        """Return the schema of a complete stage; None where it is not there or not complete."""
+        from pyspark.sql.types import StructType
+
+        if not self._files.exists(self._at(stage, _COMPLETE)):
+            return None
+        told = self.read(stage, _SCHEMA)
+        if told is None:
+            return None
+        return StructType.fromJson(json.loads(told))
+
+    def put_schema(self, stage: str, schema: StructType) -> None:
+        """Say that a stage is complete, and what its columns are."""
+        self.write(_SCHEMA, schema.json().encode(), stage)
+
+    def sizes(self, stage: str) -> dict[str, Any]:
+        """Return bytes and partitions of a stage, and its skew: the largest over the mean."""
+        sizes = [int(entry.getLen()) for entry in self._listed(stage) if entry.getPath().getName().startswith("part-")]
+        total = sum(sizes)
+        mean = total / len(sizes) if sizes else 0.0
+        return {
+            "bytes": total,
+            "partitions": len(sizes),
+            "skew": round(max(sizes) / mean, 2) if total else 1.0,
+        }
+
 
 #: Beside the stages' folders: whose they are.
 _MARK = "neardup-stages.json"
@@ -118,7 +283,7 @@ class Stages:
         fingerprint: str = "",
         *,
         resume: bool = False,
-        progress: Report | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._spark, self._resume, self._progress = spark, resume, progress
         self._temporary = tempfile.mkdtemp(prefix="neardup-stages-") if folder is None else None

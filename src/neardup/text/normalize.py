@@ -24,7 +24,7 @@ Five normalizers, by name:
     The text as it is, one token; for features that look at the whole text.
 
 Characters that came after Unicode 14.0 are letters to every Python, also to one that knows better
-(`neardup.text.characters`), so that the answer does not depend on the Python that runs it.
+(`neardup.kernels.characters`), so that the answer does not depend on the Python that runs it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.errors import RecipeError
-from neardup.text import characters
-from neardup.text import unicode_tables as ut
+from neardup.kernels import characters
+from neardup.kernels import unicode_tables as ut
 
 #: A kernel's output takes at most this many times the bytes of its input, and 64 more: an unmapped code point
 #: of w bytes writes at most w + 1, and where mapped ones would need more the kernel gives up.

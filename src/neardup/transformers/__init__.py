@@ -4,11 +4,12 @@ They need scikit-learn, which ``pip install "neardup[sklearn]"`` brings. What th
 the same choices compares it by.
 """
 
+from __future__ import annotations
+
 from neardup.errors import RecipeError
 
 try:
-    from neardup.transformers.features import FeatureTransformer
-    from neardup.transformers.sketches import SimHashTransformer, SketchTransformer
+    from neardup.transformers.steps import FeatureTransformer, SimHashTransformer, SketchTransformer
 except ModuleNotFoundError as error:
     if str(error.name).partition(".")[0] not in ("scipy", "sklearn"):
         raise

@@ -1,25 +1,278 @@
-"""The report of a watcher, made by a process of its own: ``python -m neardup.watch.report`` with a task on stdin.
-
-It reads the store beside its writer and the folders that items go to, and gives way to whoever needs the processor.
-"""
+"""Items read again from where they were put: the store keeps no text of what the window does not hold."""
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from neardup.errors import NeardupError, RecipeError, command_running
+from neardup.pages.diff import Shown
+from neardup.pages.flow_report import ELSEWHERE, ORIGINAL, Flow, Integers
+from neardup.pages.sections import named
+from neardup.stream.document import Verdict
+from neardup.stream.store import Stored, StoreReader
+from neardup.text.encoding import page_text
+from neardup.text.html import content_of
+from neardup.watch.items import items_in
+from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered, shown, sidecar_of
+from neardup.watch.records import Item
 
 if TYPE_CHECKING:
-    from neardup.decision.decision import Decision
+    from neardup.classifier.classifier import Decision
+    from neardup.pages.report import Report
     from neardup.recipe import Recipe
-    from neardup.reporting.model import Report
-    from neardup.sidebyside.shown import Shown
-    from neardup.watch.stored import StoredFlow
+
+#: So many files of one name are looked through.
+_OF_A_NAME = 20
+
+
+class Delivered:
+    """Finds items by what the store says of them, in the folders that they go to.
+
+    What somebody took away or changed is not found. A duplicate is known by its sidecar, an original by the size and
+    time of its file, and of a file of several items by its id.
+
+    Parameters
+    ----------
+    originals, duplicates : str
+        The folders.
+    content : str
+        What of pages is taken, as in the watcher's settings.
+    most : int
+        Bytes that are read at most; what lies beyond is not found.
+    """
+
+    def __init__(self, originals: str, duplicates: str, content: str, most: int) -> None:
+        self._originals, self._duplicates, self._content = originals, duplicates, content
+        self._left = most
+        self._files: dict[str, dict[str, Item]] = {}
+
+    def item(self, name: str, origin: str, *, is_duplicate: bool) -> Item | None:
+        """Return an item; None where it is not there, or not to be read.
+
+        Parameters
+        ----------
+        name : str
+            Its id.
+        origin : str
+            What the store has as its origin.
+        is_duplicate : bool
+            Which of the folders it went to.
+        """
+        try:
+            path, stamp = file_of(origin)
+        except (ValueError, TypeError):
+            return None
+        folder = self._duplicates if is_duplicate else self._originals
+        lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
+        for number in range(1, _OF_A_NAME + 1):
+            single, several = (os.path.join(folder, numbered(one, number)) for one in (path, lines))
+            if not (os.path.lexists(single) or os.path.lexists(several)):
+                return None
+            with suppress(OSError, ValueError, NeardupError, RecursionError):
+                is_it = self._has_sidecar(single, name) if is_duplicate else _is_same(single, stamp)
+                if is_it and (found := self._first(shown(path), self._read(single))) is not None:
+                    return found
+            found = self._of_lines(several, is_duplicate=is_duplicate).get(name)
+            if found is not None:
+                return found
+        return None
+
+    def _has_sidecar(self, path: str, name: str) -> bool:
+        """Return whether beside a file lies what was said of that item."""
+        record = json.loads(self._read(sidecar_of(path, SIDECAR)))
+        return isinstance(record, dict) and record.get("id") == name
+
+    def _of_lines(self, path: str, *, is_duplicate: bool) -> dict[str, Item]:
+        """Return the items of a file that was made of originals or of duplicates, by their ids."""
+        if path not in self._files:
+            self._files[path] = {}
+            with suppress(OSError, ValueError, NeardupError, RecursionError):
+                lines = self._read(path).split(b"\n")[:-1]
+                items = [self._of_line(line) for line in lines]
+                names = [item.key if item is not None else "" for item in items]
+                if is_duplicate:
+                    # Ids that came twice have another name there than in the line.
+                    sidecar = self._read(sidecar_of(path, SIDECAR_LINES)).splitlines()
+                    names = [json.loads(line)["id"] for line in sidecar]
+                pairs = zip(names, items, strict=True)
+                self._files[path] = {name: item for name, item in pairs if name and item is not None}
+        return self._files[path]
+
+    def _of_line(self, line: bytes) -> Item | None:
+        item, record = self._first("item.json", line), json.loads(line)
+        # Items of other files than JSON were written with their titles before their texts already.
+        if item is not None and "raw" in record and item.text.startswith(f"{item.title}\n{item.title}\n"):
+            return replace(item, text=item.text.removeprefix(f"{item.title}\n"))
+        return item
+
+    def _first(self, name: str, data: bytes) -> Item | None:
+        read = items_in(name, data)
+        item = next(read.items, None)
+        if item is not None and read.kind == "html" and self._content != "auto":
+            item = replace(item, text=page_text(item.raw))
+        return item
+
+    def _read(self, path: str) -> bytes:
+        # Whatever lies there by now: links are not followed, and pipes are not waited for.
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        with open(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(f"{path} is no file")
+            data = file.read(self._left + 1)
+        if len(data) > self._left:
+            raise OSError(f"{path} is larger than what is left to read")
+        self._left -= len(data)
+        return data
+
+
+def _is_same(path: str, stamp: Stamp) -> bool:
+    """Return whether a file is one that was moved or copied: of the same size and time of change."""
+    now = os.lstat(path)
+    return (now.st_size, now.st_mtime_ns) == (stamp.size, stamp.mtime_ns)
+
+
+#: Characters in which a first line is looked for that may be a title, and those that are read for a list.
+_TITLE, _BEGINNING = 160, 400
+
+
+class StoredFlow:
+    """The items that a store knows, as a report shows them.
+
+    Parameters
+    ----------
+    reader : StoreReader
+        The store.
+    delivered : Delivered
+        Where items were put.
+    content : str
+        What of a text is compared, as in the recipe.
+    most : int
+        So many of the latest items are reported.
+
+    Attributes
+    ----------
+    flow : Flow
+        They, and before them the originals from before that they repeat.
+    """
+
+    def __init__(self, reader: StoreReader, delivered: Delivered, content: str, most: int) -> None:
+        self._reader, self._delivered, self._content = reader, delivered, content
+        rows = reader.last(most)
+        first = rows[0].serial if rows else 0
+        known = {row.id for row in rows}
+        wanted = dict.fromkeys(row.verdict.of for row in rows if row.verdict.of is not None)
+        found = (reader.find(name, text=False) for name in wanted if name not in known)
+        older = sorted((one for one in found if one is not None and one.serial < first), key=lambda one: one.serial)
+        self._rows = [*older, *rows]
+        self.flow = _flow_of(self._rows, len(older))
+
+    def row(self, place: int) -> Stored:
+        """Return what the store holds of an item, without its text."""
+        return self._rows[place]
+
+    def texts(self, places: Sequence[int]) -> dict[int, Shown]:
+        """Return the texts of items that the window holds, and of others that lie where they were put."""
+        found = {}
+        for place in places:
+            text = self._text(self._rows[place])
+            if text is not None:
+                found[place] = self._shown(place, text)
+        return found
+
+    def _text(self, row: Stored) -> str | None:
+        held = self._reader.find(row.id, text=True)
+        if held is not None and held.text is not None:
+            return content_of(held.text, self._content)
+        item = self._delivered.item(row.id, row.origin, is_duplicate=row.verdict.is_duplicate)
+        return None if item is None else content_of(item.text, self._content)
+
+    def _shown(self, place: int, text: str) -> Shown:
+        head, feed, _ = text[: _TITLE + 1].partition("\n")
+        return Shown(self._rows[place].id, head.strip() if feed else "", text)
+
+    def titles(self, places: Sequence[int]) -> dict[int, str]:
+        """Return the titles that learned decisions go by, of held items."""
+        found = {}
+        for place in places:
+            held = self._reader.find(self._rows[place].id, text=True)
+            if held is not None and held.title:
+                found[place] = held.title
+        return found
+
+    def words(self, places: Integers) -> dict[int, str]:
+        """Return how the texts of duplicates begin, or of what they repeat: of those that the window holds."""
+        of = self.flow.of
+        own = [self._rows[place].serial for place in places.tolist()]
+        others = [self._rows[of[place]].serial if of[place] >= 0 else -1 for place in places.tolist()]
+        begin = self._reader.beginnings(sorted({*own, *others}), _BEGINNING)
+        found = {}
+        for place, serial, other in zip(places.tolist(), own, others, strict=True):
+            text = begin.get(serial) or begin.get(other)
+            if text:
+                found[place] = named(Shown("", "", text))
+        return found
+
+
+def _flow_of(rows: Sequence[Stored], before: int) -> Flow:
+    place = {row.id: at for at, row in enumerate(rows)}
+    of = np.full(len(rows), ORIGINAL, np.int64)
+    elsewhere: dict[int, str] = {}
+    for at, row in enumerate(rows):
+        name = row.verdict.of
+        if name is None:
+            continue
+        other = place.get(name, ELSEWHERE) if at >= before else ELSEWHERE
+        of[at] = other if other < at else ELSEWHERE
+        if of[at] == ELSEWHERE:
+            elsewhere[at] = name
+    return Flow(
+        ids=pa.array([row.id for row in rows], pa.large_string()),
+        times=np.array([round(row.verdict.time * 1e6) for row in rows], np.int64),
+        of=of,
+        similarity=np.array([row.verdict.similarity or 0.0 for row in rows], np.float64),
+        exact=np.array([row.verdict.kind == "exact" for row in rows], np.bool_),
+        equal=np.array([_has_equal_features(row.verdict) for row in rows], np.bool_),
+        before=before,
+        sources=_sources(rows),
+        elsewhere=elsewhere,
+    )
+
+
+def _has_equal_features(verdict: Verdict) -> bool:
+    return verdict.kind == "exact" or (verdict.counts is not None and len(set(verdict.counts)) == 1)
+
+
+def _sources(rows: Sequence[Stored]) -> Any:
+    """Return the folders of the inbox that items came in: the first part of their paths; empty for itself."""
+    known: dict[str, str] = {}
+
+    def of(origin: str) -> str:
+        if origin not in known:
+            try:
+                folder, slash, _ = shown(file_of(origin)[0]).partition("/")
+            except (ValueError, TypeError):
+                folder, slash = "", ""
+            known[origin] = folder if slash else ""
+        return known[origin]
+
+    return pa.array([of(row.origin) for row in rows], pa.large_string())
+
+
+def flags_of(counts: Mapping[str, int]) -> str:
+    """Return how many verdicts have each flag, in words; empty where none has one."""
+    names = ("late", "ahead", "future", "undecidable")
+    return ", ".join(f"{counts[name]:,} {name}" for name in names if counts.get(name))
+
 
 #: By how much it gives way.
 _NICE = 10
@@ -67,10 +320,8 @@ def write_report(task: Mapping[str, Any]) -> dict[str, Any]:
         If the store cannot be read, or the page not be written.
     """
     from neardup.documents.output import OutputFile
-    from neardup.flow.reader import StoreReader
-    from neardup.reporting.page import report_page
-    from neardup.watch.delivered import Delivered
-    from neardup.watch.stored import StoredFlow
+    from neardup.pages.report_page import report_page
+    from neardup.stream.store import StoreReader
 
     recipe, decision = _judged_by(task)
     delivered = Delivered(task["originals"], task["duplicates"], task["content"], _READ)
@@ -90,7 +341,7 @@ def write_report(task: Mapping[str, Any]) -> dict[str, Any]:
 
 def _judged_by(task: Mapping[str, Any]) -> tuple[Recipe, Decision | None]:
     """Return the recipe of the watcher, and its decision, if the file still holds the same."""
-    from neardup.decision.choosing import decision_of
+    from neardup.classifier.classifier import decision_of
     from neardup.recipe.recipe import parse
 
     recipe = parse(task["recipe"], "the watcher's recipe")
@@ -111,11 +362,8 @@ def _report_of(
     recipe: Recipe,
     decision: Decision | None,
 ) -> Report:
-    from neardup.reporting.extent import Extent
-    from neardup.reporting.flow import Sources, counts_in_words
-    from neardup.reporting.flowcharts import by_lag, by_source, by_time
-    from neardup.reporting.flowed import About, flow_report
-    from neardup.watch.stored import flags_of
+    from neardup.pages.flow_report import About, Sources, by_lag, by_source, by_time, counts_in_words, flow_report
+    from neardup.pages.report import Extent
 
     flow = stored.flow
     reported = len(flow) - flow.before
@@ -168,8 +416,8 @@ def _matching(
     # Frequencies of a collection, or pages of which only the contents are here.
     if recipe.needs_statistics or (decision is not None and recipe.content):
         return None
-    from neardup.flow.document import Document
-    from neardup.flow.together import matching
+    from neardup.stream.document import Document
+    from neardup.stream.index import matching
     from neardup.times import utc
 
     titles = stored.titles(list(texts)) if decision is not None and decision.vector.needs_titles else {}

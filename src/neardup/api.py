@@ -1,0 +1,597 @@
+"""The public functions: each joins rooms, none thinks. What only one of them needs is imported when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Unpack
+
+from neardup.documents import Corpus, corpus_of, open_corpus
+from neardup.errors import RecipeError
+from neardup.keep.order import order_column
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Given
+    from neardup.classifier.vector import Vector
+    from neardup.evaluation.audit import Audit
+    from neardup.evaluation.comparison import Comparison
+    from neardup.exploration.exploration import Exploration
+    from neardup.features.embeddings import Encoder
+    from neardup.features.reading import Progress
+    from neardup.pipeline.neighbors import Neighbors
+    from neardup.pipeline.query import Answer
+    from neardup.pipeline.result import Result
+    from neardup.recipe import AnyRecipe
+    from neardup.recipe.named import Choices
+    from neardup.training.training import Training
+
+
+def open_files(
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    clusters: str | None = None,
+    strict: bool = False,
+    quarantine: str | None = None,
+) -> Corpus:
+    """Open files, folders, globs or URIs for ``neighbors``, ``query`` and ``compare``; close it, or use it in ``with``.
+
+    Parameters
+    ----------
+    inputs, text_column, id_column, strict, quarantine
+        As in ``dedup_files``.
+    clusters : str, optional
+        The column that tells clusters apart, for ``compare``.
+    """
+    return open_corpus(
+        [inputs] if isinstance(inputs, str | PathLike) else inputs,
+        text_column=text_column,
+        id_column=id_column,
+        order_column=clusters,
+        strict=strict,
+        quarantine=quarantine,
+    )
+
+
+def corpus_from(data: Any, text_column: str | None, id_column: str | None, order_column: str | None = None) -> Corpus:
+    """Return the documents of data in memory, or of files that are open.
+
+    Raises
+    ------
+    RecipeError
+        If columns are named for files that are open.
+    """
+    if not isinstance(data, Corpus):
+        return corpus_of(data, text_column=text_column, id_column=id_column, order_column=order_column)
+    given = {"text_column": text_column, "id_column": id_column, "clusters": order_column}
+    for name, value in given.items():
+        if value is not None:
+            raise RecipeError(f"{name} {value!r} comes too late for files that are open; give it to open_files")
+    return data
+
+
+def neighbors(
+    data: Any,
+    k: int = 3,
+    *,
+    recipe: AnyRecipe = "default",
+    of: Sequence[Any] | None = None,
+    first: int | None = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    **choices: Unpack[Choices],
+) -> Neighbors:
+    """Find the k documents most similar to each one, exactly, whatever the threshold.
+
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or what ``open_files`` gives.
+    k : int
+        How many neighbours of each document. Raising it takes longer.
+    of : sequence of id, optional
+        The documents whose neighbours are wanted; all by default.
+    first : int, optional
+        In place of ``of``: the first so many documents.
+    recipe, text_column, id_column, threads, memory, progress, **choices
+        As in ``dedup``.
+
+    Examples
+    --------
+    >>> import neardup as nd
+    >>> found = nd.neighbors(["a rose is a rose", "a rose is a tulip", "a daisy"], 1, features="words:1", of=[0])
+    >>> list(found)
+    [Neighbor(document=0, rank=1, neighbor=1, similarity=0.75)]
+    """
+    from neardup.classifier.classifier import chosen_recipe
+    from neardup.pipeline.neighbors import neighbors_of
+    from neardup.pipeline.query import refuse_unasked
+
+    wanted = chosen_recipe(recipe, choices)
+    refuse_unasked(choices, nearest=True)
+    corpus = corpus_from(data, text_column, id_column)
+    return neighbors_of(corpus, wanted, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
+
+
+def query(
+    data: Any,
+    text: str,
+    *,
+    recipe: AnyRecipe = "default",
+    decision: Given | None = None,
+    k: int | None = None,
+    title: str | None = None,
+    time: Any = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    title_column: str | None = None,
+    time_column: str | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    encoder: Encoder | None = None,
+    progress: Progress | None = None,
+    **choices: Unpack[Choices],
+) -> Answer:
+    """Find all near-duplicates of a new text among documents, the most similar first.
+
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or what ``open_files`` gives.
+    text : str
+        The new text; it is none of the documents.
+    k : int, optional
+        Find the k nearest instead, whatever their similarity; not with a decision.
+    title, time : optional
+        Those of the new text, for decisions that compare them; not known by default. A time is whatever a column of
+        times may hold (``neardup.times``).
+    recipe, decision, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
+        As in ``dedup``.
+    """
+    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.pipeline.query import answer_of, refuse_unasked
+
+    columns = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    if learned is None:
+        refuse_unasked(choices, nearest=k is not None)
+    corpus = corpus_from(data, text_column, id_column)
+    return answer_of(
+        corpus,
+        wanted,
+        text,
+        k=k,
+        decision=learned,
+        title=title,
+        time=time,
+        threads=threads,
+        memory=memory,
+        encoder=encoder,
+        progress=progress,
+    )
+
+
+def compare(
+    data: Any,
+    labels: Any = None,
+    *,
+    recipes: Sequence[AnyRecipe] | None = None,
+    decisions: Sequence[Given] = (),
+    content: str | None = None,
+    thresholds: str | Sequence[float] = ".5:.95:.05",
+    clusters: str | None = None,
+    label_column: str | None = None,
+    positive: float = 1.0,
+    only: str | None = None,
+    complete: bool = False,
+    ignore_unknown: bool = False,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    title_column: str | None = None,
+    time_column: str | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    encoder: Encoder | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Score recipes and decisions on labelled documents, at several thresholds each, with intervals on every figure.
+
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or what ``open_files`` gives.
+    labels : path, table, or list of (id, id, label), optional
+        Pairs that people judged; see ``evaluation.labels.read_labels``.
+    clusters : str, optional
+        In place of labels: the column whose equal values mean duplicates.
+    recipes, decisions, content, thresholds, label_column, positive, only, complete, ignore_unknown
+        See ``evaluation.comparing.compare``.
+    title_column, time_column : str, optional
+        Where titles and times are, for decisions that compare them.
+    text_column, id_column, threads, memory, encoder, progress
+        As in ``dedup``.
+    """
+    from neardup.evaluation import comparison
+
+    return comparison.compare(
+        corpus_from(data, text_column, id_column, clusters),
+        labels,
+        recipes=recipes,
+        decisions=decisions,
+        content=content,
+        thresholds=thresholds,
+        label_column=label_column,
+        positive=positive,
+        only=only,
+        complete=complete,
+        ignore_unknown=ignore_unknown,
+        title_column=title_column,
+        time_column=time_column,
+        threads=threads,
+        memory=memory,
+        encoder=encoder,
+        progress=progress,
+    )
+
+
+def audit(
+    data: Any,
+    labels: Any = None,
+    *,
+    recipe: AnyRecipe = "default",
+    decision: Given | None = None,
+    net: str | float | None = None,
+    sample: int = 200,
+    sample_seed: int = 0,
+    label_column: str | None = None,
+    positive: float = 1.0,
+    ignore_unknown: bool = False,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    title_column: str | None = None,
+    time_column: str | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    encoder: Encoder | None = None,
+    progress: Progress | None = None,
+    **choices: Unpack[Choices],
+) -> Audit:
+    """Estimate precision, recall and the number of duplicates of a result from a random sample that people judged.
+
+    Call it without labels for the sample (``.sample``, a table), and with the labels for the figures: the same pairs
+    are drawn again.
+
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or what ``open_files`` gives.
+    labels : path, table, or list of (id, id, label), optional
+        What people said of drawn pairs: numbers, ``same``, ``different``, or ``?`` for unsure; or a store of labels.
+    recipe, decision, **choices
+        What is audited, as in ``dedup``.
+    net : str or float, optional
+        A looser threshold of the recipe, or ``MEASURE(FEATURES) >= NUMBER``: pairs below it are not looked at. A
+        decision has its own. See ``auditing.population.of_recipe``.
+    sample : int
+        How many pairs to draw. Raising it narrows all intervals; a larger sample holds the smaller one.
+    sample_seed : int
+        Another one draws other pairs.
+    label_column, positive, ignore_unknown
+        See ``auditing.judging.votes_of``.
+    text_column, id_column, title_column, time_column, threads, memory, encoder, progress
+        As in ``dedup``.
+
+    Examples
+    --------
+    >>> import neardup as nd
+    >>> texts = ["a rose is a rose", "a rose is a tulip", "a rose is a daisy", "a tulip is a daisy"]
+    >>> labels = [(0, 1, 1), (0, 2, 0), (0, 3, 0), (1, 2, 0), (1, 3, 0), (2, 3, 0)]
+    >>> found = nd.audit(texts, labels, features="words:1", threshold=0.7, net=0.3)
+    >>> found.own.returned, found.precision.value, found.recall.value
+    (2, 0.5, 1.0)
+    """
+    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.evaluation.audit import draw_sample, examples_of
+    from neardup.evaluation.population import Vote, votes_of
+
+    if labels is None and (label_column is not None or positive != 1.0 or ignore_unknown):
+        raise RecipeError("label_column, positive and ignore_unknown are for labels; give labels, or leave them out")
+    columns = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    drawing = draw_sample(
+        corpus_from(data, text_column, id_column),
+        decision=learned,
+        recipe=wanted if learned is None else None,
+        net=None if net is None else str(net),
+        sample=sample,
+        seed=sample_seed,
+        threads=threads,
+        memory=memory,
+        encoder=encoder,
+        progress=progress,
+    )
+    votes: list[Vote] = []
+    if labels is not None:
+        votes = votes_of(
+            labels, drawing.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
+        )
+    known = drawing.judged(votes)
+    return replace(drawing.audit(known), sample=drawing.table(known), examples=examples_of(drawing, known))
+
+
+def train(
+    data: Any,
+    labels: Any,
+    *,
+    vector: str | Vector = "default",
+    net: str = "jaccard(words:3) >= 0.1",
+    content: str = "",
+    label_column: str | None = None,
+    positive: float = 1.0,
+    only: str | None = None,
+    ignore_unknown: bool = False,
+    kernels: Sequence[str] = ("linear", "rbf"),
+    folds: int = 5,
+    seed: int = 0,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    title_column: str | None = None,
+    time_column: str | None = None,
+    threads: int | None = None,
+    encoder: Encoder | None = None,
+    progress: Progress | None = None,
+) -> Training:
+    """Train a decision on labelled pairs; ``.decision`` of the result is for ``dedup`` and others, or ``.save(path)``.
+
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or what ``open_files`` gives.
+    labels : path, table, or list of (id, id, label)
+        Pairs that people judged; see ``evaluation.labels.read_labels``.
+    vector, net, content, label_column, positive, only, ignore_unknown, kernels, folds, seed
+        See ``learning.training.train``.
+    text_column, id_column, title_column, time_column, threads, encoder, progress
+        As in ``dedup``.
+
+    Raises
+    ------
+    NeardupError
+        If something cannot be read, an option does not fit, or the labels are too few.
+    """
+    from neardup.training import training
+
+    return training.train(
+        corpus_from(data, text_column, id_column),
+        labels,
+        vector=vector,
+        net=net,
+        content=content,
+        label_column=label_column,
+        positive=positive,
+        only=only,
+        ignore_unknown=ignore_unknown,
+        kernels=kernels,
+        folds=folds,
+        seed=seed,
+        threads=threads,
+        encoder=encoder,
+        title_column=title_column,
+        time_column=time_column,
+        progress=progress,
+    )
+
+
+def explore(
+    data: Any,
+    *,
+    sample: int = 2000,
+    seed: int = 0,
+    lengths: Sequence[int] = tuple(range(1, 8)),
+    qgrams: Sequence[int] = (),
+    recipes: Sequence[AnyRecipe] = (),
+    multiset: bool = False,
+    lowest: float = 0.2,
+    content: str = "",
+    examples: int = 3,
+    curve: bool = True,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    title_column: str | None = None,
+    time_column: str | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> Exploration:
+    """Look at how similar texts are to each other, before a recipe is chosen, and say where to begin.
+
+    All pairs of a random sample are compared for every n, and the whole corpus is joined once. ``.advice`` says which
+    n, measure and threshold to begin with and why, ``.views`` are the histograms, ``.examples`` real pairs to read,
+    ``.makeup`` what the corpus is made of; ``.write("explore.html")`` writes the page, and a notebook shows the gist.
+
+    Parameters
+    ----------
+    data : list of str, table, array or Corpus
+        As in ``dedup``, or what ``open_files`` gives, which must stay open.
+    sample, seed, lengths, qgrams, recipes, multiset, lowest, content, examples, curve
+        See ``exploring.exploration.explore``.
+    text_column, id_column, title_column, time_column, threads, memory, progress
+        As in ``dedup``.
+
+    Raises
+    ------
+    NeardupError
+        If there are fewer than two documents, the data cannot be read, or an option does not fit.
+
+    Examples
+    --------
+    >>> import neardup as nd
+    >>> poem = "a rose is a rose is a rose and a daisy is a daisy is a daisy"
+    >>> found = nd.explore([poem, poem + " again", "the tulip has another colour every spring"], lengths=[1, 2])
+    >>> [(view.name, view.zero, view.at_least(50)) for view in found.views[:2]]
+    [('words:1', 2, 1), ('words:2', 2, 1)]
+    >>> found.advice.features, found.advice.threshold
+    ('words:1', 0.5)
+    """
+    from neardup.exploration import exploration
+
+    return exploration.explore(
+        corpus_from(data, text_column, id_column),
+        sample=sample,
+        seed=seed,
+        lengths=lengths,
+        qgrams=qgrams,
+        recipes=recipes,
+        multiset=multiset,
+        lowest=lowest,
+        content=content,
+        examples=examples,
+        curve=curve,
+        title_column=title_column,
+        time_column=time_column,
+        threads=threads,
+        memory=memory,
+        progress=progress,
+    )
+
+
+def dedup(
+    data: Any,
+    *,
+    recipe: AnyRecipe = "default",
+    decision: Given | None = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    time_column: str | None = None,
+    title_column: str | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    pairs_per_document: float | None = 20.0,
+    around: float | None = None,
+    encoder: Encoder | None = None,
+    progress: Progress | None = None,
+    **choices: Unpack[Choices],
+) -> Result:
+    """Find the near-duplicates of texts and decide which documents stay.
+
+    Parameters
+    ----------
+    data : list of str, table or array
+        Texts, or anything that gives Arrow data (``__arrow_c_stream__``): pandas, Polars, PyArrow, Hugging
+        Face. For files see ``dedup_files``.
+    recipe : Recipe, str or path
+        A recipe, its name, or a TOML file.
+    decision : Decision or path, optional
+        In place of a recipe: what ``neardup train`` learned, or its file. It brings its own recipe; of ``choices``
+        only ``keep`` may be given.
+    text_column, id_column, time_column, title_column : str, optional
+        Columns; found by themselves where that is obvious. Titles are for decisions that compare them.
+    threads : int, optional
+        Threads to use, all processors by default. It changes the time, never the answer.
+    memory : int, optional
+        A budget in bytes; feature sets, prefixes and index beyond it go to a temporary file.
+    pairs_per_document : float or None
+        More pairs than this times the documents (and than a million) are not all looked for: see ``pipeline.run``.
+    around : float, optional
+        How far beyond the threshold to look as well, such as 0.2: for ``Result.report``, whose readers want to see what
+        lies just below it, and for ``Result.at``. It changes nothing else. Raising it takes longer; None looks nowhere.
+    encoder : object with ``encode(texts)``, optional
+        What makes embeddings for the measure ``semantic``; neardup brings none and downloads nothing.
+    progress : callable, optional
+        Told (stage, done, total or None) from time to time.
+    **choices
+        Fields of ``Recipe`` that take the place of the recipe's own, such as ``threshold=0.7`` or
+        ``features="qgrams:4"``.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    NeardupError
+        If the data cannot be read or an option does not fit.
+    """
+    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.pipeline.pipeline import run
+
+    columns = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    corpus = corpus_of(
+        data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
+    )
+    return run(
+        corpus,
+        wanted,
+        threads=threads,
+        memory=memory,
+        pairs_per_document=pairs_per_document,
+        around=around,
+        encoder=encoder,
+        decision=learned,
+        progress=progress,
+    )
+
+
+def dedup_files(
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    recipe: AnyRecipe = "default",
+    decision: Given | None = None,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    time_column: str | None = None,
+    title_column: str | None = None,
+    strict: bool = False,
+    quarantine: str | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    pairs_per_document: float | None = 20.0,
+    around: float | None = None,
+    encoder: Encoder | None = None,
+    progress: Progress | None = None,
+    **choices: Unpack[Choices],
+) -> Result:
+    """Find the near-duplicates of the documents in files, folders, globs or URIs.
+
+    The other parameters, the result and the errors are those of ``dedup``. The files must stay as they are while the
+    result is used.
+
+    Parameters
+    ----------
+    inputs : path or list of paths
+        What to read: Parquet, JSON lines, CSV, Arrow, plain or compressed, or folders of texts.
+    strict : bool
+        Stop at the first broken record instead of setting it aside.
+    quarantine : str, optional
+        A file for the records that are set aside.
+    """
+    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.pipeline.pipeline import run
+
+    columns = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    corpus = open_corpus(
+        [inputs] if isinstance(inputs, str | PathLike) else inputs,
+        text_column=text_column,
+        id_column=id_column,
+        order_column=order_column(wanted, time_column),
+        strict=strict,
+        quarantine=quarantine,
+    )
+    return run(
+        corpus,
+        wanted,
+        threads=threads,
+        memory=memory,
+        pairs_per_document=pairs_per_document,
+        around=around,
+        encoder=encoder,
+        decision=learned,
+        progress=progress,
+    )

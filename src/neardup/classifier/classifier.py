@@ -1,0 +1,696 @@
+"""The support vector machine as plain arrays, so that deciding needs no library and gives the same bits everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import unicodedata
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import metadata
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.classifier.columns import columns_for, records_of_table
+from neardup.classifier.facts import facts_digest
+from neardup.classifier.values import Records
+from neardup.classifier.vector import Vector
+from neardup.errors import InputError, NeardupError, OutputError, RecipeError, option
+from neardup.features.statistics import Statistics
+from neardup.files import read, write
+from neardup.kernels.pairs import discriminant
+from neardup.recipe import AnyRecipe, Recipe
+from neardup.recipe.named import Choices, chosen
+from neardup.recipe.recipe import dependencies_of, difference
+from neardup.recipe.recipe import parse as parse_recipe
+from neardup.recipe.second_step import learned_step
+from neardup.version import __version__
+
+Floats = npt.NDArray[np.float64]
+
+
+class Machine(NamedTuple):
+    """What g(x) = sum of dual_s K(support_s, z) + intercept is made of, with z = (x - center) / scale.
+
+    K is the dot product (linear) or exp(-gamma |u - z|**2) (RBF). Source: ICGICT 2014, 3.2.3 and formula (12).
+
+    Attributes
+    ----------
+    fill : float64[r]
+        Taken for a measure that is not known of a pair: the median in training.
+    center, scale : float64[r]
+        Mean and standard deviation of each measure in training.
+    gamma : float
+        Of the RBF kernel; 0 for the linear kernel. Raising it makes g follow single training pairs more closely.
+    support : float64[s, r]
+        Support vectors, standardised; for the linear kernel the one row of weights w.
+    dual : float64[s]
+        alpha_s t_s of each; 1 for the row of weights.
+    intercept : float
+        The constant term.
+    a, b : float
+        Platt's sigmoid: the probability is 1 / (1 + exp(a g + b)); a is below 0, so it rises with g.
+    """
+
+    fill: Floats
+    center: Floats
+    scale: Floats
+    gamma: float
+    support: Floats
+    dual: Floats
+    intercept: float
+    a: float
+    b: float
+
+    def g(self, x: Floats, skipped: int = -1) -> Floats:
+        """Return g of each row of x; with ``skipped`` = j, as if measure j had its mean."""
+        out = np.empty(len(x))
+        shape = self.fill, self.center, self.scale, self.gamma, self.support, self.dual, self.intercept
+        discriminant(np.ascontiguousarray(x, np.float64), skipped, *shape, out)
+        return out
+
+    def probability(self, g: Floats) -> Floats:
+        """Return how probable it is that pairs with such a g are near-duplicates."""
+        return np.asarray(1 / (1 + np.exp(np.clip(self.a * g + self.b, -700, 700))), np.float64)
+
+    def pushes(self, x: Floats) -> Floats:
+        """Return by how much each measure moves g away from where its mean would leave it: float64[n, r].
+
+        With the linear kernel that is w_j z_j, and the pushes and the intercept add up to g.
+        """
+        whole = self.g(x)
+        return np.column_stack([whole - self.g(x, skipped=j) for j in range(x.shape[1])])
+
+
+def machine_of(estimator: Any, a: float, b: float) -> Machine:
+    """Return a fitted pipeline of imputer, scaler and SVC as arrays.
+
+    Parameters
+    ----------
+    estimator : sklearn.pipeline.Pipeline
+        Of the steps "impute" (SimpleImputer), "scale" (StandardScaler) and "svm" (SVC, linear or RBF), fitted on
+        labels False and True.
+    a, b : float
+        Platt's sigmoid.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+    """
+    try:
+        impute, scale, svm = (estimator.named_steps[name] for name in ("impute", "scale", "svm"))
+        support, dual = np.asarray(svm.support_vectors_, np.float64), np.asarray(svm.dual_coef_, np.float64).ravel()
+        if svm.kernel not in ("linear", "rbf") or list(svm.classes_) != [False, True]:
+            raise ValueError(f"kernel {svm.kernel!r}, classes {list(svm.classes_)}")
+        linear = svm.kernel == "linear"
+        if linear:
+            # In the order of the support vectors, as one sum: the same bits on every machine.
+            weights = np.zeros(support.shape[1])
+            for alpha, row in zip(dual, support, strict=True):
+                weights += alpha * row
+            support, dual = weights[np.newaxis], np.ones(1)
+        return Machine(
+            np.asarray(impute.statistics_, np.float64),
+            np.asarray(scale.mean_, np.float64),
+            np.asarray(scale.scale_, np.float64),
+            0.0 if linear else float(svm._gamma),
+            np.ascontiguousarray(support),
+            np.ascontiguousarray(dual),
+            float(svm.intercept_[0]),
+            float(a),
+            float(b),
+        )
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise InputError(f"the model is no SVM of neardup ({error}); train it with neardup train") from None
+
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+#: Besides what skops trusts by itself.
+_TRUSTED = ["numpy.dtype"]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the libraries that a model depends on."""
+    return {library: metadata.version(library) for library in ("numpy", "scikit-learn", "skops")}
+
+
+def dump_model(estimator: Any) -> bytes:
+    """Return a model as skops writes it; the same model gives the same bytes.
+
+    skops names objects by their addresses in memory and dates the parts, so both are made anew.
+    """
+    written = skops_io().dumps(estimator)
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(files.pop("schema.json"))
+    named: dict[str, str] = {}
+    _rename(schema, named, {})
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for before, after in named.items():
+            archive.writestr(zipfile.ZipInfo(after, _EPOCH), files[before])
+        archive.writestr(zipfile.ZipInfo("schema.json", _EPOCH), json.dumps(schema, indent=1))
+    return out.getvalue()
+
+
+def load_model(data: bytes, name: str) -> Any:
+    """Return the model that bytes hold.
+
+    Raises
+    ------
+    InputError
+        If they hold anything but numbers and models of scikit-learn, or cannot be read.
+    NeardupError
+        If skops is not installed.
+    """
+    skops = skops_io()
+    try:
+        unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(_TRUSTED))
+        if unknown:
+            raise InputError(f"{name} holds {unknown[0]}, which is no part of a decision; do not use it")
+        with warnings.catch_warnings():
+            # Another version's model is read field by field, and g is checked against the fingerprint afterwards.
+            warnings.simplefilter("ignore")
+            return skops.loads(data, trusted=_TRUSTED)
+    except NeardupError:
+        raise
+    except Exception as error:
+        raise InputError(f"the model in {name} cannot be read ({error}); train it again") from None
+
+
+def _rename(node: Any, files: dict[str, str], numbers: dict[int, int]) -> None:
+    """Give the nodes of a schema numbers as they come; files and objects may be shared, plain values never are."""
+    if isinstance(node, list):
+        for one in node:
+            _rename(one, files, numbers)
+    elif isinstance(node, dict):
+        if isinstance(node.get("file"), str):
+            node["file"] = files.setdefault(node["file"], f"{len(files)}.npy")
+        if isinstance(node.get("__id__"), int):
+            own = -len(numbers) - 1 if node.get("is_json") else node["__id__"]
+            node["__id__"] = numbers.setdefault(own, len(numbers))
+        for one in node.values():
+            _rename(one, files, numbers)
+
+
+def skops_io() -> Any:
+    """Return the library that writes and reads models.
+
+    Raises
+    ------
+    NeardupError
+        If it is not installed.
+    """
+    try:
+        import sklearn  # noqa: F401  skops imports it, and says less clearly that it is missing
+        import skops.io
+    except ImportError as error:
+        raise NeardupError(
+            f"a learned decision is kept as a scikit-learn model, and {error.name} is not installed; "
+            "pip install 'neardup[learn]' brings it"
+        ) from None
+    return skops.io
+
+
+Bools = npt.NDArray[np.bool_]
+
+
+class WorkingPoint(NamedTuple):
+    """A cut of g, and how well it did on the training pairs, each scored by a machine that had not seen it.
+
+    Attributes
+    ----------
+    cut : float
+        A candidate is a near-duplicate if g(x) >= cut.
+    precision : float
+        The share of near-duplicates among the pairs at or above it; 1 where there are none.
+    recall : float
+        The share of near-duplicates that are at or above it; 1 where there are none.
+    """
+
+    cut: float
+    precision: float
+    recall: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Decision:
+    """What was learned from labelled pairs (ICGICT 2014, 3.2.2 to 3.3), and all that is needed to decide on others.
+
+    Attributes
+    ----------
+    net : Recipe
+        Its pairs are the candidates: whatever lies below its threshold is no near-duplicate, unseen.
+    vector : Vector
+        The measures that make up x.
+    statistics : mapping of str to Statistics
+        Document frequencies of the training collection, by features, for measures that need them. They are frozen,
+        so that a pair's x depends on its two documents alone.
+    machine : Machine
+        Gives g(x) and the probability.
+    cut : float
+        A candidate is a near-duplicate if g(x) >= cut; 0 unless a working point was chosen. Raising it finds fewer.
+    scores, labels : float64[m], bool[m]
+        g and the truth of the training pairs, each scored by a machine that had not seen it: what working points
+        are chosen by.
+    training : dict
+        Figures, counts, options and versions, ready for JSON.
+    title_column, time_column : str
+        Where titles and times are, for measures that compare them; empty to find them by their names.
+    estimator : object
+        The scikit-learn pipeline that the machine was read from.
+    """
+
+    net: Recipe
+    vector: Vector
+    statistics: Mapping[str, Statistics]
+    machine: Machine
+    scores: Floats
+    labels: Bools
+    cut: float = 0.0
+    title_column: str = ""
+    time_column: str = ""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    estimator: Any = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits of all that the answer depends on."""
+        said = [str(self.vector), repr(self.cut), self.dependencies]
+        digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+        for part in self.machine:
+            digest.update(np.ascontiguousarray(part, "<f8").tobytes())
+        for name, known in sorted(self.statistics.items()):
+            digest.update(json.dumps([name, known.documents, known.distinct, known.heaviest]).encode())
+            digest.update(known.features.astype("<u8").tobytes())
+            digest.update(known.df.astype("<i8").tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def dependencies(self) -> dict[str, str]:
+        """What the net and the vector depend on, as short texts by name."""
+        made = [part.recipe for part in self.vector.parts if part.of_recipe]
+        # Titles, prefixes and tokens are words.
+        return dependencies_of(self.net, Recipe(features="words:1"), *made, tables={"facts": facts_digest()})
+
+    @property
+    def recipe(self) -> Recipe:
+        """The net, with the decision as its second step."""
+        return self.net.changed(name="learned", then=learned_step(self.fingerprint))
+
+    def g(self, x: Floats) -> Floats:
+        """Return g of vectors of similarities: float64[n] of float64[n, r]."""
+        return self.machine.g(x)
+
+    def probability(self, g: Floats) -> Floats:
+        """Return how probable near-duplicates are among pairs with such a g."""
+        return self.machine.probability(g)
+
+    def pushes(self, x: Floats) -> Floats:
+        """Return by how much each measure moves g away from where its mean would leave it."""
+        return self.machine.pushes(x)
+
+    def passes(self, g: Floats) -> Bools:
+        """Return which pairs are near-duplicates."""
+        return np.asarray(g >= self.cut, np.bool_)
+
+    @property
+    def working_point(self) -> WorkingPoint:
+        """The cut, with its precision and recall on the training pairs."""
+        found = self.labels[self.passes(self.scores)]
+        precision = float(found.mean()) if len(found) else 1.0
+        recall = float(found.sum() / self.labels.sum()) if self.labels.any() else 1.0
+        return WorkingPoint(self.cut, precision, recall)
+
+    def records(self, table: pa.Table, texts: Sequence[str]) -> Records:
+        """Return what is compared of the rows of a table, whose texts (or contents) are given.
+
+        Raises
+        ------
+        RecipeError
+            If titles or times are needed and there is no column of them.
+        """
+        columns = {"title_column": self.title_column, "time_column": self.time_column}
+        return records_of_table(table, texts, self.vector, **columns)
+
+    @property
+    def needs_columns(self) -> bool:
+        """Whether titles or times are compared besides texts."""
+        return self.vector.needs_titles or self.vector.needs_times
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse inputs without a column of titles or times that is needed.
+
+        Raises
+        ------
+        RecipeError
+            If there is none among the columns of these names.
+        """
+        columns_for(self.vector, names, title_column=self.title_column, time_column=self.time_column)
+
+    def everything(self) -> Decision:
+        """Return the decision that passes every candidate of the net, for those who look at probabilities."""
+        return replace(self, cut=float("-inf"))
+
+    def at_precision(self, wanted: float) -> Decision:
+        """Return the decision at the lowest cut that had such a precision on the training pairs, unseen.
+
+        Raises
+        ------
+        RecipeError
+            If no cut had.
+        """
+        if not 0 < wanted <= 1:
+            raise RecipeError(f"precision {wanted} is outside (0, 1]; give a share such as 0.99")
+        cut, best = cut_of(self.scores, self.labels, wanted)
+        if cut is None:
+            raise RecipeError(
+                f"precision {wanted:g} was reached at no cut on the training pairs, {best:.3f} was the most; ask for "
+                "less, or label more pairs and train again"
+            )
+        return replace(self, cut=cut)
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the decision to a file, whole or not at all; ``load_decision`` reads it.
+
+        Raises
+        ------
+        OutputError
+            If there is one already and ``force`` is not given, or it cannot be written.
+        """
+        save(self, path, force=force)
+
+    def __repr__(self) -> str:
+        return f"<decision {self.fingerprint}: {self.vector} on pairs with {self.net.in_words()}>"
+
+
+def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
+    """Return the lowest cut at or above which a share of the pairs are duplicates, and the highest share at any cut.
+
+    Parameters
+    ----------
+    scores, labels : float64[m], bool[m]
+        g of pairs, by machines that had not seen them, and the truth.
+    precision : float
+        The share. Raising it raises the cut, or leaves none (None).
+    """
+    order = np.argsort(-scores, kind="stable")
+    ranked, right = scores[order], np.cumsum(labels[order])
+    # Pairs of one score pass together.
+    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], len(ranked) > 0))
+    shares = right[ends] / (ends + 1)
+    reached = ends[shares >= precision]
+    return (float(ranked[reached[-1]]) if len(reached) else None), float(shares.max(initial=0.0))
+
+
+#: Raised whenever an older neardup could not read the file rightly.
+FORMAT = 1
+_KIND = "neardup decision"
+_LARGEST_ENTRY = 1 << 31
+#: The length of a sum in hex digits.
+_SEAL = 64
+
+
+def save(decision: Decision, path: str | PathLike[str], *, force: bool = False) -> None:
+    """Write a decision: the same one gives the same bytes."""
+    name = os.fspath(path)
+    if not force and os.path.lexists(name):
+        raise OutputError(f"{name} exists; choose another name, or replace it with {option('--force', 'force=True')}")
+    write(name, packed(decision))
+
+
+def load_decision(path: str | PathLike[str]) -> Decision:
+    """Return the decision that a file holds.
+
+    Raises
+    ------
+    InputError
+        If it is no such file, torn, changed, of another format, or made by what gives other features than this
+        neardup with this Python.
+    """
+    return unpacked(read(path, "give what neardup train wrote"), os.fspath(path))
+
+
+def packed(decision: Decision) -> bytes:
+    """Return a decision as the bytes of its file."""
+    entries: dict[str, bytes] = {"model.skops": dump_model(decision.estimator)}
+    entries["scores.npy"], entries["labels.npy"] = _array(decision.scores), _array(decision.labels)
+    known: list[dict[str, Any]] = []
+    for number, (features, one) in enumerate(sorted(decision.statistics.items())):
+        known.append(
+            {"features": features, "documents": one.documents, "distinct": one.distinct, "heaviest": one.heaviest}
+        )
+        entries[f"statistics-{number}-features.npy"] = _array(one.features)
+        entries[f"statistics-{number}-df.npy"] = _array(one.df)
+    manifest = {
+        "kind": _KIND,
+        "format": FORMAT,
+        "fingerprint": decision.fingerprint,
+        "net": decision.net.to_toml(),
+        "depends_on": decision.dependencies,
+        "vector": str(decision.vector),
+        "cut": repr(decision.cut),
+        "columns": {"title": decision.title_column, "time": decision.time_column},
+        "sigmoid": [repr(decision.machine.a), repr(decision.machine.b)],
+        "statistics": known,
+        "training": dict(decision.training),
+        "versions": {"neardup": __version__, "unicode": unicodedata.unidata_version} | versions(),
+        "entries": {entry: hashlib.sha256(content).hexdigest() for entry, content in sorted(entries.items())},
+    }
+    said = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True, default=float).encode()
+    return _sealed(_zipped({"manifest.json": said} | dict(sorted(entries.items()))))
+
+
+def unpacked(data: bytes, name: str) -> Decision:
+    """Return the decision that bytes hold; ``name`` is what messages call them."""
+    manifest, entries = _read(data, name)
+    try:
+        net = parse_recipe(manifest["net"], "its net")
+        statistics = {
+            one["features"]: Statistics(
+                int(one["documents"]),
+                int(one["distinct"]),
+                int(one["heaviest"]),
+                _loaded(entries[f"statistics-{number}-features.npy"], np.uint64),
+                _loaded(entries[f"statistics-{number}-df.npy"], np.int64),
+            )
+            for number, one in enumerate(manifest["statistics"])
+        }
+        estimator = load_model(entries["model.skops"], name)
+        decision = Decision(
+            net=net,
+            vector=Vector.parse(manifest["vector"]),
+            statistics=statistics,
+            machine=machine_of(estimator, *map(float, manifest["sigmoid"])),
+            scores=_loaded(entries["scores.npy"], np.float64),
+            labels=_loaded(entries["labels.npy"], np.bool_),
+            cut=float(manifest["cut"]),
+            title_column=str(manifest["columns"]["title"]),
+            time_column=str(manifest["columns"]["time"]),
+            training=manifest["training"],
+            estimator=estimator,
+        )
+        depends_on = dict(manifest.get("depends_on", {}))
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecipeError) as error:
+        raise InputError(f"{name} holds no decision that can be read ({error}); train it again") from None
+    if clause := difference(depends_on, decision.dependencies):
+        raise InputError(f"{name} was trained {clause}; train it again")
+    if decision.fingerprint != manifest["fingerprint"]:
+        raise InputError(f"{name} does not give the decision that was saved; train it again")
+    return decision
+
+
+def _read(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return manifest and entries, checked against their sums."""
+    torn = f"{name} is torn or was changed; train it again"
+    if len(data) < _SEAL or hashlib.sha256(data[:-_SEAL]).hexdigest().encode() != data[-_SEAL:]:
+        raise InputError(f"{name} is no decision, or one that is torn or was changed; give what neardup train wrote")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            manifest = json.loads(_entry(archive, "manifest.json"))
+            if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
+                raise InputError(f"{name} is no decision; give what neardup train wrote")
+            if manifest.get("format") != FORMAT:
+                raise InputError(
+                    f"{name} has format {manifest.get('format')!r} and only {FORMAT} is known; "
+                    "read it with what wrote it"
+                )
+            entries = {entry: _entry(archive, entry) for entry in manifest["entries"]}
+            if {*entries, "manifest.json"} != set(archive.namelist()):
+                raise InputError(torn)
+            if any(hashlib.sha256(content).hexdigest() != manifest["entries"][e] for e, content in entries.items()):
+                raise InputError(torn)
+            return manifest, entries
+    except NeardupError:
+        raise
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        OSError,
+        EOFError,
+        RuntimeError,
+    ):
+        raise InputError(torn) from None
+
+
+def _entry(archive: zipfile.ZipFile, entry: str) -> bytes:
+    if archive.getinfo(entry).file_size > _LARGEST_ENTRY:
+        raise ValueError(entry)
+    return archive.read(entry)
+
+
+def _zipped(entries: dict[str, bytes]) -> bytes:
+    """Return a zip without times, with room for the seal in its comment."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = b"0" * _SEAL
+        for entry, content in entries.items():
+            archive.writestr(zipfile.ZipInfo(entry, _EPOCH), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def _sealed(data: bytes) -> bytes:
+    """Return the zip with the sum of all before its comment there: no byte of it can change unseen."""
+    return data[:-_SEAL] + hashlib.sha256(data[:-_SEAL]).hexdigest().encode()
+
+
+def _array(values: npt.NDArray[Any]) -> bytes:
+    out = io.BytesIO()
+    np.save(out, values.astype(values.dtype.newbyteorder("<")), allow_pickle=False)
+    return out.getvalue()
+
+
+def _loaded(data: bytes, kind: Any) -> npt.NDArray[Any]:
+    values = np.load(io.BytesIO(data), allow_pickle=False)
+    if values.ndim != 1 or values.dtype.newbyteorder("=") != np.dtype(kind):
+        raise ValueError(f"an array of {values.dtype} where one of {np.dtype(kind)} should be")
+    return np.ascontiguousarray(values, kind)
+
+
+#: A decision, or the file that holds it.
+Given = Decision | str | os.PathLike[str]
+_WHY = {
+    "recipe": "brings its own recipe; leave one of the two out",
+    "content": "was trained on {content}; leave it out",
+    "threshold": "has a cut in its place; choose its working point with {precision}",
+}
+
+
+def decision_of(given: Given, *, title_column: str | None = None, time_column: str | None = None) -> Decision:
+    """Return a decision, from its file where a path is given.
+
+    Parameters
+    ----------
+    given : Decision or path
+        What ``load_decision`` reads, or a decision.
+    title_column, time_column : str, optional
+        Other columns than those of the training. A column of times may be there for other reasons.
+
+    Raises
+    ------
+    InputError
+        If the file holds no decision.
+    RecipeError
+        If a column of titles is named and it compares none.
+    """
+    decision = given if isinstance(given, Decision) else load_decision(given)
+    if title_column is not None and not decision.vector.needs_titles:
+        raise RecipeError(f"title column {title_column!r} is asked for by no measure of this decision; leave it out")
+    return replace(
+        decision,
+        title_column=decision.title_column if title_column is None else title_column,
+        time_column=decision.time_column if time_column is None else time_column,
+    )
+
+
+def recipe_beside(
+    decision: Decision,
+    choices: Mapping[str, Any],
+    *,
+    say: Callable[[str, Any], str] = lambda name, value: f"{name}={value!r}",
+    precision: str = "decision.at_precision(0.99)",
+) -> Recipe:
+    """Return a decision's recipe, in the keep order that was asked for.
+
+    Parameters
+    ----------
+    decision : Decision
+        It brings a recipe of its own.
+    choices : mapping
+        The recipe, and fields of recipes that were asked for; None for what was not.
+    say : callable
+        Gives an option as the caller writes it.
+    precision : str
+        How the caller chooses a working point.
+
+    Raises
+    ------
+    RecipeError
+        If anything was asked for but ``keep``, or the ``content`` that the decision was trained on.
+    """
+    for name, value in choices.items():
+        if value is None or name == "keep" or (name == "content" and value == decision.net.content):
+            continue
+        content = f"content {decision.net.content!r}" if decision.net.content else "texts as they are"
+        why = _WHY.get(name, _WHY["recipe"]).format(content=content, precision=precision)
+        raise RecipeError(f"{say(name, value)} does not go with a learned decision, which {why}")
+    return decision.recipe.changed(keep=choices.get("keep") or decision.net.keep)
+
+
+def chosen_recipe(recipe: AnyRecipe, choices: Choices) -> Recipe:
+    """Return a recipe, by name or file where it is a text, with other values for some of its fields.
+
+    Raises
+    ------
+    RecipeError
+        If there is no such recipe, a recipe has no such field, or a value is refused.
+    """
+    return chosen(recipe, choices)
+
+
+def recipe_and_decision(
+    recipe: AnyRecipe,
+    choices: Choices,
+    decision: Given | None,
+    *,
+    title_column: str | None = None,
+    time_column: str | None = None,
+) -> tuple[Recipe, Decision | None]:
+    """Return what is to be done: the chosen recipe, or that of a decision with the decision.
+
+    Parameters
+    ----------
+    recipe, choices
+        As in ``chosen_recipe``; beside a decision only ``keep`` may be chosen.
+    decision : Decision or path, optional
+        It, or its file.
+    title_column, time_column : str, optional
+        Where titles and times are, for a decision that goes by them.
+
+    Raises
+    ------
+    NeardupError
+        If there is no such recipe or decision, or one contradicts the other.
+    """
+    if decision is None:
+        if title_column is not None:
+            raise RecipeError(f"title_column {title_column!r} is for decisions that compare titles; leave it out")
+        return chosen_recipe(recipe, choices), None
+    found = decision_of(decision, title_column=title_column, time_column=time_column)
+    asked = {"recipe": None if recipe == "default" else recipe} | choices
+    return recipe_beside(found, asked), found

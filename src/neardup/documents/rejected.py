@@ -1,0 +1,167 @@
+"""Where broken records go: counted, a few shown, all of them written to a file if one is named."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neardup.documents.output import OutputFile
+from neardup.documents.records import Broken, Raw, Source
+from neardup.errors import BrokenRecord, InputError, option
+
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One record that was set aside."""
+
+    file: str
+    line: int | None
+    row: int | None
+    reason: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        place = f", line {self.line}" if self.line is not None else f", row {self.row}"
+        if self.line is None and self.row is None:
+            place = ""
+        return f"{self.file}{place}: {self.reason}{f' ({self.detail})' if self.detail else ''}"
+
+
+@dataclass(slots=True)
+class SetAside:
+    """Counts of the records that were set aside by reason, and the first few of them."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: list[Example] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """Number of records set aside."""
+        return self.counts.total()
+
+    def __len__(self) -> int:
+        return self.total
+
+
+class Quarantine:
+    """Takes broken records in order.
+
+    Parameters
+    ----------
+    path : str or None
+        JSON lines file for the records; None only counts.
+    strict : bool
+        Raise BrokenRecord at the first instead.
+    """
+
+    def __init__(self, path: str | None, strict: bool) -> None:
+        self.set_aside = SetAside()
+        self._strict = strict
+        self._file = None if path is None else OutputFile(path)
+        self._deferred: list[Broken] = []
+
+    def add(self, name: str, broken: Broken) -> None:
+        """Count a record, whose row counts from the source's first, and write it or remember to."""
+        single = broken.count == 1 and broken.line is None
+        example = Example(name, broken.line, broken.row if single else None, broken.reason, broken.detail)
+        if self._strict:
+            raise BrokenRecord(f"{example}; without {option('--strict')} it is set aside and the rest goes on")
+        self.set_aside.counts[broken.reason] += max(broken.count, 1)
+        if len(self.set_aside.examples) < _EXAMPLES:
+            self.set_aside.examples.append(example)
+        if self._file is None:
+            return
+        if self._deferred or (broken.record is None and broken.count == 1):
+            self._deferred.append(broken)
+        else:
+            self._write(name, broken, broken.record)
+
+    def finish(self, source: Source, name_of_row: Sequence[str] | None, rows: int) -> None:
+        """Write what was remembered of a source, fetching the records it was read without."""
+        if not self._deferred:
+            return
+        mask = np.zeros(rows, dtype=bool)
+        mask[[broken.row for broken in self._deferred if broken.record is None and broken.count == 1]] = True
+        raws = _readable(source.records(mask))
+        for broken in self._deferred:
+            record = broken.record
+            if record is None and broken.count == 1:
+                raw = next(raws, None)
+                record = None if raw is None else raw.record
+            name = source.found.name if name_of_row is None else name_of_row[broken.row]
+            self._write(name, broken, record)
+        self._deferred = []
+
+    def reject(
+        self,
+        source: Source,
+        rows: np.ndarray,
+        reason: str,
+        raws: Iterator[Raw] | None,
+        names: Sequence[str] | None,
+    ) -> None:
+        """Count and write rows that were good when they were read.
+
+        Parameters
+        ----------
+        source : Source
+            Where they are.
+        rows : np.ndarray
+            Rows of the source.
+        reason : str
+            Why they are rejected.
+        raws : iterator of Raw or None
+            The same rows as raw records; None when their places do not matter.
+        names : sequence of str or None
+            File of each row of the source, where the source is not one file.
+        """
+        for row in rows.tolist():
+            raw = next(raws, None) if raws is not None else None
+            line = None if raw is None else raw.line
+            record = None if raw is None else raw.record
+            name = source.found.name if names is None else names[row]
+            self.add(name, Broken(row, reason, 1, line, record=record))
+
+    def _write(self, name: str, broken: Broken, record: bytes | None) -> None:
+        if self._file is None:
+            return
+        entry: dict[str, object] = {"file": name}
+        if broken.line is not None:
+            entry["line"] = broken.line
+        elif broken.count:
+            entry["row"] = broken.row
+        if broken.count > 1:
+            entry["rows"] = broken.count
+        entry["reason"] = broken.reason
+        if broken.detail:
+            entry["detail"] = broken.detail
+        if record is not None:
+            try:
+                entry["record"] = record.decode()
+            except UnicodeDecodeError:
+                entry["record_base64"] = base64.b64encode(record).decode()
+        self._file.write(json.dumps(entry, ensure_ascii=False).encode(errors="replace") + b"\n")
+
+    def close(self, *, commit: bool) -> None:
+        """Put the file in its place, or remove it."""
+        if self._file is not None:
+            if commit:
+                self._file.commit()
+            else:
+                self._file.discard()
+            self._file = None
+
+
+def _readable(raws: Iterator[Raw]) -> Iterator[Raw]:
+    """Stop at what cannot be read: the entry is then written without its record."""
+    try:
+        yield from raws
+    except InputError:
+        return

@@ -1,0 +1,368 @@
+"""The judged pairs of a sample that are worth reading: what was wrong, what was missed, what nobody was sure of."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.classifier.classifier import Decision
+from neardup.documents import Corpus
+from neardup.documents.output import OutputFile, check_place
+from neardup.errors import InputError, OutputError, RecipeError
+from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples
+from neardup.evaluation.estimates import (
+    Cell,
+    allocate,
+    duplicates,
+    more,
+    points,
+    precision,
+    recall,
+    stratify,
+    summed,
+    widest,
+)
+from neardup.evaluation.population import (
+    ID_COLUMNS,
+    LABEL_COLUMN,
+    Judged,
+    Population,
+    Vote,
+    draw,
+    judged,
+    of_decision,
+    of_recipe,
+    places_of,
+)
+from neardup.features.embeddings import Encoder
+from neardup.features.reading import Progress
+from neardup.labels.store import DIFFERENT, SAME, UNSURE
+from neardup.pages.documents import Material
+from neardup.pipeline.pipeline import run
+from neardup.recipe import Recipe
+
+if TYPE_CHECKING:
+    from neardup.evaluation.population import Judged
+
+#: How many pairs of each kind are read out where nothing else is asked for.
+MOST = 20
+#: Why a pair is worth reading: whether it is returned, and what people say of it; None is either.
+KINDS: dict[str, tuple[bool | None, str]] = {
+    "wrong": (True, DIFFERENT),
+    "missed": (False, SAME),
+    "unsure": (None, UNSURE),
+}
+
+
+def examples_of(drawing: Drawing, known: Judged, most: int = MOST) -> Examples:
+    """Return the pairs of each kind that stand for most others.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        The sample.
+    known : Judged
+        What people say of it.
+    most : int
+        How many of each kind.
+
+    Raises
+    ------
+    RecipeError
+        If that is below 0.
+    """
+    if most < 0:
+        raise RecipeError(f"{most} pairs of each kind are below 0; give how many to show, such as {MOST}")
+    population = drawing.population
+    score, returned = population.score[drawing.pairs], population.returned[drawing.pairs]
+    weights = _weights(drawing, known)
+    chosen: dict[str, list[int]] = {}
+    total = {}
+    for kind, (side, answer) in KINDS.items():
+        members = [
+            at
+            for at, said in enumerate(known.answers)
+            if said == answer and (side is None or bool(returned[at]) == side)
+        ]
+        # Of equals those furthest on the wrong side first: they surprise most.
+        members.sort(key=lambda at: (-weights[at], -score[at] if returned[at] else score[at], at))
+        chosen[kind], total[kind] = members[:most], len(members)
+    left, right = drawing.left, drawing.right
+    places = [at for members in chosen.values() for at in members]
+    material = drawing.material
+    material.load(np.concatenate([left[places], right[places]]))
+    shown = {
+        kind: [
+            Example(
+                material.shown(int(left[at])),
+                material.shown(int(right[at])),
+                float(score[at]),
+                bool(returned[at]),
+                known.answers[at],
+                weights[at],
+            )
+            for at in members
+        ]
+        for kind, members in chosen.items()
+    }
+    return Examples(shown, total)
+
+
+def _weights(drawing: Drawing, known: Judged) -> Sequence[float]:
+    """Return for each drawn pair how many pairs of its stratum a judged one stands for; 0 for the others."""
+    place = drawing.strata_of_pairs
+    sure = np.array([answer in (SAME, DIFFERENT) for answer in known.answers], np.bool_)
+    judged = np.bincount(place[sure], minlength=len(drawing.strata))
+    pairs = np.array([stratum.pairs for stratum in drawing.strata])
+    each = pairs[place] / np.maximum(judged[place], 1)
+    return [float(weight) for weight in np.where(sure, each, 0.0)]
+
+
+class Audit(AuditResult):
+    """How good a result is, by a random sample of it, with its page; see ``AuditResult``."""
+
+    __slots__ = ()
+
+    def to_html(self, *, command: str = "") -> str:
+        """Return a page with charts and pairs to read that needs nothing but a browser.
+
+        Parameters
+        ----------
+        command : str
+            As it was typed, for the page to say.
+
+        Raises
+        ------
+        OutputError
+            If the packages that draw are not installed.
+        """
+        from neardup.evaluation.audit_page import audit_page
+
+        return audit_page(self, command=command)
+
+    def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
+        """Write the page (.html) or everything else (.json); ``command`` is for the page to say.
+
+        Raises
+        ------
+        OutputError
+            If the name says no such format, or the place cannot be written.
+        """
+        name = os.fspath(output)
+        if not name.endswith((".html", ".json")):
+            raise OutputError(f"{name} says no format of an audit; name it .html or .json")
+        check_place(name, force=force)
+        content = self.to_html(command=command) if name.endswith(".html") else json.dumps(self.to_dict(), indent=2)
+        with OutputFile(name) as file:
+            file.write(content.encode() + b"\n")
+
+
+Integers = npt.NDArray[np.int64]
+
+#: How many pairs are drawn where nothing else is asked for.
+AUDIT_SAMPLE = 200
+_WRITTEN = {SAME: "1", DIFFERENT: "0", UNSURE: "?", "": ""}
+
+
+class Drawing:
+    """A sample that was drawn from a result and can be judged.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It stays open.
+    population : Population
+        What to draw from.
+    content : str
+        What of the texts people are shown, as in ``Recipe``.
+    sample : int
+        How many pairs to draw.
+    seed : int
+        Another seed draws other pairs.
+
+    Attributes
+    ----------
+    population : Population
+        What was drawn from.
+    material : Material
+        The documents, for people who judge.
+    strata : list of Stratum
+        Its strata, and how many pairs of each were drawn: ``counts``.
+    pairs : int64[k]
+        The drawn pairs, by their places in the population, in an order that tells nothing.
+    """
+
+    def __init__(self, corpus: Corpus, population: Population, *, content: str, sample: int, seed: int) -> None:
+        if not len(population.left):
+            raise InputError(
+                f"there is no pair of distinct texts with {population.net}, so there is nothing to judge; give a "
+                "looser net"
+            )
+        self.population, self.seed = population, seed
+        self.material = Material(corpus, population.names, content=content)
+        scales = population.scale.edges, population.other_scale.edges
+        self.strata, self._place = stratify(population.score, population.returned, population.doubts, *scales)
+        self.counts = allocate(self.strata, sample)
+        if 0 in self.counts:
+            least = 2 * max(sum(stratum.returned == side for stratum in self.strata) for side in (True, False))
+            raise RecipeError(
+                f"sample {sample} is too small for {len(self.strata)} strata, each of which needs a pair; draw "
+                f"{least}, or better a hundred"
+            )
+        self.pairs = draw(population.names, population.left, population.right, self._place, self.counts, seed)
+
+    @property
+    def left(self) -> Integers:
+        """The left documents of the drawn pairs, by position."""
+        return self.population.left[self.pairs]
+
+    @property
+    def right(self) -> Integers:
+        """The right documents of the drawn pairs, by position."""
+        return self.population.right[self.pairs]
+
+    @property
+    def strata_of_pairs(self) -> Integers:
+        """The stratum of each drawn pair."""
+        return self._place[self.pairs]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where the document of each id is."""
+        names = self.population.names
+        return places_of(names.of(np.arange(len(names))).to_pylist())
+
+    def judged(self, votes: Iterable[Vote]) -> Judged:
+        """Return what votes say of the drawn pairs."""
+        return judged(self.left, self.right, self.population.texts, votes)
+
+    def table(self, known: Judged) -> pa.Table:
+        """Return the drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2."""
+        self.material.load(np.concatenate([self.left, self.right]))
+        sides = [[self.material.shown(at) for at in side.tolist()] for side in (self.left, self.right)]
+        ids = {name: [one.id for one in side] for name, side in zip(ID_COLUMNS, sides, strict=True)}
+        texts = {f"text{number}": [one.text for one in side] for number, side in enumerate(sides, 1)}
+        columns = ids | {LABEL_COLUMN: [_WRITTEN[answer] for answer in known.answers]} | texts
+        return pa.table({name: pa.array(column, pa.large_string()) for name, column in columns.items()})
+
+    def audit(self, known: Judged) -> Audit:
+        """Return what the labels say of the whole."""
+        population, strata = self.population, self.strata
+        members = [np.flatnonzero(self.strata_of_pairs == at) for at in range(len(strata))]
+        given = [known.counts(mine) for mine in members]
+        cells = [
+            Cell(stratum.pairs, count[SAME] + count[DIFFERENT], count[SAME])
+            for stratum, count in zip(strata, given, strict=True)
+        ]
+        total = known.counts()
+        bands = []
+        for at, (stratum, cell) in enumerate(zip(strata, cells, strict=True)):
+            bands.append(
+                Band(
+                    returned=stratum.returned,
+                    low=stratum.low,
+                    high=stratum.high,
+                    pairs=stratum.pairs,
+                    drawn=self.counts[at],
+                    judged=cell.judged,
+                    same=cell.same,
+                    unsure=given[at][UNSURE],
+                    share=precision(summed([cell]), stratum.pairs),
+                )
+            )
+        copies, copy_pairs = population.copies
+        return Audit(
+            point=population.point,
+            net=population.net,
+            scale=population.scale,
+            other_scale=population.other_scale,
+            seed=self.seed,
+            documents=population.documents,
+            copies=copies,
+            copy_pairs=copy_pairs,
+            candidates=len(population.left),
+            drawn=len(self.pairs),
+            same=total[SAME],
+            different=total[DIFFERENT],
+            unsure=total[UNSURE],
+            missing=total[""],
+            outside=known.outside,
+            strata=tuple(bands),
+            points=tuple(points(strata, cells, population.own, population.moves)),
+            duplicates=duplicates(cells),
+            if_unsure=self._if_unsure(cells, [count[UNSURE] for count in given]),
+            more=tuple(more(strata, cells, len(self.pairs))),
+            widest=widest(strata, cells),
+        )
+
+    def _if_unsure(self, cells: Sequence[Cell], unsure: Sequence[int]) -> dict[str, dict[str, float | None]]:
+        """Return precision and recall if all unsure pairs were different, or all the same."""
+        found = {}
+        for name, same in ((DIFFERENT, 0), (SAME, 1)):
+            changed = [
+                Cell(cell.pairs, cell.judged + count, cell.same + same * count)
+                for cell, count in zip(cells, unsure, strict=True)
+            ]
+            mine = [cell for cell, stratum in zip(changed, self.strata, strict=True) if stratum.returned]
+            others = [cell for cell, stratum in zip(changed, self.strata, strict=True) if not stratum.returned]
+            inside = summed(mine)
+            figures = precision(inside, sum(cell.pairs for cell in mine)), recall(inside, summed(others))
+            found[name] = {"precision": figures[0].value, "recall": figures[1].value}
+        return found
+
+
+def draw_sample(
+    corpus: Corpus,
+    *,
+    decision: Decision | None = None,
+    recipe: Recipe | None = None,
+    net: str | None = None,
+    sample: int = AUDIT_SAMPLE,
+    seed: int = 0,
+    threads: int | None = None,
+    memory: int | None = None,
+    encoder: Encoder | None = None,
+    progress: Progress | None = None,
+) -> Drawing:
+    """Find all pairs above the net and draw a stratified random sample of them.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The documents; it stays open.
+    decision, recipe : Decision, Recipe
+        What is audited: one of the two.
+    net : str, optional
+        For a recipe: see ``population.of_recipe``. A decision has its own.
+    sample : int
+        How many pairs to draw. Raising it narrows all intervals; the pairs of a smaller sample are among those of a
+        larger one.
+    seed : int
+        Another seed draws other pairs.
+    threads, memory, encoder, progress
+        See ``pipeline.run``.
+
+    Raises
+    ------
+    NeardupError
+        If the input cannot be read, an option does not fit, or there is nothing to judge.
+    """
+    if sample < 1:
+        raise RecipeError(f"sample {sample} is below 1; give the number of pairs to judge, such as {AUDIT_SAMPLE}")
+    once = partial(
+        run, corpus, threads=threads, memory=memory, pairs_per_document=None, encoder=encoder, progress=progress
+    )
+    if recipe is not None and decision is None:
+        return Drawing(corpus, of_recipe(recipe, net, once), content=recipe.content, sample=sample, seed=seed)
+    if decision is None or recipe is not None:
+        raise RecipeError("an audit is of one thing: give a decision or a recipe")
+    if net is not None:
+        raise RecipeError(f"net {net!r}: a decision has its own net ({decision.net.in_words()}); leave the net out")
+    return Drawing(corpus, of_decision(decision, once), content=decision.net.content, sample=sample, seed=seed)

@@ -1,0 +1,389 @@
+"""The curves of a comparison, as Vega-Lite: precision by recall, and F1 by threshold.
+
+They are figures 5 and 6 of Montanari & Puglisi 2012, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from neardup.pages.charts import COLOURS, FAINT, SHAPES, finished
+from neardup.pages.html import (
+    Chart,
+    Html,
+    closing,
+    command,
+    escaped,
+    facts,
+    figures,
+    html_of,
+    legend,
+    notes,
+    opening,
+    section,
+    table,
+    tiles,
+)
+from neardup.pages.page import check_drawing, page
+
+if TYPE_CHECKING:
+    import altair as alt
+
+#: The values of F1 whose lines the precision-recall chart shows.
+_LEVELS = (0.2, 0.4, 0.6, 0.8, 0.9)
+#: Pixels.
+_HEIGHT = 330
+_FIGURES = ("precision", "recall", "f1")
+_SHOWN = "highlight == '' || datum.recipe == highlight"
+
+
+def points_of(recipes: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a point for each recipe and threshold."""
+    for recipe in recipes:
+        for row in recipe["rows"]:
+            point = {"recipe": recipe["name"], "scale": recipe["scale"], "threshold": row["threshold"]}
+            point |= {name: row[name]["value"] for name in _FIGURES}
+            point |= {f"{name} told": f"{value_text(row[name])} ({interval_text(row[name])})" for name in _FIGURES}
+            yield point | {
+                "low": row["f1"]["low"],
+                "high": row["f1"]["high"],
+                "returned": row["returned"],
+                "correct": row["correct"],
+                "best": row["threshold"] == recipe["best"]["threshold"],
+            }
+
+
+def _coloured(recipes: Sequence[Mapping[str, Any]]) -> alt.Chart:
+    """Return a chart with a colour for each recipe, whose data is given later; those not chosen are faint."""
+    import altair as alt
+
+    names = [recipe["name"] for recipe in recipes]
+    colours = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
+    return alt.Chart().encode(
+        color=alt.Color("recipe:N", scale=alt.Scale(domain=names, range=colours), legend=None),
+        opacity=alt.condition(_SHOWN, alt.value(1), alt.value(0.1)),
+    )
+
+
+def _told() -> list[alt.Tooltip]:
+    """Return what a point tells when the pointer is on it."""
+    import altair as alt
+
+    told = [alt.Tooltip("recipe:N"), alt.Tooltip("threshold:Q", format="~g")]
+    told += [alt.Tooltip(f"{name} told:N", title="F1" if name == "f1" else name) for name in _FIGURES]
+    return [*told, alt.Tooltip("returned:Q", format=","), alt.Tooltip("correct:Q", format=",")]
+
+
+def _dots(chart: alt.Chart, recipes: Sequence[Mapping[str, Any]]) -> list[alt.Chart]:
+    """Return the points, the best ones ringed, and a larger unseen mark on each for the pointer to find."""
+    import altair as alt
+
+    names = [recipe["name"] for recipe in recipes]
+    shapes = [SHAPES[at % len(SHAPES)] for at in range(len(names))]
+    shaped = chart.encode(shape=alt.Shape("recipe:N", scale=alt.Scale(domain=names, range=shapes), legend=None))
+    best = shaped.transform_filter("datum.best").mark_point(size=150, strokeWidth=2, clip=False)
+    unseen = chart.mark_circle(size=260).encode(opacity=alt.value(0), tooltip=_told())
+    return [shaped.mark_point(filled=True, size=34, clip=False), best, unseen]
+
+
+def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the chart of precision by recall."""
+    import altair as alt
+
+    defined = [point for point in points if point["precision"] is not None]
+    x = alt.X("recall:Q", scale=alt.Scale(domain=[_floor(defined, "recall"), 1]), title="recall")
+    y = alt.Y("precision:Q", scale=alt.Scale(domain=[_floor(defined, "precision"), 1]), title="precision")
+    chart = _coloured(recipes).encode(x=x, y=y)
+    lines = chart.mark_line(strokeWidth=1.5, clip=True).encode(order="threshold:Q")
+    layers = [_equal_f1(x, y, defined), lines, *_dots(chart, recipes)]
+    return finished(alt.layer(*layers, data=alt.Data(values=defined)), height=_HEIGHT)
+
+
+def _equal_f1(x: alt.X, y: alt.Y, points: list[dict[str, Any]]) -> alt.LayerChart:
+    """Return the lines of equal F1, each named where it meets recall 1."""
+    import altair as alt
+
+    least = _floor(points, "precision")
+    curve = [
+        {"level": level, "recall": recall / 100, "precision": level * recall / (2 * recall - 100 * level)}
+        for level in _LEVELS
+        for recall in range(int(100 * level / (2 - level)) + 1, 101)
+    ]
+    ends = [{"level": level, "recall": 1, "precision": level / (2 - level)} for level in _LEVELS]
+    lines = alt.Chart(alt.Data(values=curve)).mark_line(color=FAINT, opacity=0.5, strokeWidth=1, clip=True)
+    names = alt.Chart(alt.Data(values=[end for end in ends if end["precision"] > least])).mark_text(
+        align="right", dx=-2, dy=-6, fontSize=10
+    )
+    return alt.layer(
+        lines.encode(x=x, y=y, detail="level:N"),
+        names.encode(x=x, y=y, text=alt.Text("level:Q", format=".1f")),
+    )
+
+
+def f1_by_threshold(points: list[dict[str, Any]], recipes: Sequence[Mapping[str, Any]], title: str) -> dict[str, Any]:
+    """Return the chart of F1 by threshold; recipes that know one answer are lines across."""
+    import altair as alt
+
+    moving = [point for point in points if point["scale"] != "fixed"]
+    fixed = [point for point in points if point["scale"] == "fixed"]
+    scale = alt.Scale(domain=[_floor(points, "f1"), 1])
+    y = alt.Y("f1:Q", scale=scale, title="F1")
+    x = alt.X("threshold:Q", scale=alt.Scale(zero=False, nice=False), title=title)
+    coloured = _coloured(recipes)
+    band = coloured.mark_area(clip=True).encode(
+        x=x,
+        y=alt.Y("low:Q", scale=scale, title="F1"),
+        y2="high:Q",
+        opacity=alt.condition("datum.recipe == highlight", alt.value(0.2), alt.value(0)),
+    )
+    chart = coloured.encode(x=x, y=y)
+    rules = coloured.mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(y=y, tooltip=_told())
+    layers = [band, chart.mark_line(strokeWidth=1.5, clip=True), *_dots(chart, recipes)]
+    if fixed:
+        layers.append(rules.properties(data=alt.Data(values=fixed)))
+    return finished(alt.layer(*layers, data=alt.Data(values=moving)), height=_HEIGHT)
+
+
+def _floor(points: Sequence[Mapping[str, Any]], name: str) -> float:
+    """Return where an axis begins: 0, or where all values are high, the tenth below them."""
+    least = min((point[name] for point in points), default=0.0)
+    return max(int(least * 10 - 0.5) / 10, 0.0) if least > 0.5 else 0.0
+
+
+def value_text(figure: Mapping[str, Any]) -> str:
+    """Return a figure for people."""
+    return "none" if figure["value"] is None else f"{figure['value']:.3f}"
+
+
+def interval_text(figure: Mapping[str, Any]) -> str:
+    """Return a figure's interval for people; nothing where there is none."""
+    return "" if figure["low"] is None else f"{figure['low']:.3f} to {figure['high']:.3f}"
+
+
+Row = Mapping[str, Any]
+
+
+def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
+    """Return the page of a comparison.
+
+    Parameters
+    ----------
+    content : mapping
+        What ``Comparison.to_dict`` gives.
+    typed : str
+        The command, quoted for a shell; empty from Python.
+
+    Raises
+    ------
+    OutputError
+        If the packages that draw are not installed.
+    """
+    check_drawing("a page")
+    recipes = content["recipes"]
+    points = list(points_of(recipes))
+    charts = list(_charts(points, recipes))
+    own = ", decisions also at their own" if any(map(_own_row, recipes)) else ""
+    body = [
+        opening("Recipes compared", _basis(content)),
+        tiles(_headline(content)),
+        notes(content["warnings"], title="Before you trust the figures"),
+        Html(f"<p>{_verdict(content)}</p>"),
+        section("best", f"Each recipe at its best threshold{own}", _best_table(content)),
+        section(
+            "curves",
+            "Curves",
+            legend([one["name"] for one in recipes], COLOURS, label="Show one recipe"),
+            figures(charts),
+        ),
+        section("all", "Every threshold", _full_table(recipes, accuracy=not content["complete"])),
+        section("reading", "How to read this", _explained(content)),
+        _made(recipes, typed),
+        closing(f"neardup {content['version']}"),
+    ]
+    return page("Recipes compared - neardup", "\n".join(body), charts)
+
+
+def _made(recipes: Sequence[Row], typed: str) -> Html:
+    """Return by what the page was made: the command, and what the recipes are."""
+    said = [Html("<h3>Command</h3>"), command(typed)] if typed else []
+    known = {one["name"]: f"{one['description']} ({one['fingerprint']})".strip() for one in recipes}
+    return section("made", "How this was made", *said, Html("<h3>Recipes</h3>"), facts(known))
+
+
+def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Chart]:
+    """Yield the curves that these recipes have."""
+    told = f"of {len(recipes)} recipes; the figures are in the table below."
+    yield Chart(
+        "recall",
+        "Precision by recall",
+        "grey: lines of equal F1; towards the upper right is better",
+        f"Lines of precision by recall, {told}",
+        precision_recall(points, recipes),
+        _behind(points, ("threshold", "recall", "precision")),
+        "" if any(point["precision"] is not None for point in points) else "no recipe returns a labelled pair",
+    )
+    similar = [point for point in points if point["scale"] != "distance"]
+    if any(point["scale"] in ("similarity", "probability") for point in similar):
+        learned = any(point["scale"] == "probability" for point in similar)
+        fixed = "; dashed: recipes with one answer" if any(point["scale"] == "fixed" for point in similar) else ""
+        axis = "threshold (of the probability for a decision)" if learned else "threshold"
+        yield Chart(
+            "threshold",
+            "F1 by threshold",
+            f"ringed: the best threshold; a chosen recipe shows its interval{fixed}",
+            f"Lines of F1, from 0 to 1, by threshold, {told}",
+            f1_by_threshold(similar, recipes, axis),
+            _behind(similar, ("threshold", "f1")),
+            _without_duplicates(similar),
+        )
+    distant = [point for point in points if point["scale"] == "distance"]
+    if distant:
+        yield Chart(
+            "distance",
+            "F1 by Hamming distance",
+            "in bits; simhash: pairs at or below the distance match",
+            f"Lines of F1, from 0 to 1, by the largest Hamming distance of a match, in bits, {told}",
+            f1_by_threshold(distant, recipes, "largest Hamming distance of a match"),
+            _behind(distant, ("threshold", "f1")),
+            _without_duplicates(distant),
+        )
+
+
+def _without_duplicates(points: Sequence[Row]) -> str:
+    """Return that there is nothing to draw where F1 is 0 at every threshold."""
+    return "" if any(point["f1"] for point in points) else "no labelled duplicate is returned at any threshold"
+
+
+def _behind(points: Sequence[Row], names: Sequence[str]) -> Html:
+    """Return the table behind a chart."""
+    shown: dict[str, Callable[[Row], object]] = {
+        "threshold": lambda point: "one answer" if point["scale"] == "fixed" else f"{point['threshold']:.4g}",
+        "f1": lambda point: point["f1 told"],
+        "recall": lambda point: point["recall told"],
+        "precision": lambda point: point["precision told"],
+    }
+    rows = [[point["recipe"], *(shown[name](point) for name in names)] for point in points]
+    return table(["recipe", *("F1" if name == "f1" else name for name in names)], rows, tall=True)
+
+
+def _headline(content: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    best = next(recipe for recipe in content["recipes"] if recipe["name"] == content["best"])
+    row = best["best"]
+    labelled = f"{content['duplicates']:,} duplicates, {content['others']:,} others"
+    return [
+        (best["name"], "has the highest F1", f"at {_threshold(best, row)}" if best["scale"] != "fixed" else ""),
+        (value_text(row["f1"]), "F1", interval_text(row["f1"])),
+        (value_text(row["precision"]), "precision", interval_text(row["precision"])),
+        (value_text(row["recall"]), "recall", interval_text(row["recall"])),
+        (f"{content['duplicates'] + content['others']:,}", "labelled pairs", labelled),
+    ]
+
+
+def _basis(content: Mapping[str, Any]) -> str:
+    rest = "all other pairs count as none" if content["complete"] else "pairs without a label count nowhere"
+    return (
+        f"{content['documents']:,} documents; {content['duplicates']:,} pairs labelled as duplicates and "
+        f"{content['others']:,} as none, in {content['groups']:,} groups; {rest}."
+    )
+
+
+def _verdict(content: Mapping[str, Any]) -> str:
+    best = next(recipe for recipe in content["recipes"] if recipe["name"] == content["best"])
+    row = best["best"]
+    head = (
+        f"<strong>{escaped(best['name'])}</strong> at {row['threshold']:g} has the highest F1: {value_text(row['f1'])} "
+        f"({interval_text(row['f1'])})."
+    )
+    if not content["leads"]:
+        return head
+    sure = [escaped(lead["over"]) for lead in content["leads"] if lead["beyond_chance"]]
+    unsure = [escaped(lead["over"]) for lead in content["leads"] if not lead["beyond_chance"]]
+    parts = [f" It leads beyond chance: {', '.join(sure)}."] if sure else []
+    parts += [f" These labels cannot tell it from: {', '.join(unsure)}."] if unsure else []
+    return head + "".join(parts)
+
+
+def _best_table(content: Mapping[str, Any]) -> Html:
+    leads = {lead["over"]: lead for lead in content["leads"]}
+    partial = not content["complete"]
+    head = ["recipe", "threshold", "F1", "behind the best", "precision", "recall", *(["accuracy"] if partial else [])]
+    head += ["returned", "correct", "missed", *(["unlabelled"] if partial else []), "CPU ms / doc"]
+    rows: list[list[object]] = []
+    best: set[int] = set()
+    for recipe in sorted(content["recipes"], key=lambda one: -(one["best"]["f1"]["value"] or 0)):
+        lead = leads.get(recipe["name"])
+        wall = f"<small>wall {recipe['wall_ms_per_document']:.2g}</small>"
+        for row in (recipe["best"], *_own_row(recipe)):
+            leading = row is recipe["best"]
+            name = Html(f'<span title="{escaped(recipe["description"])}">{escaped(recipe["name"])}</span>')
+            cells = [name, *_cells(recipe, row, accuracy=partial, unlabelled=partial)]
+            cells.insert(3, "" if lead is None or not leading else _with_interval(lead["difference"]))
+            cells.append(Html(f"{recipe['cpu_ms_per_document']:.2g}{wall}") if leading else "")
+            if leading and recipe["name"] == content["best"]:
+                best.add(len(rows))
+            rows.append(cells)
+    return table(head, rows, best=best)
+
+
+def _own_row(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a decision's row at its own working point, unless that is its best."""
+    if recipe["scale"] != "probability" or recipe["best"]["own"]:
+        return []
+    return [row for row in recipe["rows"] if row["own"]]
+
+
+def _full_table(recipes: Sequence[Row], *, accuracy: bool) -> Html:
+    head = ["recipe", "threshold", "F1", "precision", "recall", *(["accuracy"] if accuracy else [])]
+    head += ["returned", "correct", "missed", "unlabelled"]
+    rows: list[list[object]] = []
+    best: set[int] = set()
+    for recipe in recipes:
+        for row in recipe["rows"]:
+            if row["threshold"] == recipe["best"]["threshold"]:
+                best.add(len(rows))
+            rows.append([recipe["name"], *_cells(recipe, row, accuracy=accuracy, unlabelled=True)])
+    return table(head, rows, best=best, tall=True)
+
+
+def _cells(recipe: Row, row: Row, *, accuracy: bool, unlabelled: bool) -> list[object]:
+    own = Html("<small>its own</small>") if row["own"] else ""
+    counts = ["returned", "correct", "missed", *(["unlabelled"] if unlabelled else [])]
+    names = ["f1", "precision", "recall", *(["accuracy"] if accuracy else [])]
+    threshold = Html(f"{html_of(_threshold(recipe, row))}{own}")
+    return [threshold, *(_with_interval(row[name]) for name in names), *(row[name] for name in counts)]
+
+
+def _threshold(recipe: Row, row: Row) -> str:
+    if recipe["scale"] == "fixed":
+        return "one answer"
+    written = f"{row['threshold']:.4g}" if recipe["scale"] == "probability" else f"{row['threshold']:g}"
+    return f"\u2264 {written}" if recipe["scale"] == "distance" else written
+
+
+def _explained(content: Mapping[str, Any]) -> Html:
+    asked = {"a decision": any(recipe["scale"] == "probability" for recipe in content["recipes"])}
+    asked["accuracy"] = not content["complete"]
+    meanings = {
+        "returned": "Pairs that the recipe returns at the threshold and that carry a label.",
+        "correct, missed": "Labelled duplicates that it returns, and that it does not.",
+        "precision, recall": "correct / returned, and correct / all labelled duplicates.",
+        "F1": "2 correct / (returned + all labelled duplicates): 1 is perfect.",
+        "accuracy": "Labelled pairs on the right side: duplicates that are returned and others that are not, of all. "
+        "It depends on how many of either were labelled, so compare it on the same labels only.",
+        "intervals": f"95 %, from {content['resamples']:,} draws of groups with replacement: documents that labelled "
+        "duplicates connect are one group and stand or fall together. A figure of 1 without an error in any group has "
+        "an interval of no width, which does not mean that it is certain.",
+        "a decision": "Its thresholds are those of the probability; its own is the cut that it was saved with.",
+        "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
+        "less on other texts.",
+        "behind the best": "How much F1 the best recipe has more, over the same draws. Where the interval holds 0, or "
+        "fewer than six groups differ, the labels cannot tell the two apart.",
+        "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
+        "stricter thresholds are faster. Compiling is not counted.",
+    }
+    return facts({name: text for name, text in meanings.items() if asked.get(name, True)})
+
+
+def _with_interval(figure: Row) -> Html:
+    return Html(f"{value_text(figure)}<small>{interval_text(figure)}</small>")

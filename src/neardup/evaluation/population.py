@@ -1,0 +1,512 @@
+"""Which pairs are drawn: those whose ids have the smallest hashes.
+
+Whose hash is small is chance, so the smallest of a stratum are a simple random sample of it. They do not depend on the
+order of the input or on what else was drawn: a larger sample holds the smaller one, and where a working point moves,
+much of what was judged can be used again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.classifier.classifier import Decision
+from neardup.classifier.rule import NET, net_of
+from neardup.documents.records import Names
+from neardup.errors import InputError, RecipeError, option
+from neardup.evaluation.estimates import doubt
+from neardup.keep.pairs import PairArrays, Pairs
+from neardup.labels.labels import LabelTable, is_store
+from neardup.labels.store import DIFFERENT, SAME, UNSURE, WRITTEN, labels_of
+from neardup.pipeline.result import Result
+from neardup.recipe import Recipe
+from neardup.recipe.measures import measure, threshold_of
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_DRAW, _ASK = 0, 1
+
+
+def draw(names: Names, left: Integers, right: Integers, place: Integers, counts: Sequence[int], seed: int) -> Integers:
+    """Return which pairs are drawn, in an order that tells nothing of their strata.
+
+    Parameters
+    ----------
+    names : Names
+        Of the documents.
+    left, right : int64[n]
+        The pairs, by position.
+    place : int64[n]
+        The stratum of each.
+    counts : sequence of int
+        How many to draw from each stratum, no more than it holds.
+    seed : int
+        Another seed draws other pairs.
+    """
+    documents, index = np.unique(np.concatenate([left, right]), return_inverse=True)
+    hashes = _hashes([str(name) for name in names.of(documents).to_pylist()], seed)
+    one, other = hashes[index[: len(left)]], hashes[index[len(left) :]]
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    drawn = [np.zeros(0, np.int64)]
+    by_stratum = np.argsort(place, kind="stable")
+    begins = np.searchsorted(place[by_stratum], np.arange(len(counts) + 1))
+    for stratum, count in enumerate(counts):
+        members = by_stratum[begins[stratum] : begins[stratum + 1]]
+        keys = _mixed(low[members], high[members], _DRAW)
+        if 0 < count < len(members):
+            small = keys <= np.partition(keys, count - 1)[count - 1]
+            members, keys = members[small], keys[small]
+        drawn.append(members[np.lexsort((high[members], low[members], keys))[:count]])
+    chosen = np.concatenate(drawn)
+    keys = _mixed(low[chosen], high[chosen], _ASK)
+    order: Integers = chosen[np.lexsort((high[chosen], low[chosen], keys))]
+    return order
+
+
+def _hashes(names: Sequence[str], seed: int) -> Words:
+    digests = b"".join(
+        hashlib.blake2b(f"{seed} {name}".encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names
+    )
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
+def _mixed(low: Words, high: Words, purpose: int) -> Words:
+    """Return a hash of each pair: splitmix64 of one, added to the other, again (Steele, Lea & Flood 2014)."""
+    gamma = np.uint64((2 * purpose + 1) * 0x9E3779B97F4A7C15 % (1 << 64))
+    return _finished(_finished(low + gamma) + high)
+
+
+def _finished(words: Words) -> Words:
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: The usual nets of recipes: a similarity, a Hamming distance.
+_NET_SIMILARITY, _NET_DISTANCE = 0.3, 12.0
+#: Where strata may begin.
+_SIMILARITIES = tuple(k / 20 for k in range(21))
+_PROBABILITIES = (0.0, 0.001, 0.01, 0.02, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.999, 1.0)
+#: By how much a similarity differs from the threshold where a pair is taken to be as good as decided.
+_BLUR = 0.05
+
+
+class Scale(NamedTuple):
+    """What scores are, and where strata may begin.
+
+    Attributes
+    ----------
+    name : str
+        Of the score, for people.
+    edges : tuple of float
+        Ascending.
+    distance : bool
+        Whether thresholds are distances: a score s is shown as 64 (1 - s) bits, or as 1 / s - 1.
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    distance: str = ""
+
+    def shown(self, score: float) -> float:
+        """Return a score as thresholds are written."""
+        if self.distance == "hamming":
+            return round(64 * (1 - score))
+        if self.distance:
+            return 1 / score - 1 if score else float("inf")
+        return score
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Population:
+    """All pairs of distinct texts above the net, and those that are returned; texts equal byte for byte count once.
+
+    Attributes
+    ----------
+    names : Names
+        Of the documents.
+    texts : int64[d]
+        For each document the first one with the same text; -1 for those that match nothing.
+    documents : int
+        How many there are.
+    left, right : int64[n]
+        The pairs, by the positions of the documents where the texts come first.
+    score : float64[n]
+        Of each pair, on the scale of the returned or of the other ones.
+    returned : bool[n]
+        Whether the working point returns it.
+    doubts : float64[n]
+        How doubtful it is whether it is a duplicate.
+    scale, other_scale : Scale
+        Of returned pairs, and of others.
+    own : float
+        The working point as a score of the scale.
+    moves : (bool, bool)
+        Whether other thresholds can be told from scores: stricter ones, looser ones.
+    point, net : str
+        The working point and the net, for people.
+    """
+
+    names: Names
+    texts: Integers
+    documents: int
+    left: Integers
+    right: Integers
+    score: Floats
+    returned: Bools
+    doubts: Floats
+    scale: Scale
+    other_scale: Scale
+    own: float
+    moves: tuple[bool, bool]
+    point: str
+    net: str
+
+    @property
+    def copies(self) -> tuple[int, int]:
+        """How many documents repeat an earlier text, and how many pairs of equal texts there are."""
+        counts = np.bincount(self.texts[self.texts >= 0])
+        return int(np.maximum(counts - 1, 0).sum()), int((counts * (counts - 1) // 2).sum())
+
+
+class Runner(Protocol):
+    """``pipeline.run`` on one corpus."""
+
+    def __call__(self, recipe: Recipe, *, decision: Decision | None = None) -> Result:
+        """Return the result, with all pairs."""
+
+
+def of_decision(decision: Decision, run: Runner) -> Population:
+    """Return the candidates of a learned decision, with their probabilities."""
+    every = decision.everything()
+    result = run(every.recipe.changed(keep="first"), decision=every)
+    pairs = distinct_pairs(result)
+    vectors = result.vectors
+    g = np.zeros(0) if vectors is None else decision.g(vectors)
+    probability = decision.probability(g)
+    own = float(decision.probability(np.array([decision.cut]))[0])
+    scale = _scale("probability", _PROBABILITIES, own)
+    return Population(
+        names=result.pairs.names,
+        texts=result.texts,
+        documents=result.summary["documents"],
+        left=pairs.left,
+        right=pairs.right,
+        score=probability,
+        returned=decision.passes(g),
+        doubts=doubt(probability),
+        scale=scale,
+        other_scale=scale,
+        own=own,
+        moves=(True, True),
+        point=f"decision {decision.fingerprint}, g >= {decision.cut:g}",
+        net=decision.net.in_words(),
+    )
+
+
+def of_recipe(recipe: Recipe, net: str | None, run: Runner) -> Population:
+    """Return the pairs above a net, with the similarities that a recipe goes by.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The working point.
+    net : str, optional
+        A looser threshold of the same recipe, or ``MEASURE(FEATURES) >= NUMBER``: then pairs that the recipe returns
+        count although they lie below it. None takes 0.3, 12 bits, or the decisions' usual net for recipes that have one
+        answer only.
+    run : callable
+        Runs a recipe over the corpus.
+
+    Raises
+    ------
+    RecipeError
+        If the net is no net, or not looser than the recipe.
+    """
+    recipe = recipe.changed(keep="first")
+    threshold = _looser(recipe, net)
+    return _above_another(recipe, net or NET, run) if threshold is None else _above(recipe, threshold, run)
+
+
+def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
+    """Return the pairs above a looser threshold of the same recipe."""
+    loose = recipe.changed(name="net", threshold=threshold, then="", search="exact")
+    every = run(loose)
+    plain = not recipe.then and recipe.search == "exact"
+    mine = every.at(recipe.threshold) if plain else run(recipe)
+    pairs, found = distinct_pairs(every), distinct_pairs(mine)
+    documents = len(every.texts)
+    returned = np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
+    own = _score(recipe, float(recipe.exact_threshold))
+    scale = _scale_of(recipe, own, _score(loose, threshold))
+    return Population(
+        names=every.pairs.names,
+        texts=every.texts,
+        documents=every.summary["documents"],
+        left=pairs.left,
+        right=pairs.right,
+        score=pairs.similarity,
+        returned=returned,
+        doubts=_doubts(pairs.similarity, own),
+        scale=scale,
+        other_scale=scale,
+        own=own,
+        moves=(True, plain),
+        point=recipe.in_words(),
+        net=loose.in_words(),
+    )
+
+
+def _above_another(recipe: Recipe, net: str, run: Runner) -> Population:
+    """Return the pairs above another measure's threshold, and those that the recipe returns."""
+    wide = net_of(net, content=recipe.content)
+    every, mine = run(wide), run(recipe)
+    pairs, found = distinct_pairs(every), distinct_pairs(mine)
+    documents = len(every.texts)
+    others = ~np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
+    own = _score(recipe, float(recipe.exact_threshold))
+    wide_score = pairs.similarity[others]
+    return Population(
+        names=every.pairs.names,
+        texts=np.where(every.texts < 0, mine.texts, every.texts),
+        documents=every.summary["documents"],
+        left=np.concatenate([found.left, pairs.left[others]]),
+        right=np.concatenate([found.right, pairs.right[others]]),
+        score=np.concatenate([found.similarity, wide_score]),
+        returned=np.arange(len(found.left) + len(wide_score)) < len(found.left),
+        # Nothing is known of these but that the higher the score, the likelier is a duplicate.
+        doubts=np.concatenate([_doubts(found.similarity, own), doubt(wide_score / 2)]),
+        scale=_scale_of(recipe, own, own),
+        other_scale=_scale(net_measure(wide), _SIMILARITIES, wide.threshold),
+        own=own,
+        moves=(not recipe.then, False),
+        point=recipe.in_words(),
+        net=wide.in_words(),
+    )
+
+
+def distinct_pairs(result: Result) -> PairArrays:
+    """Return the pairs of a result whose texts differ, each text by the document where it comes first."""
+    known, texts = result.pairs, result.texts
+    first = np.where(texts == np.arange(len(texts)), known.representative, -1)
+    parts = list(Pairs(known.names, first, known.left, known.right, known.similarity).arrays())
+    if not parts:
+        return PairArrays(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    return PairArrays(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def net_measure(recipe: Recipe) -> str:
+    """Return what a recipe's similarities are of, such as jaccard(words:3)."""
+    of = "" if recipe.measure == "semantic" else f"({recipe.signature or recipe.features})"
+    return f"{recipe.measure}{of}"
+
+
+def _keys(pairs: PairArrays, documents: int) -> Integers:
+    return pairs.left * documents + pairs.right
+
+
+def _doubts(score: Floats, own: float) -> Floats:
+    return doubt(1 / (1 + np.exp((own - score) / _BLUR)))
+
+
+def _looser(recipe: Recipe, net: str | None) -> float | None:
+    """Return the threshold that a net names; None where it is another measure's."""
+    known = measure(recipe.measure)
+    single = recipe.features.startswith("checksum") or recipe.signature.startswith("imatch")
+    if net is None:
+        if single or recipe.measure == "euclidean":
+            return None
+        usual = _NET_DISTANCE if known.distance else _NET_SIMILARITY
+        own = float(recipe.exact_threshold)
+        if own < usual if known.distance else own > usual:
+            return usual
+        raise RecipeError(
+            f"the recipe's threshold {own:g} is as loose as the usual net of {usual:g}, which leaves nothing below it "
+            f"to look at; give a looser one with {option('--net')}"
+        )
+    try:
+        threshold = float(net)
+    except ValueError:
+        return None
+    if single:
+        raise RecipeError(f"net {net} is a threshold, but this recipe has one answer only; write a net like {NET}")
+    own = float(recipe.exact_threshold)
+    if threshold <= own if known.distance else threshold >= own:
+        side, way = ("above", "higher") if known.distance else ("below", "lower")
+        raise RecipeError(
+            f"net {net} is not {side} the recipe's threshold {own:g}, so it finds nothing more; give a {way} number"
+        )
+    try:
+        return float(threshold_of(recipe.measure, threshold))
+    except RecipeError as error:
+        raise RecipeError(f"net {net}: {error}") from None
+
+
+def _score(recipe: Recipe, threshold: float) -> float:
+    """Return the similarity that a pair has at a threshold."""
+    if recipe.measure == "hamming":
+        return 1 - threshold / 64
+    return 1 / (1 + threshold) if measure(recipe.measure).distance else threshold
+
+
+def _scale_of(recipe: Recipe, *scores: float) -> Scale:
+    if recipe.measure == "hamming":
+        bits = tuple(1 - k / 64 for k in range(64, -1, -1))
+        return _scale("bits that differ", bits, *scores, distance="hamming")
+    name = net_measure(recipe)
+    return _scale(name, _SIMILARITIES, *scores, distance="euclidean" if measure(recipe.measure).distance else "")
+
+
+def _scale(name: str, edges: tuple[float, ...], *more: float, distance: str = "") -> Scale:
+    return Scale(name, tuple(sorted({*edges, *more})), distance)
+
+
+#: The columns of a sample's file.
+ID_COLUMNS = ("id1", "id2")
+LABEL_COLUMN = "label"
+_PAIR_COLUMNS = (ID_COLUMNS, ("left", "right"))
+
+#: Positions of two documents, and what somebody said of them.
+Vote = tuple[int, int, str]
+
+
+class Judged(NamedTuple):
+    """What is known of drawn pairs.
+
+    Attributes
+    ----------
+    answers : list of str
+        ``same``, ``different`` or ``unsure`` for each; empty where nobody said anything.
+    outside : int
+        Pairs that were judged and not drawn: they say nothing of the whole, for nobody knows how they were chosen.
+    """
+
+    answers: list[str]
+    outside: int
+
+    def counts(self, members: Integers | None = None) -> Counter[str]:
+        """Return how many have each answer, of some or of all."""
+        return Counter(self.answers if members is None else [self.answers[at] for at in members.tolist()])
+
+
+def judged(left: Integers, right: Integers, texts: Integers, votes: Iterable[Vote]) -> Judged:
+    """Return what votes say of pairs: what most of the sure ones say; ``unsure`` where as many say the other.
+
+    A vote is about the texts: it counts for documents with the same ones, too.
+
+    Parameters
+    ----------
+    left, right : int64[n]
+        The drawn pairs, by the positions of the documents where their texts come first.
+    texts : int64[d]
+        For each document the first one with the same text, -1 where that is not known.
+    votes : iterable of (int, int, str)
+        Positions of two documents, and an answer.
+    """
+    given: dict[tuple[int, int], Counter[str]] = {}
+    for one, other, answer in votes:
+        first, second = (int(texts[at]) if texts[at] >= 0 else at for at in (one, other))
+        if first != second:
+            given.setdefault((min(first, second), max(first, second)), Counter())[answer] += 1
+    drawn = [(min(pair), max(pair)) for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    return Judged([_settled(given.get(pair)) for pair in drawn], len(given.keys() - set(drawn)))
+
+
+def _settled(votes: Counter[str] | None) -> str:
+    if votes is None:
+        return ""
+    if votes[SAME] == votes[DIFFERENT]:
+        return UNSURE
+    return SAME if votes[SAME] > votes[DIFFERENT] else DIFFERENT
+
+
+def votes_of_store(labels: Mapping[tuple[str, str], Mapping[str, str]], place: Mapping[str, int]) -> Iterator[Vote]:
+    """Yield the labels of a store whose documents the corpus holds."""
+    for (one, other), answers in labels.items():
+        if one in place and other in place:
+            for answer in answers.values():
+                yield place[one], place[other], answer
+
+
+def votes_of(
+    source: Any,
+    place: Mapping[str, int],
+    *,
+    label_column: str | None = None,
+    positive: float = 1.0,
+    ignore_unknown: bool = False,
+) -> list[Vote]:
+    """Return the labels of a file, table or store; cells without a label say nothing.
+
+    Parameters
+    ----------
+    source : path, table, or list of (id, id, label)
+        With columns id1 and id2, or left and right, or the ids in the first two; or a store of labels.
+    place : mapping of str to int
+        Where each document is.
+    label_column : str, optional
+        The column of the labels, ``label`` or ``level`` by default.
+    positive : float
+        Numbers at or above it say same.
+    ignore_unknown : bool
+        Leave out rows whose ids the corpus does not hold, instead of refusing them.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a row cannot be understood.
+    """
+    if isinstance(source, str | PathLike) and is_store(fspath(source)):
+        return list(votes_of_store(labels_of(source), place))
+    table = LabelTable.read(source)
+    lowered = {name.lower(): name for name in reversed(table.columns)}
+    pair = next((pair for pair in _PAIR_COLUMNS if set(pair) <= lowered.keys()), None)
+    ids = [lowered[name] for name in pair] if pair else table.columns[:2]
+    column = label_column or next((lowered[name] for name in (LABEL_COLUMN, "level") if name in lowered), None)
+    if len(ids) < 2 or column is None or column not in table.columns or column in ids:
+        columns = ", ".join(table.columns)
+        raise InputError(
+            f"{table.name} has the columns {columns}, but labels need two ids and a label: id1,id2,label; name "
+            f"another column with {option('--label-column')}"
+        )
+    table = table.answered(column)
+    rows, left, right = table.positions(ids, place, ignore_unknown=ignore_unknown)
+    return [
+        (one, other, _answer(table, row, column, positive))
+        for row, one, other in zip(rows.tolist(), left.tolist(), right.tolist(), strict=True)
+    ]
+
+
+def _answer(table: LabelTable, row: int, column: str, positive: float) -> str:
+    text = (table.cell(row, column) or "").strip().lower()
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if value == value:
+        return SAME if value >= positive else DIFFERENT
+    if text not in WRITTEN:
+        raise InputError(
+            f"{table.where(row)}: label {text!r} is unknown; write 1 for same, 0 for different, ? for unsure, or leave "
+            "it empty"
+        )
+    return WRITTEN[text]
+
+
+def places_of(names: Sequence[Any]) -> dict[str, int]:
+    """Return where the document of each id is, by the id as text; of two equal ones the first."""
+    place: dict[str, int] = {}
+    for position, name in enumerate(names):
+        place.setdefault(str(name), position)
+    return place

@@ -1,0 +1,277 @@
+"""Precision, recall, F1 and accuracy of returned pairs against labels, with bootstrap intervals.
+
+With C correct pairs among R returned ones that have a label, and T labelled duplicates: precision = C / R,
+recall = C / T, F1 = 2 C / (R + T). Source: Montanari & Puglisi 2012, section 4 (its T are the returned pairs, its C all
+correct ones). With N pairs labelled as none, accuracy = (C + N - (R - C)) / (T + N). Intervals: percentile bootstrap
+(Efron & Tibshirani 1993, chapter 13) that draws groups of documents with replacement, because pairs of one group stand
+or fall together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.keep.pairs import PairArrays
+from neardup.labels.labels import DUPLICATE, OTHER, Labels
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: How many times groups are drawn, and the cells of counts that are drawn at once.
+RESAMPLES = 2000
+_CELLS = 1 << 22
+#: Two recipes that differ in fewer groups cannot be told apart.
+LEAST_GROUPS = 6
+#: The share of resamples inside an interval.
+CONFIDENCE = 0.95
+
+
+class Figure(NamedTuple):
+    """A figure with its interval; None where it is not defined, as the precision of nothing."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class Scores(NamedTuple):
+    """Precision, recall and F1 at one threshold."""
+
+    precision: Figure
+    recall: Figure
+    f1: Figure
+
+
+class Tally(NamedTuple):
+    """What a recipe returned at each of t thresholds, the loosest first.
+
+    Attributes
+    ----------
+    unlabelled : int64[t]
+        Pairs that carry no label.
+    correct, wrong : (int64[c], int64[c], int64[c])
+        Labelled pairs in cells: the strictest threshold that still returns them, their group, how many.
+    """
+
+    unlabelled: Integers
+    correct: tuple[Integers, Integers, Integers]
+    wrong: tuple[Integers, Integers, Integers]
+
+    def totals(self, cells: tuple[Integers, Integers, Integers]) -> Integers:
+        """Return how many pairs of the cells each threshold returns: int64[t]."""
+        level, _, count = cells
+        return _from_each_on(np.bincount(level, count, len(self.unlabelled)).astype(np.int64))
+
+
+class Resamples(NamedTuple):
+    """The same draws of groups for r rows.
+
+    Attributes
+    ----------
+    correct, wrong : float64[s, r]
+        Pairs in each draw.
+    duplicates : float64[s, 1]
+        Labelled duplicates in each draw.
+    kinds : int64[2 r + 1, k]
+        What groups hold that are treated alike: correct pairs, wrong ones, labelled duplicates.
+    members : int64[k]
+        How many groups are of each kind.
+    """
+
+    correct: Floats
+    wrong: Floats
+    duplicates: Floats
+    kinds: Integers
+    members: Integers
+
+    def of(self, begin: int, end: int) -> Resamples:
+        """Return those of some rows."""
+        return self._replace(correct=self.correct[:, begin:end], wrong=self.wrong[:, begin:end])
+
+    def f1(self) -> Floats:
+        """Return F1 of each draw and row: float64[s, r], nan where no duplicate was drawn."""
+        f1 = _ratio(2 * self.correct, self.correct + self.wrong + self.duplicates)
+        return np.where(self.duplicates > 0, f1, np.nan)
+
+
+def tally(parts: Iterable[PairArrays], labels: Labels, cuts: Sequence[float]) -> Tally:
+    """Count the pairs of a run at each threshold.
+
+    Parameters
+    ----------
+    parts : iterable of PairArrays
+        All pairs of the loosest threshold.
+    labels : Labels
+        Of the same documents.
+    cuts : sequence of float
+        Ascending: a pair counts at those that its similarity reaches.
+    """
+    thresholds, documents = np.asarray(cuts, np.float64), len(labels.group)
+    unlabelled = np.zeros(len(thresholds) + 1, np.int64)
+    found: dict[int, list[tuple[Integers, Integers]]] = {DUPLICATE: [], OTHER: []}
+    for part in parts:
+        level = np.searchsorted(thresholds, part.similarity, side="right").astype(np.int64)
+        verdict = labels.judge(part.left, part.right)
+        cell = level * documents + labels.group_of_pairs(part.left, part.right)
+        for wanted, held in found.items():
+            held.append(np.unique(cell[verdict == wanted], return_counts=True))
+        unlabelled += np.bincount(level[(verdict != DUPLICATE) & (verdict != OTHER)], minlength=len(unlabelled))
+    correct, wrong = (_cells(held, documents) for held in found.values())
+    return Tally(_from_each_on(unlabelled[1:]), correct, wrong)
+
+
+def _cells(held: list[tuple[Integers, Integers]], documents: int) -> tuple[Integers, Integers, Integers]:
+    """Return level, group and count of what at least the loosest threshold returns."""
+    codes = np.concatenate([np.zeros(0, np.int64), *(codes for codes, _ in held)])
+    counts = np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in held)])
+    cells, place = np.unique(codes, return_inverse=True)
+    total = np.bincount(place, counts, len(cells)).astype(np.int64)
+    returned = cells >= documents
+    cells, total = cells[returned], total[returned]
+    return cells // max(documents, 1) - 1, cells % max(documents, 1), total
+
+
+def _from_each_on(counts: Integers) -> Integers:
+    return np.cumsum(counts[::-1], axis=0)[::-1]
+
+
+def resample(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES, seed: int = 0) -> Resamples:
+    """Draw groups with replacement, as many as there are, and count the pairs in each draw.
+
+    Groups that all recipes treat alike are one kind, and a draw is a draw of how many there are of each kind: the
+    multinomial distribution, so that it costs the same for a hundred groups and for a million.
+
+    Parameters
+    ----------
+    tallies : sequence of Tally
+        One for each recipe; their thresholds, one recipe after the other, are the rows.
+    labels : Labels
+        Those of the tallies.
+    count : int
+        How many draws. Raising it makes the ends of intervals steadier.
+    seed : int
+        Of the draws.
+    """
+    duplicates = labels.duplicates_of_groups()
+    active = _active(tallies, duplicates)
+    rows = [_by_group(one, cells, active) for cells in ("correct", "wrong") for one in tallies]
+    table = np.concatenate([*rows, duplicates[active][np.newaxis]])
+    drawn, kinds, members = _drawn(table, labels.groups, count, seed)
+    half = (len(kinds) - 1) // 2
+    return Resamples(drawn[:, :half], drawn[:, half:-1], drawn[:, -1:], kinds, members)
+
+
+def accuracies(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPLES, seed: int = 0) -> list[Figure]:
+    """Return the share of labelled pairs that each row puts on the right side.
+
+    Where pairs without a label count as none, nearly all pairs are none, and any row is right about nearly all: then
+    no accuracy is defined.
+
+    Parameters
+    ----------
+    tallies, labels, count, seed
+        As in ``resample``.
+    """
+    rows = sum(len(one.unlabelled) for one in tallies)
+    if labels.complete or labels.keys is None or labels.duplicate is None:
+        return [Figure(None, None, None)] * rows
+    left, right = np.divmod(labels.keys[~labels.duplicate], len(labels.group))
+    others = np.bincount(labels.group_of_pairs(left, right), minlength=len(labels.group)).astype(np.int64)
+    labelled = labels.duplicates_of_groups() + others
+    active = _active(tallies, labelled)
+    right_ones = [
+        others[active] + _by_group(one, "correct", active) - _by_group(one, "wrong", active) for one in tallies
+    ]
+    table = np.concatenate([*right_ones, labelled[active][np.newaxis]])
+    drawn, _, _ = _drawn(table, labels.groups, count, seed)
+    values = table.sum(axis=1)
+    spread = _ratio(drawn[:, :-1], np.broadcast_to(drawn[:, -1:], (count, rows)))
+    return [_figure(values[row] / values[-1], spread[:, row]) for row in range(rows)]
+
+
+def _active(tallies: Sequence[Tally], held: Integers) -> Integers:
+    """Return the groups that hold something, or of which something is returned."""
+    parts = [cells[1] for one in tallies for cells in (one.correct, one.wrong)]
+    return np.unique(np.concatenate([np.flatnonzero(held), *parts]))
+
+
+def _drawn(table: Integers, total: int, count: int, seed: int) -> tuple[Floats, Integers, Integers]:
+    """Return the sums of draws of a table's columns, with as many empty ones as make the total; kinds, and members."""
+    kinds, members = np.unique(table, axis=1, return_counts=True)
+    shares = np.append(members / total, max(1 - table.shape[1] / total, 0.0))
+    random = np.random.default_rng(seed)
+    drawn = np.empty((count, len(kinds)))
+    step = max(_CELLS // len(shares), 1)
+    for begin in range(0, count, step):
+        draws = random.multinomial(total, shares, size=min(step, count - begin))
+        drawn[begin : begin + step] = draws[:, :-1].astype(np.float64) @ kinds.T.astype(np.float64)
+    return drawn, kinds, members
+
+
+def _by_group(one: Tally, cells: str, active: Integers) -> Integers:
+    level, group, count = getattr(one, cells)
+    table = np.zeros((len(one.unlabelled), len(active)), np.int64)
+    np.add.at(table, (level, np.searchsorted(active, group)), count)
+    return _from_each_on(table)
+
+
+def scores(correct: Integers, wrong: Integers, duplicates: int, draws: Resamples) -> list[Scores]:
+    """Return precision, recall and F1 of each row, with intervals.
+
+    Parameters
+    ----------
+    correct, wrong : int64[r]
+        Returned pairs that are duplicates, and that are known to be none.
+    duplicates : int
+        All labelled duplicates, at least 1.
+    draws : Resamples
+        Of the same rows.
+    """
+    values = (
+        _ratio(correct, correct + wrong),
+        correct / duplicates,
+        2 * correct / (correct + wrong + duplicates),
+    )
+    spread = (
+        _ratio(draws.correct, draws.correct + draws.wrong),
+        _ratio(draws.correct, np.broadcast_to(draws.duplicates, draws.correct.shape)),
+        draws.f1(),
+    )
+    return [Scores(*(_figure(v[r], s[:, r]) for v, s in zip(values, spread, strict=True))) for r in range(len(correct))]
+
+
+def beyond_chance(draws: Resamples, better: int, other: int) -> tuple[float | None, float | None, bool]:
+    """Return the interval of the difference in F1 of two rows over the same draws, and whether it is more than chance.
+
+    It is if the interval lies above 0 and the rows differ in six groups or more: fewer could all favour one row by
+    chance (a sign test over five: 2 / 2**5 > 0.05), and draws of so few groups cannot tell.
+    """
+    f1 = draws.f1()
+    low, high = interval(f1[:, better] - f1[:, other])
+    half = draws.correct.shape[1]
+    differs = (draws.kinds[[better, half + better]] != draws.kinds[[other, half + other]]).any(axis=0)
+    return low, high, low is not None and low > 0 and int(draws.members[differs].sum()) >= LEAST_GROUPS
+
+
+def interval(values: Floats) -> tuple[float | None, float | None]:
+    """Return the percentiles that hold the middle of the values that are numbers; None where there are none."""
+    held = values[np.isfinite(values)]
+    if not len(held):
+        return None, None
+    tail = 50 * (1 - CONFIDENCE)
+    low, high = np.percentile(held, [tail, 100 - tail])
+    return float(low), float(high)
+
+
+def _figure(value: float, spread: Floats) -> Figure:
+    return Figure(float(value), *interval(spread)) if np.isfinite(value) else Figure(None, None, None)
+
+
+def _ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Floats:
+    result = np.full(np.shape(part), np.nan)
+    np.divide(part, whole, out=result, where=whole != 0)
+    return result

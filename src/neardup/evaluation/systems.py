@@ -1,0 +1,244 @@
+"""The thresholds that a comparison tries with each recipe or decision."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.classifier.classifier import Decision, Given, decision_of
+from neardup.errors import RecipeError
+from neardup.keep.pairs import PairArrays, Pairs
+from neardup.pipeline.result import Result
+from neardup.recipe import AnyRecipe, Recipe, recipe_of
+from neardup.recipe import names as recipe_names
+from neardup.recipe.measures import exact_fraction, measure
+
+#: What is tried with similarities where nothing else is asked for, and the most that may be.
+USUAL_THRESHOLDS = ".5:.95:.05"
+MOST_THRESHOLDS = 200
+#: The Hamming distances that are tried with simhash.
+HAMMING_DISTANCES = 10
+
+
+class Ladder(NamedTuple):
+    """The thresholds of one recipe or decision, the loosest first.
+
+    Attributes
+    ----------
+    scale : str
+        ``similarity``, ``distance``, ``probability`` for a decision, or ``fixed`` where there is one threshold or no
+        use for any.
+    thresholds : list of float
+        As recipes write them.
+    cuts : list of float
+        What the similarities (for a decision, the ``levels``) of a pair must reach at each, ascending.
+    own : float
+        The one that it has by itself.
+    """
+
+    scale: str
+    thresholds: list[float]
+    cuts: list[float]
+    own: float
+
+
+def thresholds_of(asked: str | Sequence[float]) -> list[float]:
+    """Return thresholds from ``.5:.95:.05`` (first, last, step), ``.5,.7`` or numbers, ascending.
+
+    Raises
+    ------
+    RecipeError
+        If they are no thresholds, or more than 200.
+    """
+    written: list[Fraction] = []
+    if not isinstance(asked, str):
+        written = [exact_fraction(value, "threshold") for value in asked]
+    elif ":" in asked:
+        parts = asked.split(":")
+        if len(parts) != 3:
+            raise RecipeError(
+                f"thresholds {asked!r} are not first:last:step; write them like {USUAL_THRESHOLDS} or .5,.7"
+            )
+        first, last, step = (_number(part, asked) for part in parts)
+        if step <= 0 or last < first:
+            raise RecipeError(
+                f"thresholds {asked!r} lead nowhere: write first:last:step with a step above 0, first <= last"
+            )
+        steps = int((last - first) / step) + 1
+        _refuse_many(steps, asked)
+        written = [exact_fraction(float(first + i * step), "threshold") for i in range(steps)]
+    else:
+        written = [exact_fraction(float(_number(part, asked)), "threshold") for part in asked.split(",")]
+    if not written:
+        raise RecipeError(f"thresholds are none; give some, like {USUAL_THRESHOLDS}")
+    _refuse_many(len(set(written)), asked)
+    return [float(threshold) for threshold in sorted(set(written))]
+
+
+def _number(text: str, asked: str) -> Fraction:
+    try:
+        return Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        raise RecipeError(
+            f"thresholds {asked!r}: {text!r} is not a number; write {USUAL_THRESHOLDS} or .5,.7"
+        ) from None
+
+
+def _refuse_many(count: int, asked: str | Sequence[float]) -> None:
+    if count > MOST_THRESHOLDS:
+        what = f"thresholds {asked!r}" if isinstance(asked, str) else "thresholds"
+        raise RecipeError(f"{what} are {count:,}, and at most {MOST_THRESHOLDS} are tried; take a larger step")
+
+
+def ladder(recipe: Recipe, thresholds: Sequence[float]) -> Ladder:
+    """Return what to try with a recipe: the thresholds, and its own among them.
+
+    Checksums and I-Match have no use for a threshold, and Euclidean distances have no common scale: they keep their
+    own.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Any.
+    thresholds : sequence of float
+        Similarities, ascending.
+    """
+    own = float(recipe.exact_threshold)
+    if recipe.measure == "hamming":
+        distances = sorted({float(k) for k in range(HAMMING_DISTANCES + 1)} | {own}, reverse=True)
+        return Ladder("distance", distances, [1 - k / 64 for k in distances], own)
+    if (
+        measure(recipe.measure).distance
+        or recipe.features.startswith("checksum")
+        or recipe.signature.startswith("imatch")
+    ):
+        return Ladder("fixed", [own], [0.0], own)
+    tried = sorted({*thresholds, own})
+    return Ladder("similarity", tried, tried, own)
+
+
+def decision_ladder(decision: Decision, thresholds: Sequence[float]) -> Ladder:
+    """Return what to try with a decision: thresholds of the probability, and its own cut, as a probability, among them.
+
+    Parameters
+    ----------
+    decision : Decision
+        Any.
+    thresholds : sequence of float
+        Probabilities, ascending.
+    """
+    own = float(decision.probability(np.array([decision.cut]))[0])
+    tried = sorted({*thresholds, own})
+    return Ladder("probability", tried, [(at + 1) / len(tried) for at in range(len(tried))], own)
+
+
+def levels(decision: Decision, steps: Ladder, g: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the share of a ladder's thresholds that let each pair pass; at its own one the decision itself says so."""
+    probability = decision.probability(g)
+    passed = decision.passes(g).astype(np.int64)
+    for threshold in steps.thresholds:
+        if threshold != steps.own:
+            passed += probability >= threshold
+    return np.asarray(passed / len(steps.thresholds), np.float64)
+
+
+class Entrant(NamedTuple):
+    """A recipe, or a decision with its recipe, and the thresholds to try.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        With its name and its own threshold.
+    ladder : Ladder
+        The thresholds.
+    decision : Decision or None
+        Where one decides.
+    """
+
+    recipe: Recipe
+    ladder: Ladder
+    decision: Decision | None = None
+
+    @property
+    def loosest(self) -> tuple[Recipe, Decision | None]:
+        """What finds the pairs of the loosest threshold."""
+        if self.decision is None:
+            return self.recipe.changed(keep="first", threshold=self.ladder.thresholds[0]), None
+        every = self.decision.everything()
+        return every.recipe.changed(keep="first"), every
+
+    @property
+    def needs_columns(self) -> bool:
+        """Whether more than texts is compared."""
+        return self.decision is not None and (self.decision.vector.needs_titles or self.decision.vector.needs_times)
+
+
+def recipe_entrants(recipes: Sequence[AnyRecipe] | None, content: str | None, asked: Sequence[float]) -> list[Entrant]:
+    """Return recipes, all named ones by default; with a content for all, where one is given."""
+    chosen = [recipe_of(recipe) for recipe in recipes or recipe_names()]
+    if content is not None:
+        chosen = [recipe.changed(content=content) for recipe in chosen]
+    return [Entrant(recipe, ladder(recipe, asked)) for recipe in chosen]
+
+
+def decision_entrants(
+    decisions: Sequence[Given], title_column: str | None, time_column: str | None, asked: Sequence[float]
+) -> list[Entrant]:
+    """Return decisions, called after their files; columns as in training, unless others are given.
+
+    Raises
+    ------
+    NeardupError
+        If a file holds no decision, or a column of titles is named and none compares titles.
+    """
+    known = [decision_of(given, time_column=time_column) for given in decisions]
+    titled = [one.vector.needs_titles for one in known]
+    if title_column is not None and not any(titled):
+        raise RecipeError(f"title column {title_column!r} is for decisions that compare titles; leave it out")
+    found = []
+    for given, decision, compares in zip(decisions, known, titled, strict=True):
+        decision = decision_of(decision, title_column=title_column if compares else None)
+        name = Path(given).stem if isinstance(given, str | os.PathLike) else decision.recipe.name
+        says = f"{decision.vector} on pairs with {decision.net.in_words()}"
+        recipe = decision.recipe.changed(name=name, description=says)
+        found.append(Entrant(recipe, decision_ladder(decision, asked), decision))
+    return found
+
+
+def pairs_of(result: Result, entrant: Entrant) -> Iterator[PairArrays]:
+    """Yield the pairs with what the cuts of the ladder are about.
+
+    After a second step a result tells the second measure's similarity; then the thresholds that still return a pair are
+    counted. A decision's levels are those of g, which tells apart what probabilities near 1 do not.
+    """
+    pairs, steps = result.pairs, entrant.ladder
+    if entrant.decision is not None and result.vectors is not None:
+        share = levels(entrant.decision, steps, entrant.decision.g(result.vectors))
+        yield from Pairs(pairs.names, pairs.representative, pairs.left, pairs.right, share).arrays()
+        return
+    if not result.recipe.then:
+        yield from pairs.arrays()
+        return
+    ends = [np.zeros((0, 2), np.int64)]
+    for threshold in steps.thresholds:
+        ends += [np.stack([part.left, part.right], axis=1) for part in result.at(threshold).pairs.arrays()]
+    found, times = np.unique(np.concatenate(ends), axis=0, return_counts=True)
+    yield PairArrays(found[:, 0], found[:, 1], np.asarray(steps.cuts)[times - 1])
+
+
+def told_apart(entrants: Sequence[Entrant]) -> list[str]:
+    """Return the names, with a number behind those that others have, too."""
+    names: list[str] = []
+    for entrant in entrants:
+        number, name = 1, entrant.recipe.name
+        while name in names:
+            number += 1
+            name = f"{entrant.recipe.name} ({number})"
+        names.append(name)
+    return names

@@ -1,1 +1,0 @@
-"""Why two texts match or not, in plain Python by the definitions."""

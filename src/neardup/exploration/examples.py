@@ -1,0 +1,348 @@
+"""The longest run of words that two texts share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.exploration.histogram import CUTOFFS
+from neardup.exploration.sample import SamplePairs, Survey, hashes_of
+from neardup.keep.keepers import families
+from neardup.keep.pairs import Pairs
+from neardup.pages.diff import Shown
+from neardup.pages.documents import Material
+from neardup.text.normalize import normalize, tokens
+
+Integers = npt.NDArray[np.int64]
+
+#: Of longer texts only so many characters are looked through.
+LONGEST = 200_000
+
+
+class SharedRun(NamedTuple):
+    """A run of words that two texts share.
+
+    Attributes
+    ----------
+    place : int
+        From which word of the left text on.
+    words : tuple of str
+        As the normalizer ``words`` makes them.
+    """
+
+    place: int
+    words: tuple[str, ...]
+
+    def written(self, left: str) -> str:
+        """Return it as the left text writes it."""
+        if not self.words:
+            return ""
+        found = tokens(left[:LONGEST])[self.place : self.place + len(self.words)]
+        return left[found[0].start : found[-1].end]
+
+
+def longest_shared(left: str, right: str) -> SharedRun:
+    """Return the longest run of words that two texts share, the first of equals; an empty one where they share no word.
+
+    Of texts longer than 200,000 characters the beginnings are compared.
+    """
+    sides = normalize(left[:LONGEST]).split(), normalize(right[:LONGEST]).split()
+    numbers: dict[str, int] = {}
+    first, second = (np.array([numbers.setdefault(word, len(numbers)) for word in side], np.int64) for side in sides)
+    # Names of all runs of 1, 2, 4 ... words, as long as there are shared ones [Karp, Miller & Rosenberg 1972].
+    levels: list[_Names] = []
+    names = _Names(first, second)
+    while names.place >= 0:
+        levels.append(names)
+        names = names.followed_by(names, 1 << (len(levels) - 1))
+    if not levels:
+        return SharedRun(0, ())
+    best, length = levels[-1], 1 << (len(levels) - 1)
+    for step in range(len(levels) - 2, -1, -1):
+        longer = best.followed_by(levels[step], length)
+        if longer.place >= 0:
+            best, length = longer, length + (1 << step)
+    return SharedRun(best.place, tuple(sides[0][best.place : best.place + length]))
+
+
+class _Names:
+    """Numbers for the runs of so many words of two texts, from each place on: equal for equal runs.
+
+    Attributes
+    ----------
+    place : int
+        Where the first run of the left text begins that the right one has, too; -1 where there is none.
+    """
+
+    def __init__(self, left: Integers, right: Integers) -> None:
+        self._sides = left, right
+        shared = np.flatnonzero(np.isin(left, right))
+        self.place = int(shared[0]) if len(shared) else -1
+
+    def followed_by(self, other: _Names, length: int) -> _Names:
+        """Return names of runs of this kind, which have so many words, with those of the other kind behind them."""
+        sizes = [max(len(side) - length, 0) for side in other._sides]
+        begins = np.concatenate([side[:size] for side, size in zip(self._sides, sizes, strict=True)])
+        ends = np.concatenate([side[length:] for side in other._sides])
+        _, names = np.unique(begins * (int(ends.max(initial=0)) + 1) + ends, return_inverse=True)
+        names = names.reshape(-1)
+        return _Names(names[: sizes[0]], names[sizes[0] :])
+
+
+#: A cutoff stands for what is at most so far from it: a tenth of it, or so much.
+_TENTH, _NARROWEST = 0.1, 0.01
+#: Of the pairs in a band so many are looked at, those with the smallest hashes.
+_LOOKED_AT = 5_000
+#: Of so many times the pairs that are wanted, those are taken first whose longest shared passages differ. They are the
+#: same where they have more than so large a part of their words in common.
+_TRIED, _SAME = 4, 0.5
+#: Pairs from here on make documents one family, where no run says what the families are.
+_FAMILY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ExamplePair:
+    """Two documents to read side by side.
+
+    Attributes
+    ----------
+    left, right : Shown
+        The documents; left comes first in the input.
+    similarity : float
+        Of the view that the examples are for.
+    left_source, right_source : str
+        The files that they come from; empty where the input is one file.
+    passage : str
+        The longest run of words that both have, the first of equals, as the left text writes it; empty where they share
+        no word. Of texts longer than 200,000 characters the beginnings are compared.
+    words : int
+        How long that is.
+    """
+
+    left: Shown
+    right: Shown
+    similarity: float
+    left_source: str
+    right_source: str
+    passage: str
+    words: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "left": self.left._asdict(),
+            "right": self.right._asdict(),
+            "similarity": self.similarity,
+            "left_source": self.left_source,
+            "right_source": self.right_source,
+            "passage": self.passage,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Real pairs about as similar as a cutoff.
+
+    Attributes
+    ----------
+    cutoff : float
+        Such as 0.5.
+    low, high : float
+        The pairs come from low <= similarity < high.
+    found : int
+        How many pairs there are in that band where the examples come from.
+    origin : str
+        "sample"; or "corpus" where the sample has none there and they come from the pairs of the whole corpus.
+    pairs : tuple of ExamplePair
+        The most similar first. Spread over families, sources, lengths and what they share; no document twice.
+    """
+
+    cutoff: float
+    low: float
+    high: float
+    found: int
+    origin: str
+    pairs: tuple[ExamplePair, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "cutoff": self.cutoff,
+            "low": self.low,
+            "high": self.high,
+            "found": self.found,
+            "origin": self.origin,
+            "pairs": [pair.as_dict() for pair in self.pairs],
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Band:
+    """The pairs that a cutoff stands for."""
+
+    cutoff: float
+    low: float
+    high: float
+    origin: str
+    pairs: SamplePairs
+
+
+def examples_of(
+    pairs: SamplePairs,
+    survey: Survey,
+    material: Material,
+    *,
+    whole: Pairs | None = None,
+    family: Integers | None = None,
+    cutoffs: Sequence[float] = CUTOFFS,
+    count: int = 3,
+    seed: int = 0,
+) -> tuple[Examples, ...]:
+    """Choose pairs to read at each cutoff.
+
+    A cutoff stands for the pairs within a tenth of it (a hundredth at least). Where the sample has none there, those of
+    the whole corpus are taken; where that has none, the band is widened to the middle between the cutoffs, first in the
+    sample and then in the corpus.
+
+    Parameters
+    ----------
+    pairs : SamplePairs
+        Of the sample, from below the lowest cutoff on.
+    survey : Survey
+        Of all documents: sources and lengths.
+    material : Material
+        Its documents; those that are chosen are read.
+    whole : Pairs, optional
+        Of the whole corpus, by the same features and measure.
+    family : int64[n], optional
+        The family of each document, 0 for none. Where it is not given, pairs of the sample from 0.5 on make families.
+    cutoffs : sequence of float
+        Ascending.
+    count : int
+        So many pairs of each.
+    seed : int
+        Another one chooses other pairs.
+    """
+    if family is None:
+        family = _families(pairs, len(survey))
+    bands = [_band(*place, pairs, whole) for place in _places(cutoffs)]
+    able = [_spread(band.pairs, survey, family, _TRIED * count, seed) for band in bands]
+    wanted = [one[at] for band, at in zip(bands, able, strict=True) for one in band.pairs[:2]]
+    material.load(np.concatenate([np.zeros(0, np.int64), *wanted]))
+    found = []
+    for band, places in zip(bands, able, strict=True):
+        chosen = _unlike(band.pairs, places, count, material)
+        shown = [_shown(band.pairs, place, shared, survey, material) for place, shared in chosen]
+        shown.sort(key=lambda pair: -pair.similarity)
+        found.append(Examples(band.cutoff, band.low, band.high, len(band.pairs.left), band.origin, tuple(shown)))
+    return tuple(found)
+
+
+def _unlike(pairs: SamplePairs, places: Integers, count: int, material: Material) -> list[tuple[int, SharedRun]]:
+    """Return the places of so many pairs, in order, those first that do not share what one before them does."""
+    had: list[set[str]] = []
+    chosen, others = [], []
+    for place in places.tolist():
+        texts = [material.shown(int(ends[place])).text for ends in pairs[:2]]
+        shared = longest_shared(*texts)
+        words = set(shared.words)
+        if any(len(words & before) > _SAME * len(words | before) for before in had):
+            others.append((place, shared))
+        else:
+            had.append(words)
+            chosen.append((place, shared))
+        if len(chosen) == count:
+            break
+    return [*chosen, *others][:count]
+
+
+def _places(cutoffs: Sequence[float]) -> list[tuple[float, tuple[float, float], tuple[float, float]]]:
+    """Return each cutoff with its band and the wider one."""
+    middles = [(one + other) / 2 for one, other in pairwise(cutoffs)]
+    # Below the first cutoff as far as above it; up to what is equal.
+    first = [2 * cutoffs[0] - middles[0]] if middles else [0.0]
+    found = []
+    for cutoff, low, high in zip(cutoffs, [*first, *middles], [*middles, 1.0], strict=True):
+        margin = max(_TENTH * cutoff, _NARROWEST)
+        narrow = round(cutoff - margin, 9), round(min(cutoff + margin, 1.0), 9)
+        found.append((cutoff, narrow, (round(max(low, 0.0), 9), round(high, 9))))
+    return found
+
+
+def _band(
+    cutoff: float, narrow: tuple[float, float], wide: tuple[float, float], pairs: SamplePairs, whole: Pairs | None
+) -> _Band:
+    for low, high in (narrow, wide):
+        found = _within(pairs, low, high)
+        if len(found.left):
+            return _Band(cutoff, low, high, "sample", found)
+        if whole is not None:
+            # One pair of representatives stands for all of their equals.
+            found = _within(SamplePairs(whole.left, whole.right, whole.similarity), low, high)
+            if len(found.left):
+                return _Band(cutoff, low, high, "corpus", found)
+    return _Band(cutoff, *narrow, "sample", _within(pairs, *narrow))
+
+
+def _within(pairs: SamplePairs, low: float, high: float) -> SamplePairs:
+    inside = (pairs.similarity >= low) & (pairs.similarity < high)
+    return SamplePairs(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
+
+
+def _families(pairs: SamplePairs, documents: int) -> Integers:
+    close = pairs.similarity >= _FAMILY
+    return families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
+
+
+def _spread(pairs: SamplePairs, survey: Survey, family: Integers, count: int, seed: int) -> Integers:
+    """Return the places of so many pairs.
+
+    One after the other, of those with the fewest documents from families that were had, and of these from sources and
+    of lengths that were had the least, the pair with the smallest hash.
+    """
+    rows = survey.names.rows
+    keys = hashes_of(rows[pairs.left], seed) ^ hashes_of(rows[pairs.right], seed + 1)
+    order = np.argsort(keys, kind="stable")[:_LOOKED_AT]
+    ends = np.stack([pairs.left[order], pairs.right[order]], axis=1)
+    of_family = family[ends].tolist()
+    of_source = [tuple(sorted(both)) for both in survey.source[ends].tolist()]
+    doublings = np.log2(np.maximum(survey.text_bytes[ends], 1)).astype(np.int64)
+    of_length = [tuple(sorted(both)) for both in doublings.tolist()]
+    had: Counter[Any] = Counter()
+    chosen: list[int] = []
+    documents = ends.tolist()
+    waiting = list(range(len(order)))
+
+    def had_before(at: int) -> tuple[int, int, int]:
+        kin = sum(had["family", one] for one in of_family[at] if one)
+        return kin, had["source", of_source[at]], had["length", of_length[at]]
+
+    while waiting and len(chosen) < count:
+        best = min(waiting, key=had_before)
+        chosen.append(best)
+        had.update(("family", one) for one in of_family[best])
+        had.update([("source", of_source[best]), ("length", of_length[best])])
+        waiting = [at for at in waiting if not set(documents[at]) & set(documents[best])]
+    return order[np.array(chosen, np.int64)]
+
+
+def _shown(pairs: SamplePairs, place: int, shared: SharedRun, survey: Survey, material: Material) -> ExamplePair:
+    left, right = int(pairs.left[place]), int(pairs.right[place])
+    sources = [survey.sources[survey.source[one]] if len(survey.sources) > 1 else "" for one in (left, right)]
+    shown = material.shown(left), material.shown(right)
+    return ExamplePair(
+        left=shown[0],
+        right=shown[1],
+        similarity=float(pairs.similarity[place]),
+        left_source=sources[0],
+        right_source=sources[1],
+        passage=shared.written(shown[0].text),
+        words=len(shared.words),
+    )

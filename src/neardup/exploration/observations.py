@@ -1,0 +1,85 @@
+"""What was seen of a corpus, as data: tables, messages, charts and pages are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from neardup.exploration.advice import Advice
+from neardup.exploration.curve import Curve, Growth
+from neardup.exploration.examples import Examples
+from neardup.exploration.histogram import View
+from neardup.exploration.profile import Makeup
+from neardup.exploration.sample import Sample, SamplePairs
+from neardup.exploration.weights import Weighting
+from neardup.runtime import Stage
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Observations:
+    """What was seen of a corpus.
+
+    Attributes
+    ----------
+    sample : Sample
+        The documents whose pairs were all compared.
+    views : tuple of View
+        Their similarities, one for each n and each recipe that was asked for.
+    pairs : SamplePairs
+        The pairs of the sample at 0.04 and above by the advised features and measure, by positions in the corpus.
+    weighting : Weighting or None
+        What idf weights do; None where the advised features take no weights.
+    advice : Advice
+        What to begin with.
+    curve : Curve or None
+        Pairs and dropped documents of the whole corpus by threshold; None where it was not asked for.
+    growth : Growth or None
+        How they grow with the corpus.
+    makeup : Makeup
+        What the corpus is made of.
+    examples : tuple of Examples
+        Real pairs to read at each cutoff.
+    notes : tuple of str
+        What was not looked at, or not as asked, and why.
+    inputs : tuple of str
+        What was read, for people.
+    stages : tuple of Stage
+        Time and memory of each stage.
+    version : str
+        Of neardup.
+    """
+
+    sample: Sample
+    views: tuple[View, ...]
+    pairs: SamplePairs
+    weighting: Weighting | None
+    advice: Advice
+    curve: Curve | None
+    growth: Growth | None
+    makeup: Makeup
+    examples: tuple[Examples, ...]
+    notes: tuple[str, ...]
+    inputs: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    version: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it, but the texts of the sample and the list of its pairs, ready for JSON."""
+        return {
+            "version": self.version,
+            "inputs": list(self.inputs),
+            "sample": self.sample.as_dict(),
+            "advice": self.advice.as_dict(),
+            "views": [view.as_dict() for view in self.views],
+            "weighting": None if self.weighting is None else self.weighting.as_dict(),
+            "curve": None if self.curve is None else self.curve.as_dict(),
+            "growth": None if self.growth is None else self.growth.as_dict(),
+            "makeup": self.makeup.as_dict(),
+            "examples": [examples.as_dict() for examples in self.examples],
+            "notes": list(self.notes),
+            "stages": [dict(stage) for stage in self.stages],
+        }
+
+    def __repr__(self) -> str:
+        advice = f"{self.advice.features}, {self.advice.measure} >= {self.advice.threshold:g}"
+        return f"<neardup exploration: {len(self.sample):,} of {self.sample.documents:,} documents, advised {advice}>"

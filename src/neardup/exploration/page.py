@@ -1,0 +1,601 @@
+"""How an exploration is shown: a page, its parts and charts, and a cell of a notebook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from neardup.exploration import messages as telling
+from neardup.exploration.charts import (
+    apart,
+    cutoffs_chart,
+    cutoffs_table,
+    dropped_by_threshold,
+    growing_density,
+    growing_share,
+    growth_table,
+    lengths_chart,
+    overlaid,
+    pairs_by_threshold,
+    points_table,
+    views_colours,
+)
+from neardup.exploration.histogram import CUTOFFS, per_million
+from neardup.exploration.messages import advised_view, at_advised, band_in_words, lengths_in_words
+from neardup.pages import numbers
+from neardup.pages.diff_view import side_by_side
+from neardup.pages.html import (
+    Chart,
+    Html,
+    bar,
+    clipped,
+    command,
+    escaped,
+    excerpt,
+    excerpt_of,
+    facts,
+    figures,
+    fold,
+    joined,
+    legend,
+    notes,
+    opening,
+    rest_of,
+    search_field,
+    section,
+    table,
+    text,
+    tiles,
+)
+from neardup.pages.numbers import counted, rate, share, sized
+from neardup.pages.page import check_drawing, page
+
+if TYPE_CHECKING:
+    from neardup.exploration.examples import ExamplePair, Examples
+    from neardup.exploration.histogram import Separation, View
+    from neardup.exploration.observations import Observations
+    from neardup.exploration.profile import Copies, LargeFamily, Makeup, ScriptCount, Scripts
+    from neardup.exploration.runs import Boilerplate, Passage
+    from neardup.exploration.templates import Slot, Template
+
+
+_EMPTY_LINES = re.compile(r"\s*\n\s*")
+#: So many passages are shown before the others are folded away.
+_LISTED = 6
+#: Longer passages show this many characters before they are opened.
+_PASSAGE = 420
+#: Characters of a passage or a template that are shown once it is opened.
+_QUOTED = 4_000
+#: Fillers of a slot that its row shows.
+_FILLERS = 4
+
+
+def contents(makeup: Makeup, charts: list[Chart]) -> Html:
+    """Return lengths, scripts, copies, boilerplate, templates and families."""
+    measured = {"lengths": makeup.words, "sizes": makeup.sizes}
+    drawn = [lengths_chart(lengths, key) for key, lengths in measured.items() if any(lengths.counts)]
+    charts += drawn
+    parts = [
+        figures(drawn),
+        _titled("Scripts and languages", _written_in(makeup.scripts)),
+        _titled("Exact copies", _copies(makeup.copies, makeup.documents)),
+        _titled("Passages that many documents share", _boilerplate(makeup.boilerplate)),
+        _titled("Templates", _templates(makeup.templates)) if makeup.templates else "",
+        _titled("The largest families", _families(makeup.families, makeup.families_found)),
+        _titled("Files", _sources(makeup)) if makeup.sources else "",
+    ]
+    intro = (
+        f"{counted(makeup.documents, 'document')}, {sized(makeup.bytes)} of text; of those in the sample "
+        f"{lengths_in_words(makeup.words)}."
+    )
+    return section("contents", "What is the corpus made of?", *filter(None, parts), intro=intro)
+
+
+def _titled(title: str, *content: str) -> Html:
+    return joined([Html("<h3>"), title, Html("</h3>"), *content])
+
+
+def _paragraph(words: str) -> Html:
+    return Html(f"<p>{escaped(words)}</p>")
+
+
+def _written_in(scripts: Scripts) -> Html:
+    said = _paragraph(
+        f"Of {counted(scripts.documents, 'document')} in the sample. Scripts go by letters; languages are a guess by "
+        "stop words, unclear where these do not tell."
+    )
+    tables = (_shares("script", scripts.scripts), _shares("language", scripts.languages))
+    return joined([said, Html(f'<div class="beside">{"".join(tables)}</div>')])
+
+
+def _shares(what: str, counts: Sequence[ScriptCount]) -> Html:
+    rows = [[one.name, _ids(one.ids[:1]), one.documents, bar(one.share, share(one.share, 1))] for one in counts]
+    return table([what, "such as", "documents", "of the sample"], rows, caption=f"By {what}", left=2)
+
+
+def _ids(ids: Sequence[str]) -> Html:
+    return joined(map(text, ids), ", ")
+
+
+def _copies(copies: Copies, documents: int) -> Html:
+    if not copies.copies:
+        return _paragraph("None: no two texts, empty ones aside, are equal byte for byte.")
+    verb = "is" if copies.copies == 1 else "are"
+    said = _paragraph(
+        f"{counted(copies.copies, 'document')} ({share(copies.copies, documents)}) {verb} equal byte for byte to an "
+        f"earlier one: {sized(copies.bytes)} of text. {counted(copies.groups, 'text is', 'texts are')} there more than "
+        "once."
+    )
+    rows = [[text(one.begins), _ids(one.ids), one.documents, sized(one.bytes)] for one in copies.largest]
+    head = ["begins", "such as", "documents", "each"]
+    return joined([said, table(head, rows, caption="Texts that are there most often", left=2, tall=True)])
+
+
+def _boilerplate(found: Boilerplate) -> Html:
+    if not found.passages:
+        return _paragraph(f"None: no {found.run} words in a row stand in {found.least:,} different texts.")
+    listed = "" if found.found == len(found.passages) else f"; the {len(found.passages)} that fill most are listed"
+    said = _paragraph(
+        f"{counted(found.found, 'passage')} of at least {found.run} words in {found.least:,} texts or more{listed}. "
+        f"They are in {counted(found.documents, 'document')} and cover {found.share_of_words:.1%} of all words."
+    )
+    items = [f"<li>{_passage(passage)}</li>" for passage in found.passages]
+    first = Html(f'<ol class="passages">{"".join(items[:_LISTED])}</ol>')
+    rest = Html(f'<ol class="passages" start="{_LISTED + 1}">{"".join(items[_LISTED:])}</ol>')
+    more = counted(len(items) - _LISTED, "more passage")
+    return joined([said, first, fold(more, rest) if len(items) > _LISTED else ""])
+
+
+def _passage(passage: Passage) -> Html:
+    unlike = "" if passage.unlike is None else f", {passage.unlike:,} of them unlike each other otherwise"
+    about = (
+        f"{counted(passage.documents, 'document')} ({share(passage.share, 1)}){unlike}; "
+        f"{counted(passage.words, 'word')}; such as "
+    )
+    words = _EMPTY_LINES.sub("\n", passage.text)
+    quoted = Html(f'<blockquote dir="auto">{excerpt(words, _QUOTED)}</blockquote>')
+    if len(words) > _PASSAGE:
+        quoted = fold(clipped(words, _PASSAGE), quoted)
+    return Html(f'<p class="dim">{escaped(about)}{_ids(passage.ids)}</p>{quoted}')
+
+
+def _templates(templates: Sequence[Template]) -> Html:
+    said = _paragraph("Families that are one text with slots: what all of them say, and in each slot what one of them.")
+    folds = (_template(one, opened=not at) for at, one in enumerate(templates))
+    return joined([said, Html("<div>"), *folds, Html("</div>")])
+
+
+def _template(template: Template, *, opened: bool) -> Html:
+    summary = Html(
+        f"<strong>{counted(template.documents, 'document')}</strong>, {counted(len(template.slots), 'slot')}, "
+        f"{template.constant:,} words that never change ({share(template.share, 1)} of each)"
+    )
+    pieces = joined(_pieces(template))
+    rows = [[f"{at}", _fillers(slot), slot.distinct] for at, slot in enumerate(template.slots, 1)]
+    compared = f"{counted(template.compared, 'distinct text')} compared; such as "
+    return fold(
+        summary,
+        Html(f'<p class="dim">{escaped(compared)}{_ids(template.ids)}</p>'),
+        Html(f'<blockquote dir="auto">{pieces}</blockquote>'),
+        table(["slot", "most often", "different fillers"], rows, caption="What the slots hold", tall=True, left=2),
+        opened=opened,
+    )
+
+
+def _pieces(template: Template) -> Iterator[Html]:
+    """Yield what all texts say, and in each slot what one of them says, up to where it is enough."""
+    room = _QUOTED
+    for at, (piece, slot) in enumerate(template.pieces):
+        found = excerpt_of(_EMPTY_LINES.sub("\n", piece), room)
+        slotted = f'<mark class="slot"><sup>{slot + 1}</sup><bdi>{found.html or "&nbsp;"}</bdi></mark>'
+        yield found.html if slot < 0 else Html(slotted)
+        room -= found.size
+        if found.rest:
+            yield rest_of(found.rest + sum(len(other) for other, _ in template.pieces[at + 1 :]))
+            return
+
+
+def _fillers(slot: Slot) -> Html:
+    shown = [f"{text(filler) if filler else '(nothing)'} &times; {count:,}" for filler, count in slot.fillers]
+    more = slot.distinct - min(len(shown), _FILLERS)
+    return Html("; ".join(shown[:_FILLERS]) + (f"; {more:,} more" if more > 0 else ""))
+
+
+def _families(families: Sequence[LargeFamily], found: int) -> Html:
+    if not families:
+        return _paragraph("None at the advised threshold, or nobody looked at the whole corpus.")
+    rows = [
+        [text(one.begins), _ids(one.ids), one.documents, one.pairs, one.smallest, one.mean, one.complete]
+        for one in families
+    ]
+    head = ["begins", "such as", "documents", "matching pairs", "least alike", "mean", "all match all"]
+    said = f"{counted(found, 'family', 'families')} at the advised threshold; the largest {len(families)}."
+    return joined([_paragraph(said), table(head, rows, caption="The largest families", tall=True, left=2)])
+
+
+def _sources(makeup: Makeup) -> Html:
+    rows = [[text(one.name), one.documents, sized(one.bytes)] for one in makeup.sources]
+    more = makeup.sources_found - len(makeup.sources)
+    said = _paragraph(f"{more:,} more are not listed.") if more else ""
+    return joined([table(["file", "documents", "text"], rows, caption="The largest files", tall=True), said])
+
+
+#: Views of one kind share a chart; what each kind is called.
+_KINDS = {"words": "Word n-grams", "qgrams": "Character q-grams", "": "Recipes"}
+
+#: What a row says of a view: how it parts two kinds of pairs, and what its histogram looks like.
+_PARTED = ("unrelated reach", "nine in ten alike have", "gap")
+_FIGURES = ("share nothing", "of similarity 1", "valley", "per million in it", "pairs above it")
+
+
+def grouped(views: Sequence[View]) -> dict[str, list[View]]:
+    """Return views by what they compare: word n-grams, character q-grams, anything else."""
+    found: dict[str, list[View]] = {}
+    for view in views:
+        kind = view.features.partition(":")[0] if view.n is not None else ""
+        found.setdefault(kind if kind in _KINDS else "", []).append(view)
+    return found
+
+
+def histograms(exploration: Observations, charts: list[Chart]) -> Html:
+    """Return the histograms of all views, over each other and apart, and what they say in a table."""
+    advice, advised = exploration.advice, advised_view(exploration)
+    parts: list[Html] = []
+    for kind, views in grouped(exploration.views).items():
+        name = _KINDS[kind]
+        whole = overlaid(f"over-{kind or 'recipes'}", f"{name}: pairs by similarity", views, advice, advised)
+        small = apart(f"apart-{kind or 'recipes'}", views, advised)
+        charts += [whole, *small]
+        parts += [
+            legend([view.name for view in views], views_colours(views), label="Show one of them"),
+            figures([whole], wide=True),
+            small_figures(small),
+        ]
+    intro = "Each pair by its similarity. Unrelated pairs are the mountain on the left, copies the rise at the right."
+    return section("histograms", "How similar are two documents?", *parts, _views_table(exploration), intro=intro)
+
+
+def small_figures(charts: Sequence[Chart]) -> Html:
+    """Return small charts, as many in a row as there is room for."""
+    cells = "".join(figures([chart], wide=True) for chart in charts)
+    return Html(f'<div class="apart">{cells}</div>')
+
+
+def _views_table(exploration: Observations) -> Html:
+    advised, parted = advised_view(exploration), dict(exploration.advice.separations)
+    rows = [[view.name, *_parted(parted.get(view.name)), *_figures(view)] for view in exploration.views]
+    best = {at for at, view in enumerate(exploration.views) if view is advised}
+    head, rows = _filled(["compared", *_PARTED, *_FIGURES], rows)
+    return table(head, rows, caption="How each parts pairs of the sample", best=best)
+
+
+def _filled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:
+    """Return a table without the columns that say nothing."""
+    kept = [at for at in range(len(head)) if any(row[at] != "" for row in rows)]
+    return [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
+
+
+def _parted(found: Separation | None) -> list[str]:
+    """Return what unrelated pairs reach, what alike ones have, and the gap between them."""
+    if found is None or found.level is None or found.gap is None:
+        return ["" if found is None else f"{found.reach:.2f}", "", ""]
+    return [f"{found.reach:.2f}", f"{found.level:.2f}", f"{found.gap:.2f}"]
+
+
+def _figures(view: View) -> list[object]:
+    valley = view.valley
+    found: list[object] = [share(view.zero, view.pairs), view.equal]
+    if valley is None:
+        return [*found, "none", "", ""]
+    sure = "" if valley.clear else ", not clear"
+    return [*found, f"{valley.low:g} to {valley.high:g}{sure}", rate(valley.depth), valley.after]
+
+
+def cutoffs(exploration: Observations, charts: list[Chart]) -> Html:
+    """Return how many pairs are above each cutoff, as a chart and a table."""
+    advised = advised_view(exploration)
+    parts: list[Html] = []
+    for kind, views in grouped(exploration.views).items():
+        chart = cutoffs_chart(f"above-{kind or 'recipes'}", views, advised)
+        charts.append(chart)
+        parts += [
+            legend([view.name for view in views], views_colours(views), label="Show one of them"),
+            figures([chart], wide=True),
+            cutoffs_table(views, advised),
+        ]
+    intro = "At or above a cutoff, per million pairs of the sample."
+    return section("cutoffs", "How many pairs are above each cutoff?", *parts, intro=intro)
+
+
+def weights(exploration: Observations, charts: list[Chart]) -> Html:
+    """Return what idf weights do on this corpus, beside the unweighted measure."""
+    weighting = exploration.weighting
+    if weighting is None:
+        return Html("")
+    both = [_told_by_weights(weighting.plain), _told_by_weights(weighting.weighted)]
+    title = f"{weighting.plain.features} without and with idf weights"
+    chart = overlaid("idf", title, both, None, None)
+    charts.append(chart)
+    overlaps = weighting.plain_overlap, weighting.weighted_overlap
+    rows = [
+        [view.name, "" if overlap is None else f"{overlap:.2f}", *_figures(view)]
+        for view, overlap in zip(both, overlaps, strict=True)
+    ]
+    bands = [
+        [f"{band.low:g} to {band.high:g}", band.pairs, f"{band.plain:.3f}", f"{band.weighted:.3f}"]
+        for band in weighting.moved
+    ]
+    moved = table(
+        ["similarity without weights", "pairs", "median without", "median with"],
+        bands,
+        caption="What weights make of the same pairs",
+    )
+    return section(
+        "idf",
+        "Does it help to weigh rare word sequences more?",
+        legend([view.name for view in both], views_colours(both), label="Show one of them"),
+        figures([chart], wide=True),
+        table(["compared", "between the kinds, an alike pair", *_FIGURES], rows, caption="Without and with weights"),
+        moved if bands else "",
+        intro=weighting.sentence,
+    )
+
+
+def _told_by_weights(view: View) -> View:
+    weights = f"{view.recipe.weights} weights" if view.weighted else "no weights"
+    return replace(view, name=f"{weights}, {view.measure}")
+
+
+def thresholds(exploration: Observations, charts: list[Chart]) -> Html:
+    """Return what each threshold would give on the whole corpus; nothing where nobody looked."""
+    curve, advised = exploration.curve, exploration.advice.threshold
+    if curve is None:
+        return Html("")
+    drawn = [dropped_by_threshold(curve, advised)]
+    # No logarithm shows that there are none.
+    if any(point.pairs for point in curve.points):
+        drawn.insert(0, pairs_by_threshold(curve, advised))
+    charts += drawn
+    intro = (
+        f"All {counted(curve.documents, 'document')}, {curve.recipe.features} by {curve.recipe.measure}: what neardup "
+        "dedup would find with each threshold, by one exact join."
+    )
+    point = at_advised(exploration)
+    told = ""
+    if point is not None and point.pairs is not None:
+        told = (
+            f"At the advised {advised:g}: {counted(point.pairs, 'pair')}, {point.dropped:,} dropped "
+            f"({share(point.dropped, curve.documents)})."
+        )
+    content = [figures(drawn), points_table(curve, curve.table, advised)]
+    return section("thresholds", "What would each threshold do?", told, curve.note, *content, intro=intro)
+
+
+def growing(exploration: Observations, charts: list[Chart]) -> Html:
+    """Return how pairs and dropped documents grow with the corpus; nothing where that is not known."""
+    growth = exploration.growth
+    if growth is None:
+        return Html("")
+    drawn = [growing_density(growth), growing_share(growth)]
+    charts += drawn
+    intro = (
+        f"The same at {growth.threshold:g}, had the corpus been smaller: its first documents, in the order of the "
+        f"input, and as many drawn at random (seed {growth.seed})."
+    )
+    content = [growth.sentence, figures(drawn), growth_table(growth)]
+    return section("growth", "And as the corpus grows?", *content, intro=intro)
+
+
+#: Words of each text that are in the page; it says how many more there are.
+_WORDS = 400
+#: Characters of a text that the search looks through, and of a shared passage that is shown in a line.
+_SEARCHED, _LONGEST_PASSAGE = 4_000, 90
+
+
+def reading(exploration: Observations) -> Html:
+    """Return the pairs of each cutoff, folded; those of the cutoff nearest to the advised threshold are open."""
+    advice = exploration.advice
+    if not exploration.examples:
+        return Html("")
+    nearest = min(exploration.examples, key=lambda one: (not one.pairs, abs(one.cutoff - advice.threshold)))
+    parts = [_cutoff(one, opened=one is nearest) for one in exploration.examples]
+    intro = (
+        f"Real pairs by {advice.features}, {advice.measure}, drawn from each band of similarity and spread over "
+        "sources and lengths. What differs is marked. Where they stop being duplicates, the threshold belongs."
+    )
+    field = search_field("examples", label="Find pairs by id or word", noun="pairs")
+    whole = joined([Html('<div id="examples">'), *parts, Html("</div>")])
+    return section("pairs", "Read pairs at each cutoff", field, whole, intro=intro)
+
+
+def _cutoff(examples: Examples, *, opened: bool) -> Html:
+    said = f"<h3>Near {examples.cutoff:g}</h3><p class='dim'>{escaped(band_in_words(examples))}</p>"
+    folds = [_pair(pair, opened=opened and not at) for at, pair in enumerate(examples.pairs)]
+    return joined([Html(f'<div class="band">{said}'), *folds, Html("</div>")])
+
+
+def _pair(pair: ExamplePair, *, opened: bool) -> Html:
+    ids = joined((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
+    summary = Html(f'<strong class="figure">{pair.similarity:.3f}</strong> {ids}')
+    found = " ".join(
+        part[:_SEARCHED] for shown in (pair.left, pair.right) for part in (shown.id, shown.title, shown.text)
+    )
+    return fold(
+        summary, side_by_side(pair.left, pair.right, words=_WORDS, head=_head(pair)), opened=opened, searched=found
+    )
+
+
+def _head(pair: ExamplePair) -> Html:
+    """Return how alike two documents are, what they share, and where they come from."""
+    parts = [escaped(f"similarity {pair.similarity:.4g}")]
+    if pair.words:
+        passage = text(clipped(pair.passage, _LONGEST_PASSAGE))
+        parts.append(Html(f"longest shared run, {pair.words:,} words: <q>{passage}</q>"))
+    else:
+        parts.append(Html("no word in common"))
+    sources = [source for source in dict.fromkeys((pair.left_source, pair.right_source)) if source]
+    if sources:
+        parts.append(Html(f"from {joined(map(text, sources), ' and ')}"))
+    return Html("; ".join(parts))
+
+
+#: So many inputs are named.
+_INPUTS = 4
+
+
+def exploration_page(exploration: Observations) -> str:
+    """Return the page of an exploration.
+
+    Raises
+    ------
+    OutputError
+        If the packages that draw are not installed.
+    """
+    check_drawing("a page")
+    charts: list[Chart] = []
+    body = [
+        opening("How similar is this corpus to itself?", _basis(exploration)),
+        _headline(exploration),
+        _advice(exploration),
+        notes(exploration.notes, title="What was not looked at, or not as asked"),
+        histograms(exploration, charts),
+        cutoffs(exploration, charts),
+        weights(exploration, charts),
+        thresholds(exploration, charts),
+        growing(exploration, charts),
+        reading(exploration),
+        contents(exploration.makeup, charts),
+        _how_to_read(exploration),
+        _about(exploration),
+    ]
+    named = exploration.inputs[0] if len(exploration.inputs) == 1 else "A corpus"
+    title = f"{named} explored - neardup"
+    return page(title, "\n".join(filter(None, body)), charts, scripts=("search.js",), styles=("explore.css",))
+
+
+def _basis(exploration: Observations) -> Html:
+    return joined([_inputs(exploration), f": {telling.compared(exploration.sample)}."])
+
+
+def _inputs(exploration: Observations) -> Html:
+    """Return the names of the first inputs, and how many more there are."""
+    if not exploration.inputs:
+        return Html("documents in memory")
+    more = len(exploration.inputs) - _INPUTS
+    named = joined(map(text, exploration.inputs[:_INPUTS]), ", ")
+    return joined([named, f" and {more:,} more" if more > 0 else ""])
+
+
+def _headline(exploration: Observations) -> Html:
+    sample, advice, copies = exploration.sample, exploration.advice, exploration.makeup.copies
+    drawn = "of all documents" if len(sample) == sample.documents else f"of {len(sample):,} drawn at random"
+    rows = [
+        (f"{sample.documents:,}", "documents", f"{numbers.sized(sample.bytes)} of text"),
+        (f"{sample.pairs:,}", "pairs compared", drawn),
+        (advice.features, "advised", f"{advice.measure} from {advice.threshold:g} on"),
+    ]
+    point = telling.at_advised(exploration)
+    if point is not None:
+        families = "" if point.families is None else f" in {numbers.counted(point.families, 'family', 'families')}"
+        part = numbers.share(point.dropped, sample.documents)
+        rows.append((part, "would be dropped", f"{numbers.counted(point.dropped, 'document')}{families}"))
+    rows.append((f"{copies.copies:,}", "exact copies", f"of {numbers.counted(copies.groups, 'text')}"))
+    return tiles(rows)
+
+
+def _advice(exploration: Observations) -> Html:
+    advice = exploration.advice
+    others = table(["instead", "why not"], [[text(name), text(why)] for name, why in advice.alternatives], left=2)
+    return section(
+        "advice",
+        "Where to begin",
+        Html(
+            f'<p class="begin">Begin with <strong>{escaped(telling.advised_rule(advice))}</strong>. '
+            f"{escaped(telling.would_drop(exploration))}</p>"
+        ),
+        advice.reason,
+        command(telling.advised_command(advice)),
+        fold("Why not others", others) if advice.alternatives else "",
+    )
+
+
+def _how_to_read(exploration: Observations) -> Html:
+    sample = exploration.sample
+    said: dict[str, object] = {
+        "similarity": "Of two documents as sets of n-grams, by the measure that is named. Jaccard: n-grams that both "
+        "have, of all that either has. 1: the same n-grams; 0: none in common.",
+        "words:4, qgrams:5": "Every run of four words, of five characters. A longer one is shared by chance less "
+        "often, and one changed word breaks more of them.",
+        "logarithmic": "Each line up the axis is ten times more pairs. Nearly all pairs of a corpus are unrelated, so "
+        "on a plain axis the related ones could not be seen.",
+        "unrelated, alike": "Unrelated pairs are the bulk; what the most similar one of the whole corpus is expected "
+        "to have is read off how fast their number falls. Alike pairs are the closest of the sample. The wider the gap "
+        "between what the ones reach and nine in ten of the others have, the better a view parts them.",
+        "valley": "The stretch behind the unrelated pairs in which pairs are sparse, with the related ones above it. "
+        "Where it is not clear (a question mark), pairs thin out slowly there, or too few lie above it: no cut is "
+        "sharp.",
+        "exact": "Nothing here is estimated by sketches. Figures of the sample are exact for the sample; those of the "
+        "whole corpus are what neardup dedup does with that threshold.",
+        "the cutoffs": "A share of pairs, not of documents: 6 pairs in a million are few, but a corpus of a million "
+        "documents has three million of them.",
+        "the whole corpus": "Dropped documents each match a kept one. Their number can fall where the threshold does, "
+        "for one that goes no longer keeps others out.",
+        "the advice": "A place to begin. Read the pairs around it, then label some: no threshold is right for all.",
+    }
+    if len(sample) == sample.documents:
+        said["exact"] = "Nothing here is estimated: all pairs of all documents were compared."
+    return section("how-to-read", "How to read this", facts(said))
+
+
+def _about(exploration: Observations) -> Html:
+    sample = exploration.sample
+    known: dict[str, object] = {
+        "input": _inputs(exploration),
+        "documents": f"{sample.documents:,}, {numbers.sized(sample.bytes)} of text",
+        "sample": f"{telling.compared(sample)}; seed {sample.seed}",
+        "compared": text(", ".join(dict.fromkeys(view.name for view in exploration.views))),
+        "neardup": exploration.version,
+    }
+    costs: dict[str, list[float]] = {}
+    for stage in exploration.stages:
+        wall, cpu, _ = costs.get(stage["name"], (0.0, 0.0, 0.0))
+        costs[stage["name"]] = [wall + stage["wall_s"], cpu + stage["cpu_s"], stage["peak_memory_bytes"]]
+    rows = [[name, f"{wall:.2f}", f"{cpu:.2f}", numbers.sized(peak)] for name, (wall, cpu, peak) in costs.items()]
+    times = table(["stage", "seconds", "of processors", "memory up to then"], rows, caption="Time and memory")
+    return section("about", "What was looked at, and how long it took", facts(known), times if rows else "")
+
+
+#: Characters of a sparkline: each is five hundredths.
+_SPARK = 20
+_CELL = 'style="text-align:left;padding:2px 12px 2px 0;white-space:pre"'
+
+
+def cell_of(exploration: Observations) -> str:
+    """Return an exploration as HTML for a notebook's cell, its texts escaped."""
+    advice, advised = exploration.advice, telling.advised_view(exploration)
+    rows = [
+        (
+            f"{view.name}{' (advised)' if view is advised else ''}",
+            numbers.sparkline(view.counts, _SPARK),
+            *(numbers.short(per_million(pairs, view.pairs)) for _, pairs in view.above),
+            telling.valley_in_short(view),
+        )
+        for view in exploration.views
+    ]
+    head = ("compared", "similarity 0 to 1", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "valley")
+    return (
+        '<div class="neardup">'
+        f"<p>{escaped(telling.compared(exploration.sample))}</p>"
+        f"<p><strong>{escaped(telling.advised_rule(advice))}</strong>. {escaped(telling.would_drop(exploration))} "
+        f"{escaped(advice.reason)}</p>"
+        f"<p>Pairs by similarity (heights are logarithms), and per million from each cutoff on</p>{_table(head, rows)}"
+        f"<p><code>{escaped(telling.advised_command(advice))}</code></p></div>"
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    names = "".join(f'<th scope="col" {_CELL}>{escaped(name)}</th>' for name in head)
+    lines = "".join("<tr>" + "".join(f"<td {_CELL}>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"

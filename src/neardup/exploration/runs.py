@@ -1,0 +1,516 @@
+"""Runs of words that many texts of a corpus share, with every place where they stand, in two passes over it.
+
+The first pass counts in a table of bytes, as the join does: two runs may share a slot, so a count is never too low. The
+second one keeps the places of those that may occur often enough, which are few, and counts them exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from math import ceil, log2
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.documents import Corpus
+from neardup.features.extraction import Extractor
+from neardup.features.reading import Progress, pieces
+from neardup.kernels.counts import count_features
+from neardup.kernels.grams import LISTED
+from neardup.recipe import Recipe
+from neardup.runtime import in_order
+from neardup.text.normalize import tokens
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+#: Up to here the counts of the table stand for themselves (``kernels.counts``).
+_EXACT = 127
+#: The table has a slot or two for each word, but not more than 2**28, nor than this part of a budget.
+_SMALLEST, _LARGEST, _PART = 16, 28, 8
+_BYTES_A_WORD = 5
+#: Places that are held, of 24 bytes each; beyond, what is held must occur more often.
+MOST_PLACES = 1 << 25
+
+
+class SharedRuns(NamedTuple):
+    """The runs of words that many texts share.
+
+    Attributes
+    ----------
+    run : int
+        How many words a run has.
+    least : int
+        So many texts that count share each of them; more than was asked for, where they were too many.
+    often : int64[r]
+        How many texts that count have each run.
+    runs, texts, places : int64[k]
+        Where they stand, in order: which run, in which document, from which word on.
+    words : int
+        Of all distinct texts.
+    """
+
+    run: int
+    least: int
+    often: Integers
+    runs: Integers
+    texts: Integers
+    places: Integers
+    words: int
+
+    @property
+    def covered(self) -> int:
+        """How many words of the distinct texts they cover."""
+        ahead = np.full(len(self.places), self.run)
+        same = self.texts[1:] == self.texts[:-1]
+        ahead[:-1][same] = np.minimum(np.diff(self.places)[same], self.run)
+        return int(ahead.sum())
+
+
+def shared_runs(
+    corpus: Corpus,
+    distinct: Bools,
+    counting: Bools,
+    *,
+    run: int,
+    least: int,
+    content: str = "",
+    text_bytes: int = 0,
+    threads: int = 1,
+    memory: int | None = None,
+    report: Progress | None = None,
+    most_places: int = MOST_PLACES,
+) -> SharedRuns:
+    """Find the runs of so many words that at least so many texts have.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It is read twice.
+    distinct : bool[n]
+        Which documents are looked at: one of each text.
+    counting : bool[n]
+        Which of them count.
+    run : int
+        Words of a run, as the normalizer ``words`` makes them. Raising it finds longer runs alone.
+    least : int
+        Raising it finds fewer runs.
+    content : str
+        As in ``Recipe``.
+    text_bytes : int
+        Of all texts, for the size of the table; it changes the time alone.
+    threads : int
+        They change the time, never the answer.
+    memory : int, optional
+        A budget in bytes; the table takes at most an eighth of it.
+    report : callable, optional
+        Told ("boilerplate", bytes done, bytes in all or None), twice.
+    most_places : int
+        Where more places have to be held, ``least`` is raised: doubled until they are few enough, to 127 at most.
+    """
+    recipe = Recipe(content=content, features=f"words:{run}", normalize="words")
+    shift = np.uint64(64 - _bits(text_bytes, memory))
+    table = _counted(corpus, recipe, counting, shift, threads, report)
+    finder = _Finder(recipe, table, shift, distinct, min(least, _EXACT))
+    held = _Held(finder, most_places)
+    for part in in_order(finder, _numbered(pieces(corpus, "boilerplate", report)), threads):
+        held.add(part)
+    return _exact(held, run, max(least, finder.cut if held.raised else 0), counting)
+
+
+def _bits(text_bytes: int, memory: int | None) -> int:
+    wanted = ceil(log2(2 * text_bytes / _BYTES_A_WORD + 2))
+    room = _LARGEST if memory is None else int(log2(max(memory // _PART, 2)))
+    return max(_SMALLEST, min(wanted, room, _LARGEST))
+
+
+def _counted(
+    corpus: Corpus, recipe: Recipe, counting: Bools, shift: np.uint64, threads: int, report: Progress | None
+) -> npt.NDArray[np.uint8]:
+    """Return the table of counts: of runs whose hashes begin with a slot's number, in how many texts they are."""
+    table = np.zeros(1 << (64 - int(shift)), np.uint8)
+    first = 0
+    for block in in_order(Extractor(recipe), pieces(corpus, "boilerplate", report), threads):
+        count = len(block.sizes)
+        starts = (np.cumsum(block.sizes) - block.sizes).astype(np.uint64)
+        addresses = np.uint64(block.features.ctypes.data) + np.uint64(8) * starts
+        members = np.flatnonzero(counting[first : first + count] & (block.sizes > 0))
+        count_features(addresses, block.sizes, members, shift, table)
+        first += count
+    return table
+
+
+def _numbered(batches: Iterable[pa.LargeStringArray]) -> Iterator[tuple[int, pa.LargeStringArray]]:
+    """Yield batches of texts with the position of the first of each."""
+    first = 0
+    for texts in batches:
+        yield first, texts
+        first += len(texts)
+
+
+class _Part(NamedTuple):
+    """Places of one batch: hashes of runs, documents, words; and how many words the distinct texts have."""
+
+    hashes: Words
+    texts: Integers
+    places: Integers
+    words: int
+
+
+class _Finder:
+    """Finds in batches of texts the runs that may occur often enough."""
+
+    def __init__(
+        self, recipe: Recipe, table: npt.NDArray[np.uint8], shift: np.uint64, distinct: Bools, cut: int
+    ) -> None:
+        self.cut = cut
+        self._run = recipe.parsed_features.numbers[0]
+        self._table, self._shift, self._distinct = table, shift, distinct
+        self._runs = Extractor(recipe, None, LISTED)
+        self._single = Extractor(recipe.changed(features="words:1"), None, LISTED)
+
+    def __call__(self, numbered: tuple[int, pa.LargeStringArray]) -> _Part:
+        first, texts = numbered
+        block = self._runs(texts)
+        hashes = np.maximum(block.features, np.uint64(1))
+        words = np.where(block.sizes > 0, block.sizes + self._run - 1, 0)
+        # A text of fewer words than a run has one hash, too: that of all of them.
+        single = np.flatnonzero(block.sizes == 1)
+        words[single] = self._single(texts.take(pa.array(single))).sizes
+        wanted = self._distinct[first : first + len(texts)]
+        able = np.repeat(wanted & (words >= self._run), block.sizes)
+        found = np.flatnonzero(able & self.may(hashes))
+        ends = np.cumsum(block.sizes)
+        owners = np.searchsorted(ends, found, side="right")
+        places = found - (ends - block.sizes)[owners]
+        return _Part(hashes[found], owners + first, places, int(words[wanted].sum()))
+
+    def may(self, hashes: Words) -> Bools:
+        """Return which runs may occur often enough."""
+        slots = (hashes >> self._shift).astype(np.int64)
+        return np.asarray(self._table.take(slots) >= self.cut)
+
+
+class _Held:
+    """The places that were found, and no more than fit."""
+
+    def __init__(self, finder: _Finder, most: int) -> None:
+        self._finder, self._most = finder, most
+        self.raised = False
+        self.parts = [_Part(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64), 0)]
+        self._size = 0
+
+    def add(self, part: _Part) -> None:
+        # A part that was under way when the count was raised holds too many.
+        self.parts.append(self._fewer(part) if self.raised else part)
+        self._size += len(self.parts[-1].hashes)
+        while self._size > self._most and self._finder.cut < _EXACT:
+            self._finder.cut = min(2 * self._finder.cut, _EXACT)
+            self.raised = True
+            self.parts = [self._fewer(part) for part in self.parts]
+            self._size = sum(len(part.hashes) for part in self.parts)
+
+    def _fewer(self, part: _Part) -> _Part:
+        stays = self._finder.may(part.hashes)
+        return _Part(part.hashes[stays], part.texts[stays], part.places[stays], part.words)
+
+
+def _exact(held: _Held, run: int, least: int, counting: Bools) -> SharedRuns:
+    hashes, texts, places = (np.concatenate([part[field] for part in held.parts]) for field in range(3))
+    _, runs = np.unique(hashes, return_inverse=True)
+    runs = runs.reshape(-1).astype(np.int64)
+    order = np.argsort(runs, kind="stable")
+    by_run, of_text = runs[order], texts[order]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = (by_run[1:] != by_run[:-1]) | (of_text[1:] != of_text[:-1])
+    count = np.bincount(by_run[fresh & counting[of_text]], minlength=int(runs.max(initial=-1)) + 1)
+    enough = count >= least
+    stays = enough[runs]
+    number = np.cumsum(enough) - 1
+    words = sum(part.words for part in held.parts)
+    return SharedRuns(run, least, count[enough], number[runs[stays]], texts[stays], places[stays], words)
+
+
+#: Words of a run.
+RUN = 8
+#: A run counts as shared from this many texts on, and from one in so many.
+_FEWEST, _ONE_IN = 5, 1000
+#: A passage goes on while at least so many of the texts that have its first run go on with it.
+_LOYAL = 0.75
+#: What grew is a passage of its own if more than so many of its runs are in no passage before it.
+_FRESH = 0.5
+#: What is in so many times as many texts belongs to another passage.
+_STEP = 1.5
+#: Runs that passages are grown from.
+MOST_GROWN = 5_000
+#: What stands right behind the last word and belongs to it.
+_CLOSING = re.compile(r"[^\w\s([{<«“‘]{1,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A run of words that stands in many documents.
+
+    Attributes
+    ----------
+    text : str
+        As it stands in the first document of ``ids``.
+    words : int
+        How long it is; characters, in scripts written without spaces.
+    documents : int
+        How many documents of the corpus hold all of it, in this order.
+    texts : int
+        How many distinct texts those are.
+    unlike : int or None
+        How many of these stay when near-duplicates go: they are different documents but for the passage. None where
+        no result says so.
+    share : float
+        ``documents`` of all documents.
+    ids : tuple of str
+        The first documents that hold it, no two with equal texts, or near-duplicates where these are known.
+    """
+
+    text: str
+    words: int
+    documents: int
+    texts: int
+    unlike: int | None
+    share: float
+    ids: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Boilerplate:
+    """The passages that many documents share, those that fill most of the corpus first.
+
+    Attributes
+    ----------
+    passages : tuple of Passage
+        By ``words`` times ``unlike``; times ``texts`` where that is not known.
+    found : int
+        How many there are, those that are not listed too.
+    least : int
+        So many texts at least (that stay, where that is known) hold each run of ``run`` words of a passage: 5, or one
+        in a thousand.
+    run : int
+        8 words.
+    documents : int
+        How many documents hold at least one such run.
+    share_of_words : float
+        The part of the words of all distinct texts that such runs cover.
+    complete : bool
+        Whether all passages were found; if not, those that seemed to fill most.
+    """
+
+    passages: tuple[Passage, ...]
+    found: int
+    least: int
+    run: int
+    documents: int
+    share_of_words: float
+    complete: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return asdict(self)
+
+
+class Grown(NamedTuple):
+    """A passage as it was found.
+
+    Attributes
+    ----------
+    words : int
+        How long it is.
+    often : int
+        In how many texts that count it stands.
+    texts : int64[k]
+        All distinct texts that hold it, ascending.
+    places : int64[k]
+        From which word on, the first time in each.
+    """
+
+    words: int
+    often: int
+    texts: Integers
+    places: Integers
+
+
+class _Grew(NamedTuple):
+    """What grew from a run.
+
+    Attributes
+    ----------
+    chain : int64[k]
+        The runs.
+    at : int64[m]
+        Where the first run of all stands in it.
+    before : int
+        Where the chain begins, from there.
+    left, right : bool
+        Whether what is in many more texts ends it on that side.
+    """
+
+    chain: Integers
+    at: Integers
+    before: int
+    left: bool
+    right: bool
+
+    def own(self, shared: int) -> Integers:
+        """Return the runs without those whose first, or last, words are such a run's: so many on each side."""
+        return self.chain[shared if self.left else 0 : len(self.chain) - (shared if self.right else 0)]
+
+
+def least_texts(texts: int) -> int:
+    """Return in how many texts a run must be to count as shared, of so many: five, or one in a thousand."""
+    return max(_FEWEST, -(-texts // _ONE_IN))
+
+
+class Growing:
+    """Grows passages from shared runs.
+
+    Parameters
+    ----------
+    found : SharedRuns
+        The runs.
+    counting : bool[n]
+        Which documents count.
+    """
+
+    def __init__(self, found: SharedRuns, counting: Bools) -> None:
+        self._found, self._counting = found, counting
+        runs, texts, places = found.runs, found.texts, found.places
+        # Whether the next place is that of the next word.
+        self._goes_on = np.zeros(len(runs), np.bool_)
+        self._goes_on[:-1] = (texts[1:] == texts[:-1]) & (places[1:] == places[:-1] + 1)
+        self._order = np.argsort(runs, kind="stable")
+        self._heads = np.concatenate([[0], np.cumsum(np.bincount(runs, minlength=len(found.often)))]).astype(np.int64)
+        # The run that always stands behind each one, and the one before.
+        self._always = {step: self._neighbours(step) for step in (1, -1)}
+
+    def passages(self, most: int = MOST_GROWN) -> tuple[list[Grown], bool]:
+        """Return the passages, those that fill most first, and whether these are all.
+
+        Parameters
+        ----------
+        most : int
+            From so many runs they are grown, those first that promise most. Raising it finds more and takes longer.
+        """
+        used = np.zeros(len(self._found.often), np.bool_)
+        grown: list[Grown] = []
+        taken = 0
+        for seed in self._seeds().tolist():
+            if used[seed]:
+                continue
+            if taken == most:
+                break
+            taken += 1
+            grew = self._grow(seed)
+            chain = grew.own(self._found.run - 1)
+            fresh = len(chain) - int(used[chain].sum())
+            used[grew.chain] = True
+            if len(chain) and fresh > _FRESH * len(chain):
+                at = grew.at + grew.before if len(chain) == len(grew.chain) else self._standing(chain)
+                texts, first = np.unique(self._found.texts[at], return_index=True)
+                words, often = len(chain) + self._found.run - 1, int(self._counting[texts].sum())
+                grown.append(Grown(words, often, texts, self._found.places[at[first]]))
+        grown.sort(key=lambda one: (-one.often * one.words, int(one.texts[0]), int(one.places[0])))
+        return grown, bool(used.all())
+
+    def _seeds(self) -> Integers:
+        """Return the runs, those first that stand in long stretches of runs that many texts share."""
+        found = self._found
+        often = found.often[found.runs]
+        begins = np.ones(len(often), np.bool_)
+        fewer, more = np.minimum(often[1:], often[:-1]), np.maximum(often[1:], often[:-1])
+        begins[1:] = ~self._goes_on[:-1] | (_STEP * fewer <= more)
+        stretch = np.cumsum(begins) - 1
+        length = np.bincount(stretch) if len(stretch) else stretch
+        fills = (length[stretch] + found.run - 1) * often
+        best = np.zeros(len(found.often), np.int64)
+        np.maximum.at(best, found.runs, fills)
+        return np.lexsort((self._order[self._heads[:-1]], -best))
+
+    def _grow(self, seed: int) -> _Grew:
+        """Return what grows from a run."""
+        at = self._order[self._heads[seed] : self._heads[seed + 1]]
+        needed = max(_LOYAL * int(self._found.often[seed]), 1)
+        chain = {seed}
+        sides: list[list[int]] = []
+        ended: list[bool] = []
+        for step in (1, -1):
+            side: list[int] = []
+            last, count, more = seed, int(self._found.often[seed]), False
+            while not more:
+                last, going = int(self._always[step][last]), at
+                if last < 0:
+                    last, going = self._step(at, step * len(side), step)
+                    count = self._counted(going)
+                # What repeats itself would go on for as long as it does.
+                if last in chain or count < needed:
+                    break
+                more = bool(self._found.often[last] >= _STEP * count)
+                if not more:
+                    at = going
+                    chain.add(last)
+                    side.append(last)
+            sides.append(side)
+            ended.append(more)
+        return _Grew(np.array([*sides[1][::-1], seed, *sides[0]], np.int64), at, -len(sides[1]), ended[1], ended[0])
+
+    def _standing(self, chain: Integers) -> Integers:
+        """Return where runs stand one behind the other: the places of the first."""
+        runs = chain.tolist()
+        at = self._order[self._heads[runs[0]] : self._heads[runs[0] + 1]]
+        for step, (before, after) in enumerate(pairwise(runs)):
+            if self._always[1][before] != after:
+                at = at[self._goes_on[at + step]]
+                at = at[self._found.runs[at + step + 1] == after]
+        return at
+
+    def _neighbours(self, step: int) -> Integers:
+        """Return for each run the one that stands next to it wherever it stands, -1 where there is none."""
+        runs, count = self._found.runs, len(self._found.often)
+        first = np.flatnonzero(self._goes_on)
+        at, other = (first, first + 1) if step > 0 else (first + 1, first)
+        least, most = np.full(count, count), np.full(count, -1)
+        np.minimum.at(least, runs[at], runs[other])
+        np.maximum.at(most, runs[at], runs[other])
+        always = (least == most) & (np.bincount(runs[at], minlength=count) == np.diff(self._heads))
+        return np.where(always, most, -1)
+
+    def _step(self, at: Integers, ahead: int, step: int) -> tuple[int, Integers]:
+        """Return the run that most texts go on with, and the places of those that do."""
+        # Before the first place of all there is the last one, which nothing follows.
+        going = at[self._goes_on[at + ahead + min(step, 0)]]
+        after = self._found.runs[going + ahead + step]
+        counted = after[self._counting[self._found.texts[going]]]
+        if not len(counted):
+            return -1, going[:0]
+        runs, often = np.unique(counted, return_counts=True)
+        run = int(runs[often.argmax()])
+        return run, going[after == run]
+
+    def _counted(self, at: Integers) -> int:
+        """Return in how many texts that count these places are."""
+        texts = self._found.texts[at]
+        texts = texts[self._counting[texts]]
+        return int(np.count_nonzero(texts[1:] != texts[:-1])) + int(len(texts) > 0)
+
+
+def written(text: str, place: int, words: int) -> str:
+    """Return so many words of a text from one on, as they stand there, with what closes the last one."""
+    found = tokens(text)[place : place + words]
+    closing = _CLOSING.match(text, found[-1].end)
+    return text[found[0].start : closing.end() if closing else found[-1].end]

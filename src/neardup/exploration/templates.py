@@ -1,0 +1,254 @@
+"""Families that are one text with slots: what all of them say, and what each fills in.
+
+The documents of a family are compared with one of them, word by word. What all have in the same order is constant; what
+lies between is a slot. A family is a **template** if
+
+- at least four of its distinct texts have the constant words, and these are at least half of a text, in the mean;
+- at least one slot in ten is *open*: three quarters of the texts fill it, with at most twelve words in the median; they
+  fill in at least four different things, and none of these is in more than a third of the texts. Words that most
+  texts fill in, and accents, make no difference.
+
+Edited copies, or the states of one text over time, are none: where they differ, most of them agree, for each change is
+one document's own.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import pairwise
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.pages.diff import aligned
+from neardup.text.normalize import Token, normalize, tokens
+
+Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: The rule, as it stands above.
+_TEXTS, _CONSTANT, _OPEN = 4, 0.5, 0.1
+_FILLED, _WORDS, _DIFFERENT, _SAME, _USUAL = 0.75, 12, 4, 1 / 3, 0.5
+#: A text that lacks more than this part of the words that all others have is left out, as long as three in four stay.
+_LACKS, _STAY = 0.02, 0.75
+#: A run of fewer constant words than these, this many times shorter than what differs on both sides of it, is chance.
+_SURE, _LONGER = 5, 3
+#: Of longer texts only so many characters are compared.
+LONGEST = 20_000
+_FILLERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place of a template where its documents differ.
+
+    Attributes
+    ----------
+    fillers : tuple of (str, int)
+        What stands there and in how many of the compared documents, the most frequent first, eight at most; "" where
+        nothing does.
+    distinct : int
+        How many different fillers there are, those that are not listed too. Words tell them apart, not what is between.
+    """
+
+    fillers: tuple[tuple[str, int], ...]
+    distinct: int
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A family whose documents are one text with slots.
+
+    Attributes
+    ----------
+    family : int
+        The family's number in the result.
+    documents : int
+        Of the family.
+    compared : int
+        How many distinct texts were compared word by word and are the template.
+    ids : tuple of str
+        Some of its documents; the first one's text is that of ``pieces``.
+    constant : int
+        Words that all compared documents have, in the same order.
+    share : float
+        ``constant`` of the words of a compared document, in the mean.
+    pieces : tuple of (str, int)
+        One document's text with its slots: a text and -1, or what it fills in and the slot's place in ``slots``. Put
+        together, they are its text.
+    slots : tuple of Slot
+    left_out : int
+        How many distinct texts were compared and lack parts that all others have.
+    """
+
+    family: int
+    documents: int
+    compared: int
+    ids: tuple[str, ...]
+    constant: int
+    share: float
+    pieces: tuple[tuple[str, int], ...]
+    slots: tuple[Slot, ...]
+    left_out: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return asdict(self)
+
+
+class Pattern(NamedTuple):
+    """Texts that are one text with slots.
+
+    Attributes
+    ----------
+    members : tuple of int
+        Which texts these are; the first is always among them.
+    constant : int
+        Words that these have in the same order.
+    share : float
+        ``constant`` of their words, in the mean.
+    pieces, slots
+        As in ``Template``, of the first text.
+    """
+
+    members: tuple[int, ...]
+    constant: int
+    share: float
+    pieces: tuple[tuple[str, int], ...]
+    slots: tuple[Slot, ...]
+
+
+def pattern_of(texts: Sequence[str]) -> Pattern | None:
+    """Return what texts have in common and where they differ, if they are a template; None if they are not.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The others are compared with the first, the first 20,000 characters of each.
+    """
+    texts = [text[:LONGEST] for text in texts]
+    words = [normalize(text).split() for text in texts]
+    if len(texts) < _TEXTS or not all(words):
+        return None
+    found = _matched(words)
+    members = _fitting(found)
+    # Where the constant words stand in each text, with what is before the first and behind the last.
+    ends = np.array([len(words[m]) for m in members])[:, None]
+    places = np.hstack([np.full_like(ends, -1), found[members][:, (found[members] >= 0).all(axis=0)], ends])
+    places = _without_chance(places)
+    constant = places.shape[1] - 2
+    share = sum(constant / len(words[m]) for m in members) / len(members)
+    if len(members) < _TEXTS or share < _CONSTANT:
+        return None
+    filled = np.flatnonzero((np.diff(places) > 1).any(axis=0)).tolist()
+    fillers = [
+        [tuple(words[m][places[at, slot] + 1 : places[at, slot + 1]]) for at, m in enumerate(members)]
+        for slot in filled
+    ]
+    if sum(map(_is_open, fillers)) < max(_OPEN * len(fillers), 1):
+        return None
+    standing = [tokens(texts[m]) for m in members]
+    slots = [
+        _slot(inside, [_written(texts[m], standing[at], *places[at, slot : slot + 2]) for at, m in enumerate(members)])
+        for slot, inside in zip(filled, fillers, strict=True)
+    ]
+    return Pattern(tuple(members), constant, share, _pieces(texts[0], standing[0], places[0], filled), tuple(slots))
+
+
+def _matched(words: Sequence[Sequence[str]]) -> Integers:
+    """Return where in each text each of the first one's words is matched, -1 where it is not."""
+    numbers: dict[str, int] = {}
+    coded = [[numbers.setdefault(word, len(numbers)) for word in text] for text in words]
+    found = np.full((len(words), len(words[0])), -1)
+    found[0] = np.arange(len(words[0]))
+    for number, other in enumerate(coded[1:], 1):
+        for block in aligned(coded[0], other):
+            ahead = np.arange(block.length)
+            found[number, block.left + ahead] = block.right + ahead
+    return found
+
+
+def _without_chance(places: Integers) -> Integers:
+    """Return the places of constant words without those that are few between much that differs."""
+    gaps = np.diff(places).max(axis=0) - 1
+    begins = [0, *(np.flatnonzero(gaps[:-1]) + 1).tolist()]
+    ends = [*begins[1:], places.shape[1] - 1]
+    kept = [0]
+    for begin, end in zip(begins, ends, strict=True):
+        run = [column for column in range(begin, end) if column]
+        if not run:
+            continue
+        before = int((places[:, run[0]] - places[:, kept[-1]]).max()) - 1
+        if len(run) >= _SURE or len(run) * _LONGER > min(before, int(gaps[end - 1])):
+            kept += run
+    return places[:, [*kept, places.shape[1] - 1]]
+
+
+def _fitting(found: Integers) -> list[int]:
+    """Return the texts that stay when those are left out that alone lack words which all others have."""
+    stay = list(range(len(found)))
+    most = len(found) - int(_STAY * len(found))
+    for _ in range(most):
+        lacking = found[stay] < 0
+        alone = lacking[:, lacking.sum(axis=0) == 1].sum(axis=1)
+        worst = int(alone.argmax())
+        if alone[worst] <= max(_LACKS * found.shape[1], 1):
+            break
+        del stay[worst]
+    return stay
+
+
+def _written(text: str, words: Sequence[Token], before: int, after: int) -> str:
+    """Return what stands between two words as the text writes it."""
+    return text[words[before + 1].start : words[after - 1].end] if after > before + 1 else ""
+
+
+def _slot(fillers: Sequence[tuple[str, ...]], written: Sequence[str]) -> Slot:
+    counts = Counter(fillers)
+    # The first text that has them says how they are written.
+    first = dict(zip(reversed(fillers), reversed(written), strict=True))
+    ranked = sorted(counts, key=lambda words: (-counts[words], words))
+    return Slot(tuple((first[words], counts[words]) for words in ranked[:_FILLERS]), len(counts))
+
+
+def _is_open(fillers: Sequence[tuple[str, ...]]) -> bool:
+    """Return whether documents fill in, each its own."""
+    if sum(map(bool, fillers)) < _FILLED * len(fillers) or median(map(len, fillers)) > _WORDS:
+        return False
+    bare = [frozenset(map(_without_marks, words)) for words in fillers]
+    counts = Counter(word for words in bare for word in words)
+    usual = {word for word, times in counts.items() if times > _USUAL * len(fillers)}
+    groups = Counter(words - usual for words in bare)
+    return len(groups) >= _DIFFERENT and max(groups.values()) <= max(_SAME * len(fillers), 1)
+
+
+@cache
+def _without_marks(word: str) -> str:
+    """Return a word without accents and vowel signs."""
+    return "".join(one for one in unicodedata.normalize("NFD", word) if unicodedata.category(one) != "Mn")
+
+
+def _pieces(text: str, words: Sequence[Token], places: Integers, filled: Sequence[int]) -> tuple[tuple[str, int], ...]:
+    """Return a text as what is constant and what fills slots, in order."""
+    number = {slot: at for at, slot in enumerate(filled)}
+    cuts: list[tuple[int, int, int]] = []
+    for slot, (before, after) in enumerate(pairwise(places.tolist())):
+        if slot not in number:
+            continue
+        if after > before + 1:
+            cuts.append((words[before + 1].start, words[after - 1].end, number[slot]))
+        else:
+            place = words[after].start if after < len(words) else words[before].end if words else 0
+            cuts.append((place, place, number[slot]))
+    pieces, done = [], 0
+    for begin, end, at in cuts:
+        pieces += [(text[done:begin], -1), (text[max(begin, done) : end], at)]
+        done = max(end, done)
+    pieces.append((text[done:], -1))
+    return tuple(piece for piece in pieces if piece[0] or piece[1] >= 0)

@@ -1,1 +1,0 @@
-"""How an exploration is shown: a page, its parts and charts, and a cell of a notebook."""

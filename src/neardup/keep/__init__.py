@@ -1,0 +1,1 @@
+"""Who stays: keep orders, keepers, families, and the pairs of documents that say why."""

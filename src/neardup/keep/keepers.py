@@ -1,0 +1,167 @@
+"""Who stays: keepers in keep order, and families for reading.
+
+Go through the documents in keep order and keep one unless a kept one matches it. So each dropped document has
+a direct pair with a kept one, no two kept ones match, nothing chains, and the answer is unique: the
+lexicographically first maximal independent set of the graph of pairs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.kernels.counts import components, greedy_keepers, name_keepers
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Graph(NamedTuple):
+    """Pairs of representatives as rows: the neighbours of node d are neighbours[heads[d]:heads[d + 1]]."""
+
+    heads: Integers
+    neighbours: Integers
+    similarity: Floats
+
+
+class Kept(NamedTuple):
+    """The verdict on each document.
+
+    Attributes
+    ----------
+    keeper : int64[n]
+        The document itself where it stays, else its most similar kept document before it in keep order, the
+        first of equals.
+    similarity : float64[n]
+        To the keeper; 1 for a kept document.
+    """
+
+    keeper: Integers
+    similarity: Floats
+
+    @property
+    def dropped(self) -> Bools:
+        """bool[n], whether each document goes."""
+        return np.not_equal(self.keeper, np.arange(len(self.keeper)))
+
+
+class Families(NamedTuple):
+    """Connected components of the graph of pairs that have more than one document.
+
+    Attributes
+    ----------
+    family : int64[n]
+        The family of each document, numbered from 1 in the order of their first documents; 0 for none.
+    documents, pairs : int64[f]
+        How many documents and matching pairs each family has.
+    smallest, mean : float64[f]
+        Over the similarities of its matching pairs.
+    """
+
+    family: Integers
+    documents: Integers
+    pairs: Integers
+    smallest: Floats
+    mean: Floats
+
+
+def graph(count: int, left: Integers, right: Integers, similarity: Floats) -> Graph:
+    """Return the graph of count documents and the given pairs."""
+    ends = np.concatenate([left, right])
+    order = np.argsort(ends, kind="stable")
+    heads = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=count))]).astype(np.int64)
+    neighbours = np.concatenate([right, left])[order]
+    return Graph(heads, neighbours, np.concatenate([similarity, similarity])[order])
+
+
+class Standing(NamedTuple):
+    """Representatives in keep order, before it is known who stays.
+
+    Attributes
+    ----------
+    place : int64[n]
+        Where each document is in keep order.
+    top : int64[n]
+        The first document in keep order of those that each representative stands for, -1 for others.
+    nodes : int64[r]
+        The representatives, in keep order of these.
+    """
+
+    place: Integers
+    top: Integers
+    nodes: Integers
+
+    def staying(self, pairs: Graph) -> Bools:
+        """Return which representatives stay, each as its first document; the others' documents all go: bool[n]."""
+        stays = np.zeros(len(self.place), np.bool_)
+        greedy_keepers(self.nodes, pairs.heads, pairs.neighbours, stays)
+        return stays
+
+
+def standing(representative: Integers, order: Integers) -> Standing:
+    """Return who comes before whom; the parameters are those of ``keepers``."""
+    count = len(representative)
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    in_order = order[representative[order] >= 0]
+    nodes, first = np.unique(representative[in_order], return_index=True)
+    top = np.full(count, -1, np.int64)
+    top[nodes] = in_order[first]
+    return Standing(place, top, nodes[np.argsort(place[top[nodes]], kind="stable")])
+
+
+def keepers(representative: Integers, pairs: Graph, order: Integers) -> Kept:
+    """Return who stays.
+
+    Parameters
+    ----------
+    representative : int64[n]
+        The first document with the same features; -1 for one that matches nothing, which stays.
+    pairs : Graph
+        The matching pairs of representatives.
+    order : int64[n]
+        The documents in keep order: of two that match, the one that comes first is preferred.
+    """
+    count = len(representative)
+    ranked = standing(representative, order)
+    kept = Kept(np.arange(count), np.ones(count))
+    name_keepers(
+        representative,
+        ranked.place,
+        ranked.top,
+        ranked.staying(pairs),
+        (pairs.heads, pairs.neighbours, pairs.similarity),
+        kept.keeper,
+        kept.similarity,
+    )
+    return kept
+
+
+def families(representative: Integers, left: Integers, right: Integers, similarity: Floats) -> Families:
+    """Return the families of documents that the pairs of representatives, and equal sets, connect."""
+    count = len(representative)
+    root = np.arange(count)
+    components(left, right, root)
+    able = representative >= 0
+    rooted = np.where(able, root[representative], np.arange(count))
+    # A representative is the first of its equals, so the smallest node of a component is its first document.
+    members = np.bincount(rooted, minlength=count)
+    roots = np.flatnonzero(members > 1)
+    number = np.zeros(count, np.int64)
+    number[roots] = np.arange(1, len(roots) + 1)
+    copies = np.bincount(representative[able], minlength=count).astype(np.int64)
+    weight = copies[left] * copies[right]
+    equal = copies * (copies - 1) // 2
+    of_pair, of_node = number[rooted[left]], number[rooted]
+    pairs = _sums(of_pair, weight, len(roots)) + _sums(of_node, equal, len(roots))
+    total = _sums(of_pair, weight * similarity, len(roots)) + _sums(of_node, equal, len(roots))
+    smallest = np.ones(len(roots) + 1)
+    np.minimum.at(smallest, of_pair, similarity)
+    return Families(of_node, members[roots], pairs.astype(np.int64), smallest[1:], total / np.maximum(pairs, 1))
+
+
+def _sums(family: Integers, weight: npt.NDArray[np.number], count: int) -> Floats:
+    return np.bincount(family, weights=weight, minlength=count + 1)[1:].astype(np.float64)

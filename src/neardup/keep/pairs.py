@@ -1,0 +1,166 @@
+"""The pairs of a result: held as pairs of representatives, made pairs of documents when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents.records import Names
+from neardup.keep.keepers import Floats, Graph, Integers, graph
+from neardup.kernels.counts import expand_pairs
+
+_ROOM = 1 << 18
+#: In the place of similarities: pairs of equal documents, and the first of the others.
+_EQUAL, _FIRST_EDGE = 1.0, 2.0
+
+
+class Pair(NamedTuple):
+    """Two documents and their similarity."""
+
+    left: Any
+    right: Any
+    similarity: float
+
+
+class PairArrays(NamedTuple):
+    """Pairs of documents by position: int64[k] left < right, sorted, and float64[k]."""
+
+    left: Integers
+    right: Integers
+    similarity: Floats
+
+
+class PairEdges(NamedTuple):
+    """Pairs of documents by position, and for each the pair of representatives that it comes from, -1 for equals."""
+
+    left: Integers
+    right: Integers
+    edge: Integers
+
+
+class Pairs:
+    """All pairs at or above the threshold, sorted by the positions of left and right, left before right.
+
+    Iterating gives ``Pair`` by ``Pair`` with the documents' ids. A group of m equal documents has m (m - 1) /
+    2 pairs: they are counted at once but only made when they are read.
+    """
+
+    def __init__(
+        self,
+        names: Names,
+        representative: Integers,
+        left: Integers,
+        right: Integers,
+        similarity: Floats,
+        more: Callable[[Integers, bool], dict[str, pa.Array]] | None = None,
+    ) -> None:
+        """Take pairs of representatives; ``more`` gives further columns of edges, in full where that is True."""
+        self._names = names
+        self._representative, self._more = representative, more
+        self.left, self.right, self.similarity = left, right, similarity
+        able = np.flatnonzero(representative >= 0)
+        order = able[np.argsort(representative[able], kind="stable")]
+        copies = np.bincount(representative[able], minlength=len(representative)).astype(np.int64)
+        self._members = np.concatenate([[0], np.cumsum(copies)]).astype(np.int64), order
+        self._count = int((copies * (copies - 1) // 2).sum() + (copies[left] * copies[right]).sum())
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def names(self) -> Names:
+        """What the documents are called."""
+        return self._names
+
+    @property
+    def representative(self) -> Integers:
+        """For each document the first one that is equal in all that is compared, -1 if it matches nothing: int64[n]."""
+        return self._representative
+
+    @property
+    def graph(self) -> Graph:
+        """The pairs of representatives as a graph."""
+        return graph(len(self._representative), self.left, self.right, self.similarity)
+
+    def arrays(self) -> Iterator[PairArrays]:
+        """Yield the pairs by position, in order, some hundred thousand at a time."""
+        return self._expanded(self.graph)
+
+    def edges(self) -> Iterator[PairEdges]:
+        """Yield the same pairs with the places in ``left`` and ``right`` of what they come from."""
+        numbers = np.arange(len(self.left), dtype=np.float64) + _FIRST_EDGE
+        for part in self._expanded(graph(len(self._representative), self.left, self.right, numbers)):
+            edge = np.where(part.similarity == _EQUAL, -1, (part.similarity - _FIRST_EDGE).astype(np.int64))
+            yield PairEdges(part.left, part.right, edge)
+
+    def edge_of(self, left: Integers, right: Integers) -> Integers:
+        """Return where in ``left`` and ``right`` matching documents come from, by position; -1 for equals."""
+        one, other = self._representative[left], self._representative[right]
+        count = len(self._representative)
+        edge = np.searchsorted(self.left * count + self.right, np.minimum(one, other) * count + np.maximum(one, other))
+        return np.where(one == other, -1, edge)
+
+    def _expanded(self, rows: Graph) -> Iterator[PairArrays]:
+        at, room = 0, _ROOM
+        while at < len(self._representative):
+            out, similarity = np.empty((room, 2), np.int64), np.empty(room)
+            before = at
+            at, written = expand_pairs(
+                at,
+                len(self._representative),
+                self._representative,
+                self._members,
+                tuple(rows),
+                out,
+                similarity,
+            )
+            if at == before and written == 0:
+                room *= 2
+            elif written:
+                yield PairArrays(out[:written, 0], out[:written, 1], similarity[:written])
+
+    def chunks(self, *, full: bool = False) -> Iterator[pa.Table]:
+        """Yield tables of left, right (ids) and similarity, in order.
+
+        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+
+        Parameters
+        ----------
+        full : bool
+            Whether that says everything of each measure.
+        """
+        of_edge = np.append(self.similarity, 1.0)
+        for part in self.edges():
+            columns = {"left": self._names.of(part.left), "right": self._names.of(part.right)}
+            more = self._more(part.edge, full) if self._more else {}
+            yield pa.table(columns | {"similarity": pa.array(of_edge[part.edge])} | more)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all pairs as one table, as ``chunks`` gives them."""
+        chunks = list(self.chunks())
+        return pa.concat_tables(chunks) if chunks else self.schema().empty_table()
+
+    def schema(self, *, full: bool = False) -> pa.Schema:
+        """Return the schema of the tables."""
+        kind = pa.int64() if self._names.ids is None else self._names.ids.type
+        more = self._more(np.zeros(0, np.int64), full) if self._more else {}
+        kinds = {"left": kind, "right": kind, "similarity": pa.float64()}
+        return pa.schema(kinds | {name: column.type for name, column in more.items()})
+
+    def to_pandas(self) -> Any:
+        """Return all pairs as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[Pair]:
+        for part in self.arrays():
+            for left, right, similarity in zip(*part, strict=True):
+                yield Pair(self._names.one(left), self._names.one(right), float(similarity))
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} pairs>"

@@ -1,0 +1,93 @@
+"""Verdicts for people: the dropped documents with their keepers, and the families."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from neardup.documents.records import Names
+from neardup.keep.keepers import Families, Integers, Kept
+
+
+class Drop(NamedTuple):
+    """A dropped document, the kept one that it matches, their similarity, and its family."""
+
+    id: Any
+    keeper: Any
+    similarity: float
+    family: int
+
+
+class Family(NamedTuple):
+    """Documents that near-duplicate pairs connect.
+
+    Attributes
+    ----------
+    number : int
+        From 1, in the order of the families' first documents.
+    members : list
+        The ids of its documents, in the order of the input.
+    pairs : int
+        How many of its pairs match.
+    smallest, mean : float
+        Over the similarities of its matching pairs.
+    complete : bool
+        Whether every member matches every other; if not, some are connected through others only.
+    """
+
+    number: int
+    members: list[Any]
+    pairs: int
+    smallest: float
+    mean: float
+    complete: bool
+
+
+class Dropped(Sequence[Drop]):
+    """The dropped documents in the order of the input."""
+
+    def __init__(self, names: Names, positions: Integers, kept: Kept, family: Integers) -> None:
+        self._names, self._positions, self._kept, self._family = names, positions, kept, family
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, index: int) -> Drop: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Drop]: ...
+    def __getitem__(self, index: int | slice) -> Drop | list[Drop]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = int(self._positions[index])
+        keeper = int(self._kept.keeper[at])
+        return Drop(
+            self._names.one(at),
+            self._names.one(keeper),
+            float(self._kept.similarity[at]),
+            int(self._family[at]),
+        )
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} dropped documents>"
+
+
+def family_list(found: Families, names: Names) -> list[Family]:
+    """Return the families with their members' ids."""
+    order = np.argsort(found.family, kind="stable")
+    order = order[found.family[order] > 0]
+    ids = names.of(order).to_pylist()
+    ends = np.cumsum(found.documents)
+    return [
+        Family(
+            i + 1,
+            ids[end - count : end],
+            int(found.pairs[i]),
+            float(found.smallest[i]),
+            float(found.mean[i]),
+            int(found.pairs[i]) == count * (count - 1) // 2,
+        )
+        for i, (count, end) in enumerate(zip(found.documents.tolist(), ends.tolist(), strict=True))
+    ]

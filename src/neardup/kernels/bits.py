@@ -1,0 +1,272 @@
+"""Machine words: loads, counts and 64-byte blocks that Numba has no names for.
+
+Every function here is an LLVM instruction or two; none checks anything. An address is what
+``array.ctypes.data`` gives, and whoever calls keeps the array alive and has room for what is read.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import njit, types, uint64
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_BYTE = ir.IntType(8)
+_WORD = ir.IntType(64)
+_WIDE = ir.IntType(128)
+_BLOCK = ir.VectorType(_BYTE, 64)
+
+
+def _splat(value):
+    return ir.Constant(_BLOCK, [value] * 64)
+
+
+@intrinsic
+def popcount(typing, x):
+    """Return the number of set bits of a uint64."""
+
+    def emit(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def trailing_zeros(typing, x):
+    """Return the position of the lowest set bit of a uint64 that is not 0."""
+
+    def emit(context, builder, signature, args):
+        return builder.cttz(args[0], cgutils.true_bit)
+
+    return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def load_u64(typing, address):
+    """Return the eight bytes at an address, which need not be aligned, as a uint64."""
+
+    def emit(context, builder, signature, args):
+        load = builder.load(builder.inttoptr(args[0], _WORD.as_pointer()))
+        load.align = 1
+        return load
+
+    return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def prefetch(typing, address):
+    """Ask for the cache line at an address, so that it is there when it is needed; any address is allowed."""
+
+    def emit(context, builder, signature, args):
+        pointer, number = _BYTE.as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        builder.call(function, [builder.inttoptr(args[0], pointer), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), emit
+
+
+@intrinsic
+def token_mask(typing, address):
+    """Return bit i set where byte i of the 64 at an address is not a space."""
+
+    def emit(context, builder, signature, args):
+        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
+        load.align = 1
+        return builder.bitcast(builder.icmp_unsigned("!=", load, _splat(0x20)), _WORD)
+
+    return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def at_most_mask(typing, address, bound):
+    """Return bit i set where byte i of the 64 at an address is at most a bound (a uint8)."""
+
+    def emit(context, builder, signature, args):
+        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
+        load.align = 1
+        first = builder.insert_element(ir.Constant(_BLOCK, ir.Undefined), args[1], ir.IntType(32)(0))
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        bounds = builder.shuffle_vector(first, ir.Constant(_BLOCK, ir.Undefined), lanes)
+        return builder.bitcast(builder.icmp_unsigned("<=", load, bounds), _WORD)
+
+    return types.uint64(types.uint64, types.uint8), emit
+
+
+@intrinsic
+def high_mask(typing, address):
+    """Return bit i set where byte i of the 64 at an address is not ASCII."""
+
+    def emit(context, builder, signature, args):
+        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
+        load.align = 1
+        return builder.bitcast(builder.icmp_signed("<", load, _splat(0)), _WORD)
+
+    return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def fold_words(typing, source, target):
+    r"""Copy 64 ASCII bytes: letters lower-cased, digits and ``_`` kept, all else a space."""
+
+    def emit(context, builder, signature, args):
+        load = builder.load(builder.inttoptr(args[0], _BLOCK.as_pointer()))
+        load.align = 1
+
+        def within(vector, low, count):
+            return builder.icmp_unsigned("<", builder.sub(vector, _splat(low)), _splat(count))
+
+        upper = builder.zext(within(load, ord("A"), 26), _BLOCK)
+        lower = builder.add(load, builder.mul(upper, _splat(32)))
+        word = builder.or_(within(lower, ord("a"), 26), within(lower, ord("0"), 10))
+        word = builder.or_(word, builder.icmp_unsigned("==", lower, _splat(ord("_"))))
+        folded = builder.select(word, lower, _splat(0x20))
+        store = builder.store(folded, builder.inttoptr(args[1], _BLOCK.as_pointer()))
+        store.align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), emit
+
+
+@intrinsic
+def squares_reach(typing, a, b, c, d):
+    """Return whether (a b)^2 >= c c d, in 128 bits: a b < 2^63, c < 2^31, d < 2^62."""
+
+    def emit(context, builder, signature, args):
+        a, b, c, d = (builder.zext(x, _WIDE) for x in args)
+        ab = builder.mul(a, b)
+        left = builder.mul(ab, ab)
+        right = builder.mul(builder.mul(c, c), d)
+        return builder.icmp_unsigned(">=", left, right)
+
+    return types.boolean(types.uint64, types.uint64, types.uint64, types.uint64), emit
+
+
+@njit(inline="always")
+def mix(x):
+    """Scramble a uint64, one to one (two rounds of multiply and shift)."""
+    x ^= x >> 32
+    x *= 0xD6E8FEB86659FD93
+    x ^= x >> 32
+    x *= 0xD6E8FEB86659FD93
+    x ^= x >> 32
+    return x
+
+
+#: A chunk has 2**23 bytes.
+CHUNK_BITS = 23
+_WITHIN = uint64((1 << CHUNK_BITS) - 1)
+_HALF = ir.IntType(32)
+_QUARTER = ir.IntType(16)
+
+
+@intrinsic
+def store_u64(typing, address, value):
+    """Write a uint64 to an address."""
+
+    def emit(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], _WORD.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), emit
+
+
+@intrinsic
+def store_u32(typing, address, value):
+    """Write a uint32 to an address."""
+
+    def emit(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], _HALF.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint32), emit
+
+
+@intrinsic
+def load_u32(typing, address):
+    """Return the four bytes at an address as a uint32."""
+
+    def emit(context, builder, signature, args):
+        load = builder.load(builder.inttoptr(args[0], _HALF.as_pointer()))
+        load.align = 1
+        return load
+
+    return types.uint32(types.uint64), emit
+
+
+@intrinsic
+def store_u16(typing, address, value):
+    """Write a uint16 to an address."""
+
+    def emit(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], _QUARTER.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint16), emit
+
+
+@intrinsic
+def load_u16(typing, address):
+    """Return the two bytes at an address as a uint16."""
+
+    def emit(context, builder, signature, args):
+        load = builder.load(builder.inttoptr(args[0], _QUARTER.as_pointer()))
+        load.align = 1
+        return load
+
+    return types.uint16(types.uint64), emit
+
+
+@intrinsic
+def store_u8(typing, address, value):
+    """Write a uint8 to an address."""
+
+    def emit(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], _BYTE.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint8), emit
+
+
+@intrinsic
+def load_u8(typing, address):
+    """Return the byte at an address as a uint8."""
+
+    def emit(context, builder, signature, args):
+        return builder.load(builder.inttoptr(args[0], _BYTE.as_pointer()))
+
+    return types.uint8(types.uint64), emit
+
+
+@njit(inline="always")
+def place_of(bases, address):
+    """Return where in the machine's memory an address of ours is."""
+    chunk = uint64(address) >> uint64(CHUNK_BITS)
+    return bases[chunk & uint64(bases.shape[0] - 1)] + (uint64(address) & _WITHIN)
+
+
+@intrinsic
+def first_is_greater(typing, a, b, c, d, e, f):
+    """Return whether a b c > d e f, for int64 from 0 to 2**62 each; in 192 bits."""
+
+    def emit(context, builder, signature, args):
+        half = ir.Constant(_WIDE, 64)
+
+        def product(x, y, z):
+            x, y, z = (builder.zext(number, _WIDE) for number in (x, y, z))
+            square = builder.mul(x, y)
+            low = builder.mul(builder.zext(builder.trunc(square, _WORD), _WIDE), z)
+            high = builder.mul(builder.lshr(square, half), z)
+            return builder.add(high, builder.lshr(low, half)), builder.trunc(low, _WORD)
+
+        high, low = product(*args[:3])
+        other_high, other_low = product(*args[3:])
+        return builder.select(
+            builder.icmp_unsigned("==", high, other_high),
+            builder.icmp_unsigned(">", low, other_low),
+            builder.icmp_unsigned(">", high, other_high),
+        )
+
+    word = types.int64
+    return types.boolean(word, word, word, word, word, word), emit

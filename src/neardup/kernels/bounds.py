@@ -1,0 +1,79 @@
+"""How much overlap a pair needs: the set measures' bounds in whole numbers.
+
+A threshold is a fraction p/q (of the squared distance, for euclidean) and a rule is (code, p, q, floor_p, floor_q): the
+measure, its threshold, and a floor on Jaccard that must hold too (0/1: none). ``neardup.recipe.measures`` makes rules
+and states the formulas.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from numba import int64, njit, uint64
+
+from neardup.kernels.bits import squares_reach
+from neardup.kernels.compilation import kernel
+
+JACCARD, OVERLAP, DICE, COSINE, CONTAINMENT, EUCLIDEAN = 0, 1, 2, 3, 4, 5
+
+
+@njit(inline="always")
+def _ceil_div(a, b):
+    return (a + b - 1) // b
+
+
+@kernel
+def need(rule, a, b):
+    """Return the least overlap, at least 1, that sets of sizes a and b need; it grows with a and b."""
+    code, p, q, floor_p, floor_q = rule
+    if code == JACCARD:
+        least = _ceil_div(p * (a + b), p + q)
+    elif code == OVERLAP:
+        least = _ceil_div(p * max(a, b), q)
+    elif code == DICE:
+        least = _ceil_div(p * (a + b), 2 * q)
+    elif code == CONTAINMENT:
+        least = _ceil_div(p * min(a, b), q)
+    elif code == EUCLIDEAN:
+        least = _ceil_div(max(q * (a + b) - p, 0), 2 * q)
+    else:
+        area = uint64(a) * uint64(b)
+        least = int64(p * sqrt(float(area)) / q)
+        while least > 0 and squares_reach(uint64(least - 1), uint64(q), uint64(p), area):
+            least -= 1
+        while not squares_reach(uint64(least), uint64(q), uint64(p), area):
+            least += 1
+    if floor_p > 0:
+        least = max(least, _ceil_div(floor_p * (a + b), floor_p + floor_q))
+    return max(least, 1)
+
+
+@kernel
+def smallest_partner(rule, size):
+    """Return the least size m <= size of a set that can match one of the given size."""
+    low = 1
+    high = size
+    while low < high:
+        middle = (low + high) // 2
+        if need(rule, middle, size) <= middle:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def largest_partner(rule, size, shared, low):
+    """Return the greatest m in [low, size] with need(m, size) <= shared, or low - 1 when there is none."""
+    high = size
+    if need(rule, high, size) <= shared:
+        return high
+    if need(rule, low, size) > shared:
+        return low - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if need(rule, middle, size) <= shared:
+            low = middle
+        else:
+            high = middle
+    return low

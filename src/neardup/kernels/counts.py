@@ -1,0 +1,419 @@
+"""Which features are shared, which sets can have a partner, and the rare-first prefix of each.
+
+Sets are addressed: ``addresses[d]`` is where the uint64 features of set d begin, ``sizes[d]`` says how many.
+The table of counts is approximate in one direction: two features may share a slot, so a count is never too
+low. Any fixed order of features makes a right prefix, so this costs speed alone, never a pair.
+
+A count is one byte: as it is up to 127, from there on in steps of an eighth of an octave, each taken with the chance
+that makes it right on average (R. Morris, Comm. ACM 21 (1978) 840). The dice are the feature and the set.
+"""
+
+from __future__ import annotations
+
+from math import log2
+
+import numpy as np
+from numba import int64, njit, uint8, uint64
+
+from neardup.kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
+from neardup.kernels.bounds import need, smallest_partner
+from neardup.kernels.compilation import kernel
+
+#: The last count that stands for itself, the steps of an octave beyond, and what each byte stands for.
+_LAST_EXACT, _STEPS = 127, 8
+_SIZES = np.concatenate([np.arange(128.0), 127 * 2.0 ** (np.arange(1, 129) / _STEPS)])
+#: Of 2**53 dice those that count a set: one in as many as a step is wide.
+_CHANCES = (2.0**53 / np.maximum(np.append(np.diff(_SIZES), np.inf), 1)).astype(np.uint64)
+_DICE = uint64(0x9E6C63D0876A9A47)
+#: A feature's place in the order: its count above, its own bits below.
+_COUNT_SHIFT = uint64(56)
+#: How many features ahead the slots are asked for.
+_AHEAD = 64
+
+
+@kernel
+def _fetch(address, size, shift, base):
+    """Ask for the slots of a set's first features: waiting for them is most of what a feature costs."""
+    for i in range(min(size, _AHEAD)):
+        prefetch(base + (load_u64(address + uint64(8 * i)) >> shift))
+
+
+@kernel
+def _one_more(seen, feature, d):
+    """Return a count after one more set, d, with the feature."""
+    if seen < uint8(_LAST_EXACT):
+        return seen + uint8(1)
+    dice = mix(feature ^ (uint64(d) * _DICE)) >> uint64(11)
+    return seen + uint8(seen < uint8(255) and dice < _CHANCES[seen])
+
+
+@kernel
+def count_features(addresses, sizes, members, shift, counts):
+    """Count one more in counts[feature >> shift] for each feature of each member set."""
+    base = uint64(counts.ctypes.data)
+    for m in range(members.shape[0]):
+        d = members[m]
+        if m + 1 < members.shape[0]:
+            _fetch(addresses[members[m + 1]], sizes[members[m + 1]], shift, base)
+        address = addresses[d]
+        size = sizes[d]
+        for i in range(size):
+            if i + _AHEAD < size:
+                prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
+            feature = load_u64(address + uint64(8 * i))
+            slot = int64(feature >> shift)
+            counts[slot] = _one_more(counts[slot], feature, d)
+
+
+@kernel
+def add_counts(total, other):
+    """Add other counts to total."""
+    for i in range(total.shape[0]):
+        both = int64(total[i]) + int64(other[i])
+        if both > _LAST_EXACT:
+            size = _SIZES[total[i]] + _SIZES[other[i]]
+            both = min(_LAST_EXACT + int64(round(_STEPS * log2(size / _LAST_EXACT))), 255)
+        total[i] = uint8(both)
+
+
+@kernel
+def _sift(keys, root, end):
+    while True:
+        child = 2 * root + 1
+        if child >= end:
+            return
+        if child + 1 < end and keys[child + 1] > keys[child]:
+            child += 1
+        if keys[root] >= keys[child]:
+            return
+        keys[root], keys[child] = keys[child], keys[root]
+        root = child
+
+
+@kernel
+def _sort(keys, count):
+    """Sort the first count keys: by insertion when they are few, by heap otherwise, in place."""
+    if count <= 48:
+        for i in range(1, count):
+            key = keys[i]
+            j = i - 1
+            while j >= 0 and keys[j] > key:
+                keys[j + 1] = keys[j]
+                j -= 1
+            keys[j + 1] = key
+        return
+    for root in range(count // 2 - 1, -1, -1):
+        _sift(keys, root, count)
+    for end in range(count - 1, 0, -1):
+        keys[0], keys[end] = keys[end], keys[0]
+        _sift(keys, 0, end)
+
+
+@kernel
+def _select(keys, count, wanted):
+    """Bring the wanted smallest of count keys to the front, in any order."""
+    low = 0
+    high = count - 1
+    while low < high and 0 < wanted < count:
+        middle = (low + high) // 2
+        a, b, c = keys[low], keys[middle], keys[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i = low
+        j = high
+        while i <= j:
+            while keys[i] < pivot:
+                i += 1
+            while keys[j] > pivot:
+                j -= 1
+            if i <= j:
+                keys[i], keys[j] = keys[j], keys[i]
+                i += 1
+                j -= 1
+        if wanted - 1 <= j:
+            high = j
+        elif wanted - 1 >= i:
+            low = i
+        else:
+            return
+
+
+@kernel
+def _at_most(base, size, bound):
+    """Count the bytes at base, in whole blocks of 64, that are at most bound."""
+    count = 0
+    for block in range(0, size, 64):
+        count += int64(popcount(at_most_mask(base + uint64(block), uint8(bound))))
+    return count
+
+
+@njit(inline="always")
+def _key(address, place, count):
+    return (uint64(count) << _COUNT_SHIFT) | (load_u64(address + uint64(8 * place)) >> uint64(8))
+
+
+@kernel
+def _rarest(address, seen, size, wanted, equal, out):
+    """Write to out the wanted smallest keys (count, feature) among those with seen[i] > 1, ascending.
+
+    seen: uint8, 0 from size on to a whole block of 64; at least wanted of the others are above 1.
+    """
+    base = uint64(seen.ctypes.data)
+    alone = _at_most(base, size, 1)
+    low = 2
+    high = 255
+    while low < high:
+        middle = (low + high) // 2
+        if _at_most(base, size, middle) - alone >= wanted:
+            high = middle
+        else:
+            low = middle + 1
+    rare = 0
+    ties = 0
+    for block in range(0, size, 64):
+        below = at_most_mask(base + uint64(block), uint8(high - 1))
+        mask = at_most_mask(base + uint64(block), uint8(high)) & ~below
+        while mask != uint64(0):
+            equal[ties] = _key(address, block + int64(trailing_zeros(mask)), high)
+            ties += 1
+            mask &= mask - uint64(1)
+        mask = below & ~at_most_mask(base + uint64(block), uint8(1))
+        while mask != uint64(0):
+            place = block + int64(trailing_zeros(mask))
+            out[rare] = _key(address, place, seen[place])
+            rare += 1
+            mask &= mask - uint64(1)
+    _select(equal, ties, wanted - rare)
+    for i in range(wanted - rare):
+        out[rare + i] = equal[i]
+    _sort(out, wanted)
+
+
+@kernel
+def prefix_rooms(sizes, rule, out):
+    """Set out[m] to the length of the whole probe prefix of a set of sizes[m] features: size - need + 1."""
+    for m in range(sizes.shape[0]):
+        size = sizes[m]
+        out[m] = size - need(rule, smallest_partner(rule, size), size) + 1
+
+
+@kernel
+def prefixes(addresses, sizes, members, shift, counts, rule, results):
+    """Write each member set's probe prefix without the features that no other set holds.
+
+    Of a set of s features of which c are shared, the s - c others come first in the rare-first order and
+    cannot meet anything; of the prefix of s - need + 1 features that a partner must meet, lengths[m] are left
+    for out. A set whose c features are too few for its smallest partner has length -1: it matches nothing.
+    shared: int64[m] gets c. bitmaps: uint64[m, 8] gets bit h mod 512 of each feature h. starts: int64[m] gets
+    where in out each prefix begins. results: (shared, lengths, bitmaps, starts, out, begin), with room in
+    out[begin:] for all probe prefixes of the members.
+    """
+    shared, lengths, bitmaps, starts, out, begin = results
+    longest = 1
+    for m in range(members.shape[0]):
+        longest = max(longest, sizes[members[m]])
+    seen = np.empty(longest + 64, np.uint8)
+    equal = np.empty(longest, np.uint64)
+    base = uint64(counts.ctypes.data)
+    at = begin
+    for m in range(members.shape[0]):
+        d = members[m]
+        size = sizes[d]
+        address = addresses[d]
+        if m + 1 < members.shape[0]:
+            _fetch(addresses[members[m + 1]], sizes[members[m + 1]], shift, base)
+        for i in range(8):
+            bitmaps[m, i] = uint64(0)
+        several = 0
+        for i in range(size):
+            if i + _AHEAD < size:
+                prefetch(base + (load_u64(address + uint64(8 * (i + _AHEAD))) >> shift))
+            feature = load_u64(address + uint64(8 * i))
+            count = counts[int64(feature >> shift)]
+            seen[i] = count
+            several += int64(count > uint8(1))
+            bitmaps[m, int64((feature >> uint64(6)) & uint64(7))] |= uint64(1) << (feature & uint64(63))
+        seen[size : size + 64] = uint8(0)
+        shared[m] = several
+        starts[m] = at
+        least = need(rule, smallest_partner(rule, size), size)
+        if several < least:
+            lengths[m] = -1
+            continue
+        wanted = several - least + 1
+        _rarest(address, seen, size, wanted, equal, out[at:])
+        lengths[m] = wanted
+        at += wanted
+
+
+@kernel
+def _in_order(address, weights, size):
+    """Return a copy of a set in ascending order, and the weights that go with it."""
+    features = np.empty(size, np.uint64)
+    carried = np.zeros(size, np.uint64)
+    for i in range(size):
+        features[i] = load_u64(address + uint64(8 * i))
+        if weights != uint64(0):
+            carried[i] = load_u64(weights + uint64(8 * i))
+    order = np.argsort(features)
+    return features[order], carried[order]
+
+
+@kernel
+def _same_set(left, right, left_weights, right_weights, size):
+    """Return whether two sets of one size, given by their addresses, hold the same; weights: addresses, or 0."""
+    weighted = left_weights != uint64(0)
+    i = int64(0)
+    while i < size:
+        at = uint64(8 * i)
+        if load_u64(left + at) != load_u64(right + at):
+            break
+        if weighted and load_u64(left_weights + at) != load_u64(right_weights + at):
+            break
+        i += 1
+    if i == size:
+        return True
+    # The same features may stand in another order, which is seldom: sets of most copies end above.
+    one, own = _in_order(left, left_weights, size)
+    other, theirs = _in_order(right, right_weights, size)
+    return np.all(one == other) and np.all(own == theirs)
+
+
+@kernel
+def group_equal(marks, sizes, alone, addresses, weights, representative):
+    """Set representative[d] to the first document that equals d, and to -1 where alone[d].
+
+    Equal ones have equal marks and sizes. addresses: uint64[n], where the features of each lie, so that those with
+    equal marks are compared; none where marks decide. weights: uint64[n], the same of their weights; none for sets.
+    """
+    count = sizes.shape[0]
+    compares = addresses.shape[0] > 0
+    weighted = weights.shape[0] > 0
+    bits = 2
+    while (1 << bits) < 2 * count:
+        bits += 1
+    mask = (1 << bits) - 1
+    table = np.full(1 << bits, -1, np.int64)
+    for d in range(count):
+        if alone[d]:
+            representative[d] = -1
+            continue
+        slot = int64((marks[d, 0] * uint64(0x9E3779B97F4A7C15)) >> uint64(64 - bits))
+        while True:
+            first = table[slot]
+            if first < 0:
+                table[slot] = d
+                representative[d] = d
+                break
+            same = marks[first, 0] == marks[d, 0] and marks[first, 1] == marks[d, 1] and sizes[first] == sizes[d]
+            if same and compares:
+                own, theirs = uint64(0), uint64(0)
+                if weighted:
+                    own, theirs = weights[first], weights[d]
+                same = _same_set(addresses[first], addresses[d], own, theirs, sizes[d])
+            if same:
+                representative[d] = first
+                break
+            slot = (slot + 1) & mask
+
+
+@kernel
+def greedy_keepers(order, heads, neighbours, stays):
+    """Go through the nodes in order; set stays[node], False on entry, unless an earlier neighbour stays."""
+    for i in range(order.shape[0]):
+        node = order[i]
+        alone = True
+        for e in range(heads[node], heads[node + 1]):
+            if stays[neighbours[e]]:
+                alone = False
+                break
+        stays[node] = alone
+
+
+@kernel
+def name_keepers(representative, place, top, stays, graph, keeper, best):
+    """Give each dropped document the most similar kept one before it in keep order, the first of equals.
+
+    place: int64[n], where each document is in keep order; top: int64[n], the first document of each
+    representative's equals, which stays if stays[representative]. keeper and best hold the document itself
+    and 1 on entry.
+    """
+    heads, neighbours, similarity = graph
+    for d in range(representative.shape[0]):
+        node = representative[d]
+        if node < 0 or (stays[node] and top[node] == d):
+            continue
+        found = -1
+        most = -1.0
+        if stays[node]:
+            found = top[node]
+            most = 1.0
+        for e in range(heads[node], heads[node + 1]):
+            other = neighbours[e]
+            if not stays[other] or place[top[other]] > place[d]:
+                continue
+            if similarity[e] > most or (similarity[e] == most and place[top[other]] < place[found]):
+                found = top[other]
+                most = similarity[e]
+        keeper[d] = found
+        best[d] = most
+
+
+@kernel
+def components(left, right, root):
+    """Make root, which holds 0..n-1 on entry, the smallest node of each node's connected component."""
+    for e in range(left.shape[0]):
+        a = left[e]
+        b = right[e]
+        while root[a] != a:
+            root[a] = root[root[a]]
+            a = root[a]
+        while root[b] != b:
+            root[b] = root[root[b]]
+            b = root[b]
+        if a < b:
+            root[b] = a
+        else:
+            root[a] = b
+    for d in range(root.shape[0]):
+        root[d] = root[root[d]]
+
+
+@kernel
+def expand_pairs(begin, end, representative, members, graph, out, similarities):
+    """Write all pairs (d, later document) of d in [begin, end), sorted, from those of representatives.
+
+    members: (heads, documents) of the documents of each representative, ascending. Stops when out may be too
+    short for one more document. Returns (document to go on with, pairs written); (begin, 0) asks for a longer
+    out.
+    """
+    heads, neighbours, similarity = graph
+    member_heads, documents = members
+    written = 0
+    for d in range(begin, end):
+        node = representative[d]
+        if node < 0:
+            continue
+        room = member_heads[node + 1] - member_heads[node]
+        for e in range(heads[node], heads[node + 1]):
+            room += member_heads[neighbours[e] + 1] - member_heads[neighbours[e]]
+        if written + room > out.shape[0]:
+            return d, written
+        first = written
+        for m in range(member_heads[node], member_heads[node + 1]):
+            if documents[m] > d:
+                out[written, 0] = d
+                out[written, 1] = documents[m]
+                similarities[written] = 1.0
+                written += 1
+        for e in range(heads[node], heads[node + 1]):
+            other = neighbours[e]
+            for m in range(member_heads[other], member_heads[other + 1]):
+                if documents[m] > d:
+                    out[written, 0] = d
+                    out[written, 1] = documents[m]
+                    similarities[written] = similarity[e]
+                    written += 1
+        order = np.argsort(out[first:written, 1])
+        out[first:written, 1] = out[first:written, 1][order]
+        similarities[first:written] = similarities[first:written][order]
+    return end, written

@@ -1,0 +1,523 @@
+"""The exact join proper: an index of prefixes, its probing, and the verification of what it brings.
+
+Sets are numbered by rank, from the smallest to the largest, so that each looks for partners among those
+before it (AllPairs and PPJoin: Mann, Augsten & Bouros, PVLDB 9 (2016), 3-4; bitmaps: Sandes, Teodoro & Melo,
+arXiv 1711.07295).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import int32, int64, njit, uint32, uint64
+
+from neardup.kernels.bits import load_u64, mix, popcount, prefetch
+from neardup.kernels.bounds import largest_partner, need, smallest_partner
+from neardup.kernels.compilation import kernel
+
+#: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
+_RANK_SHIFT = uint64(32)
+_TAG_SHIFT = uint64(16)
+_LOW = uint64(0xFFFF)
+_LAST_PLACE = 0xFFFF
+#: How many sets ahead the index asks for memory while it is filled.
+_RANKS_AHEAD = 4
+
+
+class Sets(NamedTuple):
+    """The sets of a join by rank.
+
+    addresses: uint64[r]; sizes, shared, lengths: int64[r]; bitmaps: uint64[r, 8]; starts: int64[r] into keys;
+    keys: uint64, the prefixes.
+    """
+
+    addresses: np.ndarray
+    sizes: np.ndarray
+    shared: np.ndarray
+    lengths: np.ndarray
+    bitmaps: np.ndarray
+    starts: np.ndarray
+    keys: np.ndarray
+
+
+class Index(NamedTuple):
+    """2**bits lists of entries: those of bucket b are entries[heads[b]:heads[b + 1]], in rank order."""
+
+    heads: np.ndarray
+    entries: np.ndarray
+    bits: int
+
+
+@njit(inline="always")
+def bucket_of(key, bits):
+    """Return the bucket of a key, by the top bits of its feature."""
+    return int64((key << uint64(8)) >> uint64(64 - bits))
+
+
+@njit(inline="always")
+def tag_of(key, bits):
+    """Return 16 bits of a key below those that choose its bucket."""
+    return (key >> uint64(40 - bits)) & _LOW
+
+
+@njit(inline="always")
+def entry_of(rank, tag, place):
+    """Return the entry of a rank's key; a place too high for it is lowered, which loosens the bound."""
+    return (uint64(rank) << _RANK_SHIFT) | (tag << _TAG_SHIFT) | uint64(min(place, _LAST_PLACE))
+
+
+@njit(inline="always")
+def rank_of(entry):
+    """Return the rank of an entry."""
+    return int64(entry >> _RANK_SHIFT)
+
+
+@njit(inline="always")
+def tag_of_entry(entry):
+    """Return the tag of an entry."""
+    return (entry >> _TAG_SHIFT) & _LOW
+
+
+@njit(inline="always")
+def place_of(entry):
+    """Return the place of an entry's key among the shared ones of its set."""
+    return int64(entry & _LOW)
+
+
+@kernel
+def index_lengths(sets, rule, out):
+    """Write how many keys of each set the index must hold: those that a partner no smaller can meet."""
+    for rank in range(sets.sizes.shape[0]):
+        size = sets.sizes[rank]
+        out[rank] = min(max(sets.shared[rank] - need(rule, size, size) + 1, 0), sets.lengths[rank])
+
+
+@kernel
+def _fetch_counts(rank, sets, held, bits, heads):
+    start = sets.starts[rank]
+    base = uint64(heads.ctypes.data)
+    for i in range(held[rank]):
+        prefetch(base + uint64(4 * bucket_of(sets.keys[start + i], bits)))
+
+
+@kernel
+def fill_index(sets, held, bits, heads, entries):
+    """Fill heads (2**bits + 1 zeros on entry) and entries with the first held[r] keys of each set."""
+    count = held.shape[0]
+    for rank in range(count):
+        start = sets.starts[rank]
+        if rank + _RANKS_AHEAD < count:
+            _fetch_counts(rank + _RANKS_AHEAD, sets, held, bits, heads)
+        for i in range(held[rank]):
+            heads[bucket_of(sets.keys[start + i], bits) + 1] += uint32(1)
+    for b in range(heads.shape[0] - 1):
+        heads[b + 1] += heads[b]
+    for rank in range(count):
+        start = sets.starts[rank]
+        if rank + _RANKS_AHEAD < count:
+            _fetch_counts(rank + _RANKS_AHEAD, sets, held, bits, heads)
+        for i in range(held[rank]):
+            key = sets.keys[start + i]
+            bucket = bucket_of(key, bits)
+            entries[heads[bucket]] = entry_of(rank, tag_of(key, bits), i)
+            heads[bucket] += uint32(1)
+    for b in range(heads.shape[0] - 1, 0, -1):
+        heads[b] = heads[b - 1]
+    heads[0] = uint32(0)
+
+
+@kernel
+def _first_at_least(entries, low, high, rank):
+    """Return the first place in [low, high) whose entry has that rank or a higher one."""
+    while low < high:
+        middle = (low + high) // 2
+        if rank_of(entries[middle]) < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _fetch_heads(rank, sets, index, heads):
+    """Ask for the list heads that rank will look at."""
+    start = sets.starts[rank]
+    for i in range(sets.lengths[rank]):
+        prefetch(heads + uint64(4 * bucket_of(sets.keys[start + i], index.bits)))
+
+
+@kernel
+def _fetch_lists(rank, sets, index, entries):
+    """Ask for the beginnings of the lists that rank will read."""
+    start = sets.starts[rank]
+    for i in range(sets.lengths[rank]):
+        prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[start + i], index.bits)]))
+
+
+@kernel
+def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
+    """Write to found the earlier ranks that share a prefix key and pass the length and position bounds.
+
+    met: int32[r] zeros on entry, and then the keys met so far or -1 for ruled out, for the ranks in found.
+    """
+    size = sets.sizes[rank]
+    shared = sets.shared[rank]
+    smallest = smallest_partner(rule, size)
+    largest = largest_partner(rule, size, shared, smallest)
+    first = ranks_of_size[smallest]
+    last = min(ranks_of_size[largest + 1], rank)
+    start = sets.starts[rank]
+    count = 0
+    for i in range(sets.lengths[rank]):
+        key = sets.keys[start + i]
+        bucket = bucket_of(key, index.bits)
+        tag = tag_of(key, index.bits)
+        high = int64(index.heads[bucket + 1])
+        place = int64(index.heads[bucket])
+        if high - place > 8:
+            place = _first_at_least(index.entries, place, high, first)
+        while place < high:
+            entry = index.entries[place]
+            place += 1
+            other = rank_of(entry)
+            if other >= last:
+                break
+            if other < first or tag_of_entry(entry) != tag:
+                continue
+            already = met[other]
+            if already < 0:
+                continue
+            if already == 0:
+                found[count] = other
+                count += 1
+            left = min(shared - i, sets.shared[other] - place_of(entry))
+            if already + left >= need(rule, sets.sizes[other], size):
+                met[other] = already + int32(1)
+            else:
+                met[other] = -1
+    return count
+
+
+@kernel
+def enter_set(address, size, table, bits):
+    """Make table a hash set of the features at address: 2**bits >= 2 size slots."""
+    table[: 1 << bits] = uint64(0)
+    mask = (1 << bits) - 1
+    shift = uint64(64 - bits)
+    for i in range(size):
+        feature = load_u64(address + uint64(8 * i))
+        slot = int64(feature >> shift)
+        while table[slot] != uint64(0):
+            slot = (slot + 1) & mask
+        table[slot] = feature
+
+
+@kernel
+def overlap_with(address, size, table, bits, least):
+    """Count the features at address that the table holds; stop short once least cannot be reached."""
+    mask = (1 << bits) - 1
+    shift = uint64(64 - bits)
+    misses = size - least
+    hits = 0
+    for i in range(size):
+        feature = load_u64(address + uint64(8 * i))
+        slot = int64(feature >> shift)
+        while table[slot] != uint64(0) and table[slot] != feature:
+            slot = (slot + 1) & mask
+        if table[slot] == feature:
+            hits += 1
+        else:
+            misses -= 1
+            if misses < 0:
+                return hits
+    return hits
+
+
+@kernel
+def forget(count, scratch):
+    """Take back what was noted of the first count ranks found."""
+    met, found = scratch[0], scratch[1]
+    for c in range(count):
+        met[found[c]] = 0
+
+
+@kernel
+def verify(rank, count, floor, sets, rule, scratch, written):
+    """Append (other, rank, overlap) to the pairs for those of the first count ranks found that match and are >= floor.
+
+    scratch: (met, found, table, pairs), int32[r] as the search for candidates leaves it, zeros afterwards; int64[r];
+    uint64[power of two >= 2 largest size]; int64[p, 3] with room for count more pairs.
+    Returns (pairs written in all, candidates, verified).
+    """
+    met, found, table, pairs = scratch
+    bitmaps = uint64(sets.bitmaps.ctypes.data)
+    size = sets.sizes[rank]
+    bits = 0
+    candidates = 0
+    verified = 0
+    for c in range(count):
+        other = found[c]
+        passed = met[other] > 0
+        met[other] = 0
+        if not passed or other < floor:
+            continue
+        if c + 2 < count:
+            prefetch(bitmaps + uint64(64 * found[c + 2]))
+        candidates += 1
+        other_size = sets.sizes[other]
+        least = need(rule, other_size, size)
+        apart = uint64(0)
+        for w in range(8):
+            apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
+        if (size + other_size - int64(apart)) // 2 < least:
+            continue
+        if bits == 0:
+            bits = 2
+            while (1 << bits) < 2 * size:
+                bits += 1
+            enter_set(sets.addresses[rank], size, table, bits)
+        verified += 1
+        overlap = overlap_with(sets.addresses[other], other_size, table, bits, least)
+        if overlap >= least:
+            pairs[written, 0] = other
+            pairs[written, 1] = rank
+            pairs[written, 2] = overlap
+            written += 1
+    return written, candidates, verified
+
+
+@kernel
+def match(begin, end, sets, index, rule, ranks_of_size, scratch):
+    """Find all partners before them of the ranks in [begin, end); write (earlier, later, overlap) to the pairs.
+
+    ranks_of_size[m]: the first rank of size m or more. scratch: as for ``verify``, with room for r pairs at least;
+    stops early when they may not suffice for one more rank.
+    Returns (rank to go on with, pairs written, candidates, verified).
+    """
+    written = 0
+    candidates = 0
+    verified = 0
+    rank = begin
+    heads = uint64(index.heads.ctypes.data)
+    entries = uint64(index.entries.ctypes.data)
+    last = sets.sizes.shape[0] - 1
+    while rank < end:
+        _fetch_heads(min(rank + 2, last), sets, index, heads)
+        _fetch_lists(min(rank + 1, last), sets, index, entries)
+        count = _candidates(rank, sets, index, rule, ranks_of_size, scratch[0], scratch[1])
+        if written + count > scratch[3].shape[0]:
+            forget(count, scratch)
+            break
+        written, more, done = verify(rank, count, 0, sets, rule, scratch, written)
+        candidates += more
+        verified += done
+        rank += 1
+    return rank, written, candidates, verified
+
+
+@kernel
+def _kept_candidates(rank, sets, chains, rule, met, found):
+    """Write to found the kept ranks that share a prefix key and pass the bounds; met as in matching."""
+    heads, following, entries, bits = chains
+    size = sets.sizes[rank]
+    shared = sets.shared[rank]
+    count = 0
+    for i in range(sets.lengths[rank]):
+        key = sets.keys[sets.starts[rank] + i]
+        tag = tag_of(key, bits)
+        at = heads[bucket_of(key, bits)]
+        while at >= 0:
+            entry = entries[at]
+            at = following[at]
+            if tag_of_entry(entry) != tag:
+                continue
+            other = rank_of(entry)
+            already = met[other]
+            if already < 0:
+                continue
+            if already == 0:
+                found[count] = other
+                count += 1
+            left = min(shared - i, sets.shared[other] - place_of(entry))
+            if already + left >= need(rule, sets.sizes[other], size):
+                met[other] = already + int32(1)
+            else:
+                met[other] = -1
+    return count
+
+
+@kernel
+def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
+    """Match ranks, which are in keep order, with those kept before them, and keep those that match none.
+
+    settled: all verdicts are given, and dropped ranks are matched with those kept after them. chains: (heads,
+    following, entries, bits), an index of linked lists: int32[2**bits] of -1 at first, int32[k], uint64[k]; used: how
+    many entries are taken. scratch: as for ``matching.match``, whose pairs get (kept, dropped, overlap).
+    Returns (how many ranks are done, entries used, pairs written).
+    """
+    heads, following, entries, bits = chains
+    written = 0
+    done = 0
+    while done < ranks.shape[0]:
+        rank = ranks[done]
+        count = _kept_candidates(rank, sets, chains, rule, scratch[0], scratch[1])
+        if written + count > scratch[3].shape[0]:
+            forget(count, scratch)
+            break
+        before = written
+        written, _, _ = verify(rank, count, rank + 1 if settled else 0, sets, rule, scratch, written)
+        if written == before and not settled:
+            for i in range(sets.lengths[rank]):
+                key = sets.keys[sets.starts[rank] + i]
+                bucket = bucket_of(key, bits)
+                entries[used] = entry_of(rank, tag_of(key, bits), i)
+                following[used] = heads[bucket]
+                heads[bucket] = used
+                used += 1
+        done += 1
+    return done, used, written
+
+
+#: Runs up to this length are sorted by insertion.
+_FEW = 48
+
+
+@kernel
+def _comes_after(size, row, other_size, other_row):
+    return size > other_size or (size == other_size and row > other_row)
+
+
+@kernel
+def sort_runs(heads, sizes, rests, rows, befores):
+    """Order the entries of each run by size, then by row, in place: run r is [heads[r], heads[r + 1])."""
+    for r in range(heads.shape[0] - 1):
+        begin, end = heads[r], heads[r + 1]
+        if end - begin > _FEW:
+            by_row = np.argsort(rows[begin:end])
+            order = by_row[np.argsort(sizes[begin:end][by_row], kind="mergesort")]
+            sizes[begin:end] = sizes[begin:end][order]
+            rests[begin:end] = rests[begin:end][order]
+            rows[begin:end] = rows[begin:end][order]
+            befores[begin:end] = befores[begin:end][order]
+            continue
+        for i in range(begin + 1, end):
+            size, rest, row, before = sizes[i], rests[i], rows[i], befores[i]
+            j = i - 1
+            while j >= begin and _comes_after(sizes[j], rows[j], size, row):
+                sizes[j + 1], rests[j + 1], rows[j + 1], befores[j + 1] = sizes[j], rests[j], rows[j], befores[j]
+                j -= 1
+            sizes[j + 1], rests[j + 1], rows[j + 1], befores[j + 1] = size, rest, row, before
+
+
+@kernel
+def _first_of_size(sizes, low, high, size):
+    """Return the first place in [low, high) with that size or more."""
+    while low < high:
+        middle = (low + high) // 2
+        if sizes[middle] < size:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def meet_in_runs(run, at, heads, splits, sizes, rests, rows, befores, rule, pairs):
+    """List the pairs of entries of one run that can match: (row of the earlier one, row of the later one).
+
+    run, at: where to go on; (0, 0) at first. heads: int64[r + 1], the runs of entries with equal keys, each in order of
+    size. splits: int64[r], 0, or how many entries of a run are looked for alone, by those behind them alone; then each
+    of the two parts is in order of size. rests: int32, positive where the set is looked for at this key, negative where
+    it only looks for others. befores: uint64, the key that the set has before this one, 0 for none. pairs: int64[p, 2]
+    with room for the longest run at least.
+    Returns (run, at) to go on with, which is (r, 0) at the end, and how many pairs were written.
+    """
+    written = 0
+    while run < heads.shape[0] - 1:
+        begin, end, split = heads[run], heads[run + 1], splits[run]
+        for later in range(max(begin + max(split, 1), at), end):
+            if written + later - begin > pairs.shape[0]:
+                return run, later, written
+            size = int64(sizes[later])
+            rest = int64(abs(rests[later]))
+            before = befores[later]
+            stop = begin + split if split else later
+            low = smallest_partner(rule, size)
+            # A partner must not need more than what the later set has left.
+            high = largest_partner(rule, size, rest, low)
+            for earlier in range(_first_of_size(sizes, begin, stop, low), stop):
+                other = int64(sizes[earlier])
+                if other > high:
+                    break
+                if before != 0 and befores[earlier] == before:
+                    continue
+                if rests[earlier] > 0 and need(rule, other, size) <= int64(rests[earlier]):
+                    pairs[written, 0] = rows[earlier]
+                    pairs[written, 1] = rows[later]
+                    written += 1
+        run += 1
+        at = 0
+    return run, 0, written
+
+
+_BAND = uint64(0x9FB21C651E98DF25)
+
+
+@kernel
+def band_keys(minima, rows, out):
+    """Write a hash of each band of ``rows`` consecutive minima: minima uint64[d, K], out uint64[d, K // rows]."""
+    for d in range(out.shape[0]):
+        for band in range(out.shape[1]):
+            value = uint64(band + 1) * _BAND
+            for i in range(band * rows, (band + 1) * rows):
+                value = mix(value ^ minima[d, i]) + _BAND
+            out[d, band] = value
+
+
+@kernel
+def band_pairs(band, begin, end, order, keys, vectors, rule, table, pairs):
+    """Verify the pairs of documents order[i], order[j] with i in [begin, end), j > i and equal keys of this band.
+
+    order: int64[n], by the keys of this band; keys: uint64[n, bands]; vectors: (addresses, sizes) of the n sets; table:
+    uint64, a power of two of slots, twice the largest size; pairs: int64[p, 3], room for (one, other, overlap) of all
+    partners of a set at least. Pairs that share an earlier band are left out: they were found there.
+    Returns (place to go on from, pairs written, candidates, verified).
+    """
+    addresses, sizes = vectors
+    count = order.shape[0]
+    written = 0
+    candidates = 0
+    verified = 0
+    for i in range(begin, end):
+        one = order[i]
+        j = i + 1
+        while j < count and keys[order[j], band] == keys[one, band]:
+            j += 1
+        if written + j - i > pairs.shape[0]:
+            return i, written, candidates, verified
+        bits = 0
+        for k in range(i + 1, j):
+            other = order[k]
+            earlier = 0
+            while earlier < band and keys[one, earlier] != keys[other, earlier]:
+                earlier += 1
+            if earlier < band:
+                continue
+            candidates += 1
+            least = need(rule, sizes[one], sizes[other])
+            if least > min(sizes[one], sizes[other]):
+                continue
+            if bits == 0:
+                bits = 2
+                while (1 << bits) < 2 * sizes[one]:
+                    bits += 1
+                enter_set(addresses[one], sizes[one], table, bits)
+            verified += 1
+            overlap = overlap_with(addresses[other], sizes[other], table, bits, least)
+            if overlap >= least:
+                pairs[written, 0] = one
+                pairs[written, 1] = other
+                pairs[written, 2] = int64(overlap)
+                written += 1
+    return end, written, candidates, verified

@@ -1,0 +1,198 @@
+"""Comparable text to hashes of its tokens or characters.
+
+Comparable text is UTF-8 in which tokens are parted by spaces (see ``neardup.text.normalize``). The arrays of bytes
+given here must have 64 readable bytes behind the last text.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import int64, uint64
+
+from neardup.kernels.bits import load_u64, mix, token_mask, trailing_zeros
+from neardup.kernels.compilation import kernel
+
+_SHORT_TOKEN = uint64(0x9E3779B97F4A7C15)
+_LONG_TOKEN = uint64(0xC2B2AE3D27D4EB4F)
+_CHAIN = uint64(0x165667B19E3779F9)
+
+
+@kernel
+def _boundaries(text, lo, hi, edges):
+    """Write the offsets where a run of non-spaces in [lo, hi) starts and ends, in turn; return how many."""
+    base = uint64(text.ctypes.data)
+    count = 0
+    before = uint64(0)
+    for block in range(lo, hi, 64):
+        mask = token_mask(base + uint64(block))
+        left = hi - block
+        if left < 64:
+            mask &= (uint64(1) << uint64(left)) - uint64(1)
+        turns = mask ^ ((mask << uint64(1)) | before)
+        before = mask >> uint64(63)
+        while turns != uint64(0):
+            edges[count] = block + int64(trailing_zeros(turns))
+            count += 1
+            turns &= turns - uint64(1)
+    if count & 1:
+        edges[count] = hi
+        count += 1
+    return count
+
+
+@kernel
+def _characters(text, lo, hi, edges):
+    """Write where each character in [lo, hi) starts and ends, in turn; return how many offsets.
+
+    A run of spaces is one space, and none at either end.
+    """
+    count = 0
+    gap = False
+    i = lo
+    while i < hi:
+        end = i + 1
+        while end < hi and text[end] & 0xC0 == 0x80:
+            end += 1
+        if text[i] == 0x20:
+            gap = True
+        else:
+            if gap and count > 0:
+                edges[count] = i - 1
+                edges[count + 1] = i
+                count += 2
+            gap = False
+            edges[count] = i
+            edges[count + 1] = end
+            count += 2
+        i = end
+    return count
+
+
+@kernel
+def _token_hash(base, start, end):
+    """Hash the bytes [start, end): one to one up to eight bytes, chained beyond."""
+    length = end - start
+    address = base + uint64(start)
+    word = load_u64(address)
+    if length < 8:
+        return mix((word & ((uint64(1) << uint64(8 * length)) - uint64(1))) ^ _SHORT_TOKEN)
+    value = mix(word ^ _LONG_TOKEN)
+    done = 8
+    while done + 8 <= length:
+        value = mix((value * _CHAIN) ^ load_u64(address + uint64(done)))
+        done += 8
+    rest = length - done
+    tail = load_u64(address + uint64(done)) & ((uint64(1) << uint64(8 * rest)) - uint64(1))
+    return mix((value * _CHAIN) ^ tail ^ (uint64(length) << uint64(56)))
+
+
+@kernel
+def hash_tokens(text, lo, hi, by_character, edges, tokens):
+    """Write the hashes of the tokens (or characters) of text[lo:hi] to tokens; return how many."""
+    base = uint64(text.ctypes.data)
+    count = (_characters(text, lo, hi, edges) if by_character else _boundaries(text, lo, hi, edges)) // 2
+    for i in range(count):
+        tokens[i] = _token_hash(base, edges[2 * i], edges[2 * i + 1])
+    return count
+
+
+@kernel
+def holds(table, value):
+    """Return whether an open table (a power of two of slots, 0 where free) holds a value."""
+    mask = table.shape[0] - 1
+    slot = int64(value >> uint64(32)) & mask
+    while table[slot] != uint64(0):
+        if table[slot] == value:
+            return True
+        slot = (slot + 1) & mask
+    return False
+
+
+@kernel
+def enter(values, table):
+    """Enter values, none of them 0, into an open table of zeros with more slots than values."""
+    mask = table.shape[0] - 1
+    for value in values:
+        slot = int64(value >> uint64(32)) & mask
+        while table[slot] != uint64(0) and table[slot] != value:
+            slot = (slot + 1) & mask
+        table[slot] = value
+
+
+@kernel
+def drop_held(table, tokens, count):
+    """Keep of the first count tokens those that the table does not hold; return how many."""
+    kept = 0
+    for i in range(count):
+        if not holds(table, tokens[i]):
+            tokens[kept] = tokens[i]
+            kept += 1
+    return kept
+
+
+#: What a byte may begin, as ``leads`` says it; 0 is no break.
+ASCII_BREAK = 1
+LINE_FEED = 2
+WIDE_BREAK = 3
+
+
+@kernel
+def _is_letter_or_digit(byte):
+    lower = byte | np.uint8(0x20)
+    return (np.uint8(97) <= lower <= np.uint8(122)) or (np.uint8(48) <= byte <= np.uint8(57))
+
+
+@kernel
+def _ends_blank_line(data, lo, line_feed):
+    """Return whether nothing but spaces, tabs and CR stand between a line feed and the one before it."""
+    i = line_feed - 1
+    while i >= lo and (data[i] == 0x20 or data[i] == 0x09 or data[i] == 0x0D):
+        i -= 1
+    return i >= lo and data[i] == 0x0A
+
+
+@kernel
+def cut_texts(data, offsets, leads, wide, ends, heads):
+    """Cut texts after their breaks; return how many entries of ends there are, even if it has room for fewer.
+
+    data: uint8, valid UTF-8; offsets: int64[d + 1] into it; leads: uint8[256], what a byte may begin; wide:
+    uint8[0x10000], 1 for the code points beyond ASCII that are breaks; ends: int64 gets where the first segment
+    begins and where each ends, as far as there is room; heads: int64[d + 1] gets the first segment of each text.
+    """
+    room = ends.shape[0]
+    ends[0] = offsets[0]
+    at = 1
+    for d in range(heads.shape[0] - 1):
+        lo = offsets[d]
+        hi = offsets[d + 1]
+        heads[d] = at - 1
+        i = lo
+        while i < hi:
+            byte = data[i]
+            lead = leads[byte]
+            i += 1
+            if lead == 0:
+                continue
+            if lead == WIDE_BREAK:
+                if byte < 0xE0:
+                    character = (byte & 0x1F) << 6 | (data[i] & 0x3F)
+                    i += 1
+                else:
+                    character = (byte & 0x0F) << 12 | (data[i] & 0x3F) << 6 | (data[i + 1] & 0x3F)
+                    i += 2
+                if wide[character] == 0:
+                    continue
+            elif lead == LINE_FEED:
+                if not _ends_blank_line(data, lo, i - 1):
+                    continue
+            elif i < hi and _is_letter_or_digit(data[i]):
+                continue
+            if i < hi:
+                if at < room:
+                    ends[at] = i
+                at += 1
+        if at < room:
+            ends[at] = hi
+        at += 1
+    heads[heads.shape[0] - 1] = at - 1
+    return at

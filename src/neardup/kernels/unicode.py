@@ -1,0 +1,346 @@
+"""Comparable text from UTF-8 bytes, one document at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import uint64
+
+from neardup.kernels.bits import fold_words, high_mask, load_u64, mix
+from neardup.kernels.compilation import kernel
+from neardup.kernels.unicode_tables import (
+    DROPPED,
+    IGNORABLE,
+    JOINS,
+    KIND_MASK,
+    MAPPED,
+    MARK,
+    MOVES,
+    SEPARATOR,
+    SINGLE,
+    WORD,
+)
+
+SPACE = 0x20
+# Hangul composes by arithmetic [Unicode Standard, section 3.12].
+SYLLABLES = 0xAC00
+JAMO_INITIALS = 0x1100
+JAMO_VOWELS = 0x1161
+JAMO_FINALS = 0x11A8
+MAX_MARKS = 30  # non-starters in a row: the limit of the Stream-Safe Text Format [UAX #15, section 13]
+
+
+@kernel
+def _decode(data, i):
+    """Return the code point that begins at data[i]."""
+    b = np.int64(data[i])
+    if b < 0x80:
+        return b
+    if b < 0xE0:
+        return (b & 0x1F) << 6 | (np.int64(data[i + 1]) & 0x3F)
+    if b < 0xF0:
+        return (b & 0x0F) << 12 | (np.int64(data[i + 1]) & 0x3F) << 6 | (np.int64(data[i + 2]) & 0x3F)
+    high = (b & 0x07) << 18 | (np.int64(data[i + 1]) & 0x3F) << 12
+    return high | (np.int64(data[i + 2]) & 0x3F) << 6 | (np.int64(data[i + 3]) & 0x3F)
+
+
+@kernel
+def _encode(out, n, cp):
+    """Write a code point at out[n]; return where it ends."""
+    if cp < 0x80:
+        out[n] = cp
+        return n + 1
+    if cp < 0x800:
+        out[n] = 0xC0 | cp >> 6
+        out[n + 1] = 0x80 | cp & 0x3F
+        return n + 2
+    if cp < 0x10000:
+        out[n] = 0xE0 | cp >> 12
+        out[n + 1] = 0x80 | cp >> 6 & 0x3F
+        out[n + 2] = 0x80 | cp & 0x3F
+        return n + 3
+    out[n] = 0xF0 | cp >> 18
+    out[n + 1] = 0x80 | cp >> 12 & 0x3F
+    out[n + 2] = 0x80 | cp >> 6 & 0x3F
+    out[n + 3] = 0x80 | cp & 0x3F
+    return n + 4
+
+
+@kernel
+def _compose(first, second, pairs):
+    """Return what NFC makes of two code points, or 0 where they stay two."""
+    if JAMO_VOWELS <= second < JAMO_VOWELS + 21:
+        if JAMO_INITIALS <= first < JAMO_INITIALS + 19:
+            return SYLLABLES + ((first - JAMO_INITIALS) * 21 + (second - JAMO_VOWELS)) * 28
+        return 0
+    if JAMO_FINALS <= second < JAMO_FINALS + 27:
+        if SYLLABLES <= first < SYLLABLES + 19 * 21 * 28 and (first - SYLLABLES) % 28 == 0:
+            return first + 1 + (second - JAMO_FINALS)
+        return 0
+    key = first << 21 | second
+    at = np.searchsorted(pairs, key << 21)
+    if at < pairs.size and pairs[at] >> 21 == key:
+        return pairs[at] & 0x1FFFFF
+    return 0
+
+
+@kernel
+def _put_jamo(out, n, state, jamo, pairs):
+    """Write a conjoining vowel or final, melted into what precedes where it can; return where it ends."""
+    if state == WORD:
+        base = n - 1
+        while out[base] & 0xC0 == 0x80:
+            base -= 1
+        syllable = _compose(_decode(out, base), jamo, pairs)
+        if syllable:
+            return _encode(out, base, syllable)
+    elif state == SINGLE:
+        out[n] = SPACE
+        n += 1
+    return _encode(out, n, jamo)
+
+
+@kernel
+def _attach(out, n, sealed, cp, tables):
+    """Write a mark that moves or joins into the token that ends at out[n], in canonical order.
+
+    Returns where the token then ends, or -1 where the mark might melt into the token's last starter in a way
+    not followed here: across other marks, or into what ends at out[sealed].
+    """
+    kinds, orders, _, _, pairs, _ = tables
+    order = orders[cp]
+    place = n
+    end = n
+    for _ in range(MAX_MARKS):
+        base = end - 1
+        while out[base] & 0xC0 == 0x80:
+            base -= 1
+        starter = _decode(out, base)
+        if kinds[starter] & MOVES == 0:
+            break
+        if orders[starter] > order:
+            place = base
+        end = base
+    else:
+        return -1
+    if kinds[cp] & JOINS and (order > 0 or end == n):
+        if 0 < order < orders[starter]:
+            return -1
+        composite = _compose(starter, cp, pairs)
+        if composite:
+            alike = kinds[composite] == kinds[starter]
+            return _encode(out, base, composite) if alike and end == n and end != sealed else -1
+    if order == 0 or place == n:
+        return _encode(out, n, cp)
+    width = 2 if cp < 0x800 else 3 if cp < 0x10000 else 4
+    for j in range(n - 1, place - 1, -1):
+        out[j + width] = out[j]
+    _encode(out, place, cp)
+    return n + width
+
+
+@kernel
+def _replace(out, n, state, at, tables):
+    """Write the replacement that begins at blob[at]; return where it ends and the state."""
+    kinds, _, _, blob, pairs, _ = tables
+    begin = at + 2
+    for j in range(begin, begin + blob[at]):
+        cp = np.int64(blob[j])
+        kind = kinds[cp] & KIND_MASK
+        if kind == SEPARATOR:
+            if state != SEPARATOR:
+                out[n] = SPACE
+                n += 1
+                state = SEPARATOR
+        elif kind == MARK:
+            if state != SEPARATOR:
+                n = _encode(out, n, cp)
+        elif kinds[cp] == WORD | JOINS and j == begin:
+            n = _put_jamo(out, n, state, cp, pairs)
+            state = WORD
+        else:
+            if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
+                out[n] = SPACE
+                n += 1
+            n = _encode(out, n, cp)
+            state = WORD if kind == WORD else SINGLE
+    return n, state
+
+
+@kernel
+def normalize_utf8(data, lo, hi, tables, out):
+    """Write the comparable text of data[lo:hi] to out.
+
+    Parameters
+    ----------
+    data : uint8[:]
+        Valid UTF-8.
+    lo, hi : int
+        The document's first byte and the one after its last.
+    tables : Tables
+        From `neardup.text.normalize.kernel_tables`.
+    out : uint8[:]
+        Scratch of at least ``MAX_EXPANSION * (hi - lo) + 64`` bytes.
+
+    Returns
+    -------
+    int
+        Bytes written: tokens with one space between, none at the ends. -1 where marks compose out of
+        order, more than 30 follow one base, or replacements outgrow `out`: then the text needs
+        `neardup.text.normalize.normalize`, and `out` holds nothing of use.
+    """
+    kinds, orders, slots, blob, pairs, ascii_bytes = tables
+    n = 0
+    sealed = 0  # where the last replacement ends whose marks may have come in another order
+    state = SEPARATOR  # the kind of the token that out[:n] ends in; after a separator, the space is written
+    i = lo
+    while i < hi:
+        b = np.int64(data[i])
+        if b < 0x80:
+            if state == SINGLE:
+                out[n] = SPACE
+                n += 1
+                state = SEPARATOR
+            while b < 0x80:
+                written = ascii_bytes[b]
+                out[n] = written
+                n += 0 if written == DROPPED or (written == SPACE and state == SEPARATOR) else 1
+                state = SEPARATOR if written == SPACE else WORD
+                i += 1
+                b = np.int64(data[i]) if i < hi else 0x80
+            continue
+        width = 2 if b < 0xE0 else 3 if b < 0xF0 else 4
+        cp = _decode(data, i)
+        kind = kinds[cp]
+        if kind in (WORD, SINGLE):
+            if state == SINGLE or (kind == SINGLE and state != SEPARATOR):
+                out[n] = SPACE
+                n += 1
+            for j in range(width):
+                out[n + j] = data[i + j]
+            n += width
+            state = SINGLE if kind == SINGLE else WORD
+        elif kind == SEPARATOR:
+            if state != SEPARATOR:
+                out[n] = SPACE
+                n += 1
+                state = SEPARATOR
+        elif kind == MARK:
+            if state != SEPARATOR:
+                n = _encode(out, n, cp)
+        elif kind & KIND_MASK == MARK:
+            if state != SEPARATOR:
+                n = _attach(out, n, sealed, cp, tables)
+                if n < 0:
+                    return -1
+        elif kind == MAPPED:
+            # What follows needs at most twice its bytes, unless it is mapped too.
+            if n + blob[slots[cp] + 1] + 2 * (hi - i - width) > out.size:
+                return -1
+            n, state = _replace(out, n, state, slots[cp], tables)
+            if orders[cp] > 0:
+                sealed = n
+        elif kind == WORD | JOINS:
+            n = _put_jamo(out, n, state, cp, pairs)
+            state = WORD
+        elif kind != IGNORABLE:
+            return -1
+        i += width
+    if n > 0 and out[n - 1] == SPACE:
+        n -= 1
+    return n
+
+
+@kernel
+def unicode_texts(data, offsets, wanted, begin, tables, out, used, spans):
+    """Append the comparable texts of wanted[begin:] to out[used:] and set their spans.
+
+    A text that needs Python keeps its span of -1. Stops before a text for which out may be too short: it must
+    hold twice the text and 64 bytes more. Returns (place in wanted to go on from, bytes used).
+    """
+    for i in range(begin, wanted.shape[0]):
+        d = wanted[i]
+        lo = offsets[d]
+        hi = offsets[d + 1]
+        if used + 2 * (hi - lo) + 64 > out.shape[0]:
+            return i, used
+        written = normalize_utf8(data, lo, hi, tables, out[used:])
+        if written >= 0:
+            spans[d, 0] = used
+            spans[d, 1] = used + written
+            used += written
+    return wanted.shape[0], used
+
+
+#: What an ASCII byte becomes that is left out; no ASCII byte itself.
+LEFT_OUT = 255
+
+
+@kernel
+def _is_ascii(data, lo, hi):
+    base = uint64(data.ctypes.data)
+    block = lo
+    while block + 64 <= hi:
+        if high_mask(base + uint64(block)) != uint64(0):
+            return False
+        block += 64
+    high = np.uint8(0)
+    for i in range(block, hi):
+        high |= data[i]
+    return high < np.uint8(128)
+
+
+@kernel
+def ascii_texts(data, offsets, fold, table, out, spans):
+    """Write the texts that are ASCII to out, one behind the other; return how many bytes.
+
+    data: uint8 UTF-8 texts; offsets: int64[d + 1] into it; table: uint8[256], what each byte becomes, or
+    LEFT_OUT; fold: the table is that of ``fold_words``, which does 64 bytes at once; out: uint8, as long
+    as the texts; spans: int64[d, 2] gets where each text lies in out, or -1 where it is not ASCII.
+    """
+    source = uint64(data.ctypes.data)
+    target = uint64(out.ctypes.data)
+    at = 0
+    for d in range(spans.shape[0]):
+        lo = offsets[d]
+        hi = offsets[d + 1]
+        if not _is_ascii(data, lo, hi):
+            spans[d, 0] = -1
+            spans[d, 1] = -1
+            continue
+        spans[d, 0] = at
+        block = lo
+        if fold:
+            while block + 64 <= hi:
+                fold_words(source + uint64(block), target + uint64(at))
+                at += 64
+                block += 64
+        for i in range(block, hi):
+            byte = table[data[i]]
+            out[at] = byte
+            at += byte != LEFT_OUT
+        spans[d, 1] = at
+    return at
+
+
+@kernel
+def text_marks(data, offsets, marks):
+    """Write a fast hash of the bytes of each text to marks: uint64[d, 2], with zeros behind it.
+
+    Equal texts have equal marks. Of texts that nobody chose, two that differ have one mark with probability 2**-64; but
+    every step can be undone, so that anyone can write two texts with one mark. It is for counts of what has equal
+    features as well; where an answer depends on it, ``neardup.features.extraction`` tells texts apart.
+    """
+    base = uint64(data.ctypes.data)
+    for d in range(marks.shape[0]):
+        lo = offsets[d]
+        hi = offsets[d + 1]
+        value = mix(uint64(hi - lo) + uint64(0x9E3779B97F4A7C15))
+        while lo + 8 <= hi:
+            value = (value ^ load_u64(base + uint64(lo))) * uint64(0xD6E8FEB86659FD93)
+            value ^= value >> uint64(29)
+            lo += 8
+        rest = uint64(0)
+        for i in range(lo, hi):
+            rest = (rest << uint64(8)) | uint64(data[i])
+        marks[d, 0] = mix(value ^ rest)
+        marks[d, 1] = 0

@@ -1,0 +1,1 @@
+"""Judged pairs: files and stores of labels, read in one way."""

@@ -1,0 +1,162 @@
+"""Two texts side by side in a page: HTML that needs no script, with what differs marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from neardup.pages.diff import Mark, Shown
+from neardup.pages.document_view import BETWEEN, SOFT, looks_of
+from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, html_of, rest_of
+
+_SIDES = ("left", "right")
+#: A word takes the place of so many characters, and what is longer that of several words. One row is always shown, with
+#: the room of so many words at least.
+_A_WORD, _LEAST = 12, 40
+#: Characters of a title, and of one that a screen reader says.
+_TITLE, _SPOKEN = 300, 100
+_LEGEND = {int(Mark.MOVED): "elsewhere in the other", BETWEEN: "another sign"}
+_KINDS = {int(Mark.CHANGED): "changed", int(Mark.MOVED): "moved", BETWEEN: "between"}
+
+
+def side_by_side(left: Shown, right: Shown, *, words: int = 400, head: str = "") -> Html:
+    """Return two documents side by side, what differs marked, long equal stretches folded.
+
+    Parameters
+    ----------
+    left, right : Shown
+        The documents.
+    words : int
+        So many words of each are in the page, fewer where they are long, and where others are left out it says how
+        many. Raising it makes pages larger.
+    head : str
+        A line above: how alike they are.
+    """
+    look = looks_of(left, right)
+    body = "".join(_parts(_within(look["groups"], words), look))
+    title = f'<p class="said">{html_of(head)}</p>' if head else ""
+    # A title beside none differs in all words, which says nothing.
+    titled = bool(left.title and right.title)
+    heads = "".join(_head(look[side], side, titled) for side in _SIDES)
+    label = escaped(" beside ".join(clipped(one.title or one.id, _SPOKEN) for one in (left, right)))
+    return Html(
+        f'<div class="pair" role="group" aria-label="{label}">{title}<div class="row heads">{heads}</div>{body}</div>'
+    )
+
+
+class _Cells(NamedTuple):
+    """A row: what stands on each side, its words, how much room it takes, and whether both sides are equal."""
+
+    html: list[Html]
+    words: Sequence[int]
+    size: int
+    equal: bool
+
+
+class _Part(NamedTuple):
+    """Rows of a group, and how many words of each side do not fit after them."""
+
+    rows: list[_Cells]
+    folded: bool
+    equal: bool
+    hidden: list[int]
+
+
+def _within(groups: Sequence[Mapping[str, Any]], words: int) -> list[_Part]:
+    """Return the groups cut to so many words together: of what is folded first, then from the end; one row stays."""
+    parts: dict[int, _Part] = {}
+    room = words
+    for at, group in sorted(enumerate(groups), key=lambda one: (one[1]["folded"], one[0])):
+        rows: list[_Cells] = []
+        for row in group["rows"]:
+            first = not parts and not rows
+            if room <= 0 and not first:
+                break
+            cells = _cells(row, room)
+            if cells.size > room and not first:
+                room = 0
+                break
+            rows.append(cells)
+            room -= cells.size
+        hidden = [sum(row["words"][side] for row in group["rows"][len(rows) :]) for side in (0, 1)]
+        parts[at] = _Part(rows, group["folded"], group["equal"], hidden)
+    return [parts[at] for at in range(len(groups))]
+
+
+def _parts(parts: Sequence[_Part], look: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of each part, and between them a line for what is left out."""
+    left_out: list[_Part] = []
+    for part in parts:
+        if part.rows and left_out:
+            yield _rest(left_out)
+            left_out = []
+        rows = "".join(_row(row, look) for row in part.rows)
+        if part.rows and part.folded:
+            shown = [sum(row.words[side] for row in part.rows) for side in (0, 1)]
+            rows = f'<details class="equal"><summary>{_counted(shown, part.equal, "")}</summary>{rows}</details>'
+        yield rows
+        if any(part.hidden):
+            left_out.append(part)
+    if left_out:
+        yield _rest(left_out)
+
+
+def _rest(left_out: Sequence[_Part]) -> str:
+    words = [sum(part.hidden[side] for part in left_out) for side in (0, 1)]
+    return f'<p class="rest dim">{_counted(words, all(part.equal for part in left_out), "more ")}, not shown</p>'
+
+
+def _counted(words: Sequence[int], equal: bool, more: str) -> str:
+    if equal:
+        return f"{words[0]:,} {more}equal words"
+    return f"{words[0]:,} {more}words on the left, {words[1]:,} on the right"
+
+
+def _head(about: Mapping[str, Any], side: str, marked: bool) -> str:
+    pieces = about["title"] if marked else [(text, Mark.EQUAL) for text, _ in about["title"]]
+    title = _pieces(pieces, _TITLE)[0] or excerpt(about["id"])
+    parts = [excerpt(about["id"])] if about["title"] else []
+    parts += [excerpt(about["time"])] if about["time"] else []
+    parts.append(Html(f"{about['words']:,} word{'' if about['words'] == 1 else 's'}"))
+    if about["beyond"]:
+        parts.append(Html(f"{about['beyond']:,} further characters were not compared"))
+    said = " &middot; ".join(f'<bdi dir="auto">{part}</bdi>' for part in parts)
+    said += "".join(
+        f'<mark class="{_KINDS[mark]}">{_LEGEND[mark]}</mark>' for mark in about["marks"] if mark in _LEGEND
+    )
+    return f'<div class="cell {side}"><strong dir="auto">{title}</strong><span class="about">{said}</span></div>'
+
+
+def _cells(row: Mapping[str, Any], room: int) -> _Cells:
+    """Return a row, cut to where it has taken the room of so many words."""
+    sides = [_pieces(row[side], (max(room, _LEAST) + 1) * _A_WORD) for side in _SIDES]
+    size = max(*row["words"], *(-(-size // _A_WORD) for _, size in sides))
+    return _Cells([html for html, _ in sides], row["words"], size, row["equal"])
+
+
+def _row(row: _Cells, look: Mapping[str, Any]) -> str:
+    cells = "".join(
+        f'<div class="cell {side}" dir="{look[side]["direction"]}">{html}</div>'
+        for side, html in zip(_SIDES, row.html, strict=True)
+    )
+    return f'<div class="row {"alike" if row.equal else "differs"}">{cells}</div>'
+
+
+def _pieces(pieces: Sequence[tuple[str, int]], most: int) -> tuple[Html, int]:
+    """Return up to so many characters of the pieces of a text, and how many these are."""
+    shown: list[str] = []
+    size = 0
+    for at, (text, mark) in enumerate(pieces):
+        found = excerpt_of(text, most - size)
+        shown.append(_marked(found.html, mark))
+        size += found.size
+        if found.rest:
+            shown.append(rest_of(found.rest + sum(len(other) for other, _ in pieces[at + 1 :])))
+            break
+    return Html("".join(shown)), size
+
+
+def _marked(html: Html, mark: int) -> str:
+    if mark == SOFT:
+        return f'<span class="soft">{html}</span>'
+    return f'<mark class="{_KINDS[mark]}">{html}</mark>' if mark in _KINDS else html

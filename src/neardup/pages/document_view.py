@@ -1,0 +1,285 @@
+"""Two texts as the page shows them: rows side by side, with what differs marked and what is long and alike folded."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from neardup.pages.diff import ENDS, Differences, Mark, Shown, differences, direction_of, sign_between, soft_breaks
+from neardup.text.normalize import Token
+
+#: Of longer texts only so many characters are compared and shown; the page says so.
+LARGEST = 2_000_000
+#: A row ends at a line's end; else, once it has so many words, at a sentence's; else, once it has so many, anywhere.
+_ROW, _LONG_ROW = 40, 90
+#: Changes longer than this are cut into rows of which only the first two and the last are shown.
+_LONG_CHANGE = 10 * _ROW
+#: Equal words shown around a change, at least, and at the beginning of the texts.
+_CONTEXT, _BEGINNING = 25, 40
+#: Fewer words are not folded away; of those that only one text has, or the other has otherwise, fewer than the second.
+_WORTH_FOLDING, _WORTH_FOLDING_CHANGED = 60, 600
+#: Words that are shown before all the rest is folded away.
+_AT_ONCE = 6_000
+
+#: Marks besides those of words: for what stands between equal words and differs, and for line feeds that only keep
+#: lines short, which a narrow page leaves out.
+BETWEEN, SOFT = max(Mark) + 1, max(Mark) + 2
+#: Texts up to so many words are shown whole.
+_SHORT = 300
+
+
+class _Row(NamedTuple):
+    """Words left[i:j] beside words right[k:m]."""
+
+    i: int
+    j: int
+    k: int
+    m: int
+    equal: bool
+    #: Whether it is the inside of a long change.
+    inner: bool
+
+    @property
+    def words(self) -> int:
+        return max(self.j - self.i, self.m - self.k)
+
+
+class _Side(NamedTuple):
+    """A text with its words and their marks.
+
+    ``between`` holds the words with something else before them than in the other text, ``soft`` the places of line
+    feeds that only keep lines short.
+    """
+
+    text: str
+    words: list[Token]
+    marks: bytearray
+    between: set[int]
+    soft: list[int]
+
+    def gap(self, word: int) -> str:
+        """Return what stands between a word and the one before."""
+        return self.text[self.words[word - 1].end : self.words[word].start]
+
+    def line_end(self, word: int) -> int:
+        """Return where the line before a word ends, -1 if the word before it is on the same line."""
+        begin, end = self.words[word - 1].end, self.words[word].start
+        at = self.text.rfind("\n", begin, max(begin, end))
+        while at >= 0 and self._is_soft(at):
+            at = self.text.rfind("\n", begin, at)
+        return at
+
+    def _is_soft(self, at: int) -> bool:
+        place = bisect_left(self.soft, at)
+        return place < len(self.soft) and self.soft[place] == at
+
+    def cut(self, word: int) -> int:
+        """Return where a row that begins with this word begins: behind the line's end, or the space, before it."""
+        if word == 0:
+            return 0
+        if word == len(self.words):
+            return len(self.text)
+        end = self.line_end(word)
+        if end >= 0:
+            return end + 1
+        gap = self.gap(word)
+        spaces = [place for place, one in enumerate(gap, 1) if one.isspace()]
+        return self.words[word].start - len(gap) + (spaces[-1] if spaces else len(gap))
+
+    def pieces(self, begin: int, end: int, *, plain: bool) -> list[list[Any]]:
+        """Return words and what lies between them as [text, mark]."""
+        first, last = self.cut(begin), self.cut(end)
+        marked = [(self.text[first:last], int(Mark.EQUAL))] if plain else _joined(self._marked(begin, end, first, last))
+        found: list[list[Any]] = []
+        for text, mark in marked:
+            at = first
+            first += len(text)
+            for soft in self.soft[bisect_left(self.soft, at) : bisect_left(self.soft, first)]:
+                found += [[self.text[at:soft], mark], ["\n", SOFT]]
+                at = soft + 1
+            found.append([self.text[at:first], mark])
+        return [piece for piece in found if piece[0]]
+
+    def used(self) -> list[int]:
+        """Return the marks that the text has, for a legend."""
+        return sorted({*self.marks, *(BETWEEN for word in self.between if self.gap(word).strip())} - {Mark.EQUAL})
+
+    def _marked(self, begin: int, end: int, at: int, last: int) -> Iterator[tuple[str, int]]:
+        before = -1
+        for word in range(begin, end):
+            token, mark = self.words[word], self.marks[word]
+            gap = self.text[at : token.start]
+            if word in self.between:
+                for said, part in groupby(gap, key=lambda one: not one.isspace()):
+                    yield "".join(part), BETWEEN if said else int(Mark.EQUAL)
+            else:
+                yield gap, mark if mark == before else int(Mark.EQUAL)
+            yield self.text[max(at, token.start) : token.end], mark
+            at, before = max(at, token.end), mark
+        yield self.text[at:last], int(Mark.EQUAL)
+
+
+def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
+    """Return what the page needs to show two documents, ready for JSON.
+
+    Groups of rows follow each other; of a ``folded`` group only its number of words is shown at first. A row has
+    two lists of pieces, and a piece is a text and its mark; ``words`` count those of each side.
+    """
+    texts = left.text[:LARGEST], right.text[:LARGEST]
+    found = differences(*texts)
+    sides = (
+        _Side(texts[0], found.left, found.left_marks, set(), soft_breaks(texts[0])),
+        _Side(texts[1], found.right, found.right_marks, set(), soft_breaks(texts[1])),
+    )
+    rows = list(_rows(found, *sides))
+    _compare_gaps(found, *sides)
+    rows = [row._replace(equal=row.equal and not _has(row, *sides)) for row in rows]
+    groups: list[dict[str, Any]] = []
+    for folded, members in groupby(zip(rows, _folded(rows), strict=True), key=lambda one: one[1]):
+        inside = [row for row, _ in members]
+        groups.append(
+            {
+                "folded": folded,
+                "equal": all(row.equal for row in inside),
+                "words": [sum(row.j - row.i for row in inside), sum(row.m - row.k for row in inside)],
+                "rows": [
+                    {
+                        "equal": row.equal,
+                        "words": [row.j - row.i, row.m - row.k],
+                        "left": sides[0].pieces(row.i, row.j, plain=row.equal),
+                        "right": sides[1].pieces(row.k, row.m, plain=row.equal),
+                    }
+                    for row in inside
+                ],
+            }
+        )
+    for name, side in zip(("left", "right"), sides, strict=True):
+        if side.text and not side.words:
+            groups[0]["rows"][0][name] = [[side.text, int(Mark.EQUAL)]]
+    titles = _titles(left.title, right.title)
+    heads = [
+        {
+            "id": one.id,
+            "title": title,
+            "time": one.time,
+            "words": len(side.words),
+            "beyond": len(one.text) - len(side.text),
+            "direction": direction_of(side.text),
+            "marks": sorted(
+                {*side.marks, *(BETWEEN for word in side.between if side.gap(word).strip())} - {Mark.EQUAL}
+            ),
+        }
+        for one, title, side in zip((left, right), titles, sides, strict=True)
+    ]
+    return {"left": heads[0], "right": heads[1], "groups": groups}
+
+
+def _titles(*titles: str) -> list[list[list[Any]]]:
+    """Return two titles as pieces."""
+    found = differences(*titles)
+    marks = (found.left, found.left_marks), (found.right, found.right_marks)
+    sides = [_Side(title, words, mark, set(), []) for title, (words, mark) in zip(titles, marks, strict=True)]
+    return [side.pieces(0, len(side.words), plain=not side.words) for side in sides]
+
+
+def _rows(found: Differences, left: _Side, right: _Side) -> Iterator[_Row]:
+    """Yield rows; between two of them lie words that are equal, or where a change begins or ends."""
+    i, k = 0, 0
+    equal = True
+    place = other = 0
+    for block in found.blocks:
+        if place < block.left or other < block.right:
+            length = max(block.left - place, block.right - other)
+            if length > _LONG_CHANGE:
+                if i < place or k < other:
+                    yield _Row(i, place, k, other, equal, False)
+                yield from _long_change(place, block.left, other, block.right)
+                i, k, equal = block.left, block.right, True
+            else:
+                equal = False
+        for step in range(block.length):
+            p, q = block.left + step, block.right + step
+            if (p > i or q > k) and _ends(left, right, p, q, max(p - i, q - k)):
+                yield _Row(i, p, k, q, equal, False)
+                i, k, equal = p, q, True
+        place, other = block.left + block.length, block.right + block.length
+    if i < place or k < other or not place + other:
+        yield _Row(i, place, k, other, equal, False)
+
+
+def _long_change(i: int, j: int, k: int, m: int) -> Iterator[_Row]:
+    steps = range(0, max(j - i, m - k), 2 * _ROW)
+    for step in steps:
+        place, other = min(i + step, j), min(k + step, m)
+        inner = 2 * _ROW <= step < steps[-1]
+        yield _Row(place, min(place + 2 * _ROW, j), other, min(other + 2 * _ROW, m), False, inner)
+
+
+def _ends(left: _Side, right: _Side, word: int, other: int, words: int) -> bool:
+    """Return whether a row of so many words ends before these."""
+    if not word or not other:
+        return True
+    if left.line_end(word) >= 0 and right.line_end(other) >= 0:
+        return True
+    gaps = left.gap(word), right.gap(other)
+    return words >= _LONG_ROW or (words >= _ROW and all(ENDS.search(gap) for gap in gaps))
+
+
+def _compare_gaps(found: Differences, left: _Side, right: _Side) -> None:
+    """Note before which equal words something else stands, be it a minus or a currency."""
+    for block in found.blocks:
+        for step in range(1, block.length):
+            p, q = block.left + step, block.right + step
+            gaps = left.gap(p), right.gap(q)
+            if gaps[0] == gaps[1]:
+                continue
+            around = (left.words[p - 1].text[-1:], left.words[p].text[:1])
+            if sign_between(gaps[0], *around) != sign_between(gaps[1], *around):
+                left.between.add(p)
+                right.between.add(q)
+
+
+def _has(row: _Row, left: _Side, right: _Side) -> bool:
+    """Return whether something between its words differs."""
+    return not (left.between.isdisjoint(range(row.i, row.j)) and right.between.isdisjoint(range(row.k, row.m)))
+
+
+def _folded(rows: Sequence[_Row]) -> list[bool]:
+    """Return which rows are folded away: alike, and far from a change; inside a long change; beyond what is shown."""
+    if sum(row.words for row in rows) <= _SHORT:
+        return [False] * len(rows)
+    hidden = [row.equal or row.inner for row in rows]
+    _show(hidden, rows, range(len(rows)), _BEGINNING)
+    for at, row in enumerate(rows):
+        if not row.equal:
+            _show(hidden, rows, range(at + 1, len(rows)), _CONTEXT)
+            _show(hidden, rows, range(at - 1, -1, -1), _CONTEXT)
+    for fold, members in groupby(range(len(rows)), key=hidden.__getitem__):
+        inside = list(members)
+        least = _WORTH_FOLDING if all(rows[at].equal for at in inside) else _WORTH_FOLDING_CHANGED
+        if fold and sum(rows[at].words for at in inside) < least:
+            for at in inside:
+                hidden[at] = False
+    shown = 0
+    for at, row in enumerate(rows):
+        hidden[at] = hidden[at] or shown > _AT_ONCE
+        shown += 0 if hidden[at] else row.words
+    return hidden
+
+
+def _show(hidden: list[bool], rows: Sequence[_Row], places: range, words: int) -> None:
+    """Show the equal rows in these places until there are so many words of them."""
+    seen = 0
+    for at in places:
+        if seen >= words or not rows[at].equal:
+            return
+        hidden[at] = False
+        seen += rows[at].words
+
+
+def _joined(pieces: Iterator[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Yield pieces, those of one mark in a row as one."""
+    for mark, same in groupby((piece for piece in pieces if piece[0]), key=lambda piece: piece[1]):
+        yield "".join(text for text, _ in same), mark

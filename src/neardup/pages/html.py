@@ -1,0 +1,444 @@
+"""Texts in HTML: what is HTML already, and what has to be escaped."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+#: Control characters but tab and line feed, and halves of surrogate pairs: no page can hold them.
+_UNSHOWABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+#: Pictures of control characters begin here.
+_PICTURES = 0x2400
+
+
+class Html(str):
+    """A text that is HTML already."""
+
+    __slots__ = ()
+
+
+def escaped(value: object) -> Html:
+    """Return a text that is safe between tags and in quoted attributes.
+
+    Control characters become their pictures, and what no file of UTF-8 can hold U+FFFD.
+    """
+    return Html(html.escape(_UNSHOWABLE.sub(_picture, str(value)), quote=True))
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code == ord("\r"):
+        return "\n"
+    return chr(_PICTURES + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
+
+
+def html_of(value: object) -> Html:
+    """Return a value as a page shows it: HTML as it is, numbers as people write them, all else as text.
+
+    Whole numbers have commas, others three digits that count; nothing stands for None.
+    """
+    if isinstance(value, Html):
+        return value
+    if value is None:
+        return Html("")
+    if isinstance(value, bool):
+        return Html("yes" if value else "no")
+    if isinstance(value, Integral):
+        return Html(f"{int(value):,}")
+    if isinstance(value, Real):
+        number = float(value)
+        return Html(f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}")
+    return escaped(value)
+
+
+def joined(parts: Iterable[object], between: str = "") -> Html:
+    """Return parts one after the other."""
+    return Html(html_of(between).join(html_of(part) for part in parts))
+
+
+def plain(value: str) -> str:
+    """Return the text of HTML, or a text as it is."""
+    return html.unescape(re.sub("<[^>]*>", " ", value)).strip() if isinstance(value, Html) else value
+
+
+#: Characters of a name or a title.
+_NAME = 300
+#: What a line feed counts as, for it fills a line.
+_LINE = 40
+#: Of writing without spaces, which may break anywhere: from Thai to Khmer, Chinese, Japanese, Hangul.
+_BREAKING = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+    "\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
+)
+#: Of longer runs without a break so much of the beginning and the end is shown; of white space so much.
+_RUN, _BEGIN, _END, _SPACE = 240, 120, 40, 4
+_LONG = re.compile(rf"[^\s{_BREAKING}]{{{_RUN + 1},}}|\s{{81,}}")
+#: So many marks of a letter are shown; no language writes more.
+_MARKS = 8
+#: What may hold more: Python takes no mark for a part of a word.
+_STACKED = re.compile(rf"[^\w\s\0-\u02ff]{{{_MARKS + 1},}}")
+
+
+class Excerpt(NamedTuple):
+    """What a page shows of a text.
+
+    Attributes
+    ----------
+    html : Html
+        It, and what is said of what is left out inside.
+    size : int
+        Characters that are shown; a line feed counts as a line.
+    rest : int
+        Characters behind those, of which nothing is said yet.
+    """
+
+    html: Html
+    size: int
+    rest: int
+
+
+def excerpt_of(text: str, most: int) -> Excerpt:
+    """Return what a page shows of a text, up to about ``most`` characters."""
+    shown: list[str] = []
+    size = at = 0
+    for begin, end, kind in _cuts(text):
+        stretch = text[at : at + _fitting(text[at:begin], most - size)]
+        shown.append(escaped(stretch))
+        size += _size(stretch)
+        at += len(stretch)
+        if at < begin:
+            break
+        if begin < end:
+            shown.append(_not_shown(end - begin, kind))
+        at = end
+    return Excerpt(Html("".join(shown)), size, len(text) - at)
+
+
+def excerpt(text: str, most: int = _NAME) -> Html:
+    """Return a text up to about so many characters, with what is left out counted beside it."""
+    found = excerpt_of(text, most)
+    return Html(found.html + rest_of(found.rest))
+
+
+def rest_of(characters: int) -> Html:
+    """Return what is said of characters behind those that are shown; nothing where there are none."""
+    return Html(_not_shown(characters, "more characters")) if characters else Html("")
+
+
+def clipped(text: str, most: int) -> str:
+    """Return how a text begins, for a line of a list, with an ellipsis in the place of what is left out."""
+    words = " ".join(text.split())
+    shown, at = "", 0
+    for begin, end, _ in _cuts(words):
+        shown += words[at:begin] + ("…" if begin < end else "")
+        at = end
+        if len(shown) > most:
+            return shown[:most].rstrip() + "…"
+    return shown
+
+
+def text(value: object) -> Html:
+    """Return a name, or a short text of a document, that runs in its own direction whatever stands around it."""
+    plain = isinstance(value, str) and not isinstance(value, Html)
+    return Html(f'<bdi dir="auto">{excerpt(str(value)) if plain else html_of(value)}</bdi>')
+
+
+def _cuts(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield what is left out inside of a text, and its end: where each begins and ends, and what it holds."""
+    at = 0
+    for begin, end in (*_stacks(text), (len(text), len(text))):
+        for run in _LONG.finditer(text, at, begin):
+            if run[0].isspace():
+                yield run.start() + _SPACE, run.end(), "characters of white space"
+            else:
+                yield run.start() + _BEGIN, run.end() - _END, "characters"
+        yield begin, end, "marks"
+        at = end
+
+
+def _stacks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the marks of letters that have too many, without the first ones."""
+    for found in _STACKED.finditer(text):
+        at = found.start()
+        for is_mark, same in groupby(found[0], key=lambda one: unicodedata.category(one).startswith("M")):
+            end = at + sum(1 for _ in same)
+            if is_mark and end - at > _MARKS:
+                yield at + _MARKS, end
+            at = end
+
+
+def _size(text: str) -> int:
+    return len(text) + (_LINE - 1) * text.count("\n")
+
+
+def _fitting(text: str, room: int) -> int:
+    """Return how many characters of a text there is room for."""
+    if _size(text) <= room:
+        return len(text)
+    used = 0
+    for at, one in enumerate(text):
+        used += _LINE if one == "\n" else 1
+        if used > room:
+            return at
+    return len(text)
+
+
+def _not_shown(number: int, what: str) -> str:
+    return f'<bdi class="dim left-out" dir="ltr"> … {number:,} {what} not shown … </bdi>'
+
+
+#: Texts up to so many characters stand on one line in a table, and are large in a tile.
+_SHORT, _LARGE = 24, 14
+_SAVES = (
+    '<span class="saves"><button type="button" data-save="svg" aria-label="Save this chart as SVG">SVG</button>'
+    '<button type="button" data-save="png" aria-label="Save this chart as PNG">PNG</button></span>'
+)
+_BEHIND = '<details data-print="no"><summary>The figures</summary>{}</details>'
+
+
+def opening(title: str, *lines: str) -> Html:
+    """Return the head of a page: its title, and lines that say of what it is the page."""
+    brand = '<p class="brand" translate="no">neardup</p>'
+    said = f'<h1 dir="auto">{html_of(title)}</h1>{_paragraphs(lines, "dim")}'
+    return Html(f'<header class="opening">{brand}{said}</header>')
+
+
+def closing(*lines: str) -> Html:
+    """Return the foot of a page: versions, and what made it."""
+    return Html(f'<footer class="closing">{_paragraphs(lines)}</footer>')
+
+
+def command(line: str) -> Html:
+    """Return a command line that one click selects."""
+    return Html(f'<pre class="command" tabindex="0" translate="no">{html_of(line)}</pre>')
+
+
+def bar(share: float, value: object = "") -> Html:
+    """Return a value with a small bar beside it, which ``share``, from 0 to 1, fills."""
+    filled = f"{100 * min(max(share, 0.0), 1.0):.4g}%"
+    return Html(f'{html_of(value)}<span class="bar" aria-hidden="true"><i style="inline-size:{filled}"></i></span>')
+
+
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    caption: str = "",
+    tall: bool = False,
+    best: Container[int] = (),
+    left: int = 1,
+    searched: Sequence[str] | None = None,
+) -> Html:
+    """Return a table that scrolls by itself where it is too wide.
+
+    Parameters
+    ----------
+    head : sequence of str
+        The names of the columns, with their units.
+    rows : sequence of sequences
+        The cells, as `html_of` shows them; the first one names its row.
+    caption : str
+        What the table shows; screen readers say it first.
+    tall : bool
+        Whether it also scrolls by itself where it is too long; its head stays in sight.
+    best : container of int
+        The numbers of rows that stand out.
+    left : int
+        How many of the first columns are texts, which begin at the left; all others are numbers.
+    searched : sequence of str or None
+        For each row the words that a search field finds it by; None leaves rows alone.
+    """
+    names = "".join(f'<th scope="col"{_aligned(at, left, name)}>{html_of(name)}</th>' for at, name in enumerate(head))
+    lines = []
+    for number, row in enumerate(rows):
+        cells = "".join(_cell(at, cell, left) for at, cell in enumerate(row))
+        kind = ' class="best"' if number in best else ""
+        found = "" if searched is None else f' data-search="{escaped(searched[number])}"'
+        lines.append(f"<tr{kind}{found}>{cells}</tr>")
+    title = f"<caption>{html_of(caption)}</caption>" if caption else ""
+    body = f"<table>{title}<thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    label = escaped(caption or ", ".join(map(plain, head)))
+    return Html(
+        f'<div class="scroll{" tall" if tall else ""}" tabindex="0" role="region" aria-label="{label}">{body}</div>'
+    )
+
+
+def _cell(at: int, value: object, left: int) -> str:
+    kind = _aligned(at, left, value)
+    return f'<th scope="row"{kind}>{html_of(value)}</th>' if at == 0 else f"<td{kind}>{html_of(value)}</td>"
+
+
+def _aligned(at: int, left: int, value: object) -> str:
+    if at >= left:
+        return ""
+    long = isinstance(value, str) and len(plain(value)) > _SHORT
+    return f' class="text{" long" if long else ""}" dir="auto"'
+
+
+def facts(rows: Mapping[str, object]) -> Html:
+    """Return names and what is said of each, as a list."""
+    items = "".join(f"<div><dt>{html_of(name)}</dt><dd>{html_of(value)}</dd></div>" for name, value in rows.items())
+    return Html(f'<dl class="facts">{items}</dl>')
+
+
+def tiles(rows: Sequence[tuple[str, str, str]]) -> Html:
+    """Return the headline of a page: for each tile a value in large figures, what it is, and a note."""
+    items = []
+    for value, label, note in rows:
+        kind = "value long" if len(plain(value)) > _LARGE else "value"
+        small = f"<small>{html_of(note)}</small>" if note else ""
+        figure = f'<bdi class="{kind}" dir="auto">{html_of(value)}</bdi>'
+        items.append(f"<div><dt>{html_of(label)}</dt><dd>{figure}{small}</dd></div>")
+    return Html(f'<dl class="tiles">{"".join(items)}</dl>')
+
+
+def notes(items: Sequence[str], *, title: str) -> Html:
+    """Return a box of what a reader should know first; nothing where there are no items."""
+    if not items:
+        return Html("")
+    listed = "".join(f'<li dir="auto">{html_of(item)}</li>' for item in items)
+    return Html(f'<div class="notes" role="note"><strong>{html_of(title)}</strong><ul>{listed}</ul></div>')
+
+
+def section(key: str, title: str, *content: str, intro: str = "") -> Html:
+    """Return a section with a heading, which the page's table of contents lists.
+
+    Parameters
+    ----------
+    key : str
+        Its id, by which a link finds it.
+    title : str
+        The heading.
+    *content : str
+        What it holds; texts that are not HTML become paragraphs.
+    intro : str
+        A paragraph before that.
+    """
+    name = escaped(key)
+    anchor = f'<a class="anchor" href="#{name}" aria-label="Link to this section">#</a>'
+    heading = f'<h2><span id="{name}-title">{html_of(title)}</span>{anchor}</h2>'
+    first = _paragraphs([intro], "intro") if intro else ""
+    return Html(
+        f'<section id="{name}" aria-labelledby="{name}-title" data-contents="{escaped(plain(title))}">'
+        f"{heading}{first}{_paragraphs(content)}</section>"
+    )
+
+
+def _paragraphs(content: Iterable[str], kind: str = "") -> str:
+    name = f' class="{kind}"' if kind else ""
+    return "".join(
+        part if isinstance(part, Html) and not kind else f"<p{name}>{html_of(part)}</p>" for part in content if part
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart, and what stands around it.
+
+    Attributes
+    ----------
+    key : str
+        The id of its element.
+    title, note : str
+        What it shows, and how to read it.
+    told : str
+        A sentence for who cannot see it: what is drawn, in which units, and what it comes to.
+    specification : dict
+        Vega-Lite.
+    behind : Html
+        The table of its figures.
+    missing : str
+        Why there is nothing to draw; it is said in the place of the chart.
+    """
+
+    key: str
+    title: str
+    note: str
+    told: str
+    specification: Mapping[str, Any] = field(repr=False)
+    behind: Html = field(default=Html(""), repr=False)
+    missing: str = ""
+
+
+def figures(charts: Sequence[Chart], *, wide: bool = False) -> Html:
+    """Return charts with their captions and the tables behind them; ``wide`` gives each the whole width."""
+    return (
+        Html(f'<div class="charts{" wide" if wide else ""}">{"".join(map(_figure, charts))}</div>')
+        if charts
+        else Html("")
+    )
+
+
+def _figure(chart: Chart) -> str:
+    key, height = escaped(chart.key), chart.specification.get("height")
+    if chart.missing:
+        title = f'<figcaption id="{key}-title">{html_of(chart.title)}</figcaption>'
+        said = f'<p class="dim">Nothing to show: {escaped(chart.missing)}.</p>'
+        return f'<figure aria-labelledby="{key}-title">{title}{said}</figure>'
+    note = f"<small>{html_of(chart.note)}</small>" if chart.note else ""
+    room = f' style="min-height:{height}px"' if isinstance(height, int) else ""
+    behind = _BEHIND.format(chart.behind) if chart.behind else ""
+    return (
+        f'<figure aria-labelledby="{key}-title"><figcaption id="{key}-title">{html_of(chart.title)}{note}</figcaption>'
+        f'<div class="chart" id="{key}" role="img" aria-label="{escaped(plain(chart.told))}"{room}></div>'
+        f'<div class="behind">{_SAVES}{behind}</div></figure>'
+    )
+
+
+def legend(names: Sequence[str], colours: Sequence[str], *, label: str = "Show one of them") -> Html:
+    """Return buttons with the colours of a page's charts; each sets their parameter ``highlight`` to its name."""
+    buttons = "".join(
+        f'<button type="button" aria-pressed="false" data-highlight="{escaped(name)}">'
+        f'<span style="background:{escaped(colours[at % len(colours)])}"></span>{text(name)}</button>'
+        for at, name in enumerate(names)
+    )
+    return Html(f'<div class="legend" role="group" aria-label="{escaped(label)}">{buttons}</div>')
+
+
+def fold(
+    summary: str, *content: str, key: str = "", opened: bool = False, searched: str = "", printed: bool = True
+) -> Html:
+    """Return content that is shown once its summary is pressed.
+
+    Parameters
+    ----------
+    summary : str
+        What stands there always.
+    *content : str
+        What it opens into; texts that are not HTML become paragraphs.
+    key : str
+        Its id; a link to it opens it.
+    opened : bool
+        Whether it is open at first.
+    searched : str
+        The words that a search field finds it by.
+    printed : bool
+        Whether it is opened on paper; else it is printed as the reader has left it.
+    """
+    name = f' id="{escaped(key)}"' if key else ""
+    found = f' data-search="{escaped(searched)}"' if searched else ""
+    paper = "" if printed else ' data-print="no"'
+    return Html(
+        f'<details class="fold"{name}{found}{paper}{" open" if opened else ""}><summary>{html_of(summary)}</summary>'
+        f'<div class="inside">{_paragraphs(content)}</div></details>'
+    )
+
+
+def search_field(within: str, *, label: str, noun: str = "entries") -> Html:
+    """Return a field that hides all elements with ``data-search`` in the element ``within`` that lack its words.
+
+    The page needs the script ``search.js``.
+    """
+    scope = escaped(within)
+    return Html(
+        f'<div class="search" role="search"><label for="{scope}-search">{html_of(label)}</label>'
+        f'<input type="search" id="{scope}-search" data-within="{scope}" data-noun="{escaped(noun)}" dir="auto" '
+        f'autocomplete="off" spellcheck="false" aria-controls="{scope}">'
+        f'<output for="{scope}-search" aria-live="polite"></output></div>'
+    )

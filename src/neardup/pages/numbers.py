@@ -1,0 +1,79 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+
+_UNITS = ("", "k", "M", "G", "T")
+_SIZES = ("bytes", "kB", "MB", "GB", "TB")
+#: A character for each level of a sparkline, the lowest for nothing; and where only ASCII can be written.
+_BLOCKS, _ASCII = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
+
+
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun: 1 pair, 2,000 pairs."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def short(value: float) -> str:
+    """Return a number in four characters at most, as far as it is below 10**13: 0.5, 12, 345, 1.2k, 34k, 5M."""
+    if 0 < value < 0.95:
+        return f"{value:.1f}" if value >= 0.05 else "<.1"
+    unit = 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    written = f"{value:.1f}" if value < 9.95 and value != round(value) else f"{value:.0f}"
+    return f"{written.removesuffix('.0')}{_UNITS[unit]}"
+
+
+def rate(value: float) -> str:
+    """Return pairs per million with the digits that count: 12,345, 6.5, 0.021."""
+    return f"{value:,.0f}" if value >= 10 or not value else f"{value:,.2g}"
+
+
+def sized(size: float) -> str:
+    """Return a number of bytes for people: 12.3 MB."""
+    unit = 0
+    while size >= 999.5 and unit < len(_SIZES) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:,.0f} bytes" if unit == 0 else f"{size:.{1 if size < 100 else 0}f} {_SIZES[unit]}"
+
+
+def share(part: float, of: float) -> str:
+    """Return a part of a whole in per cent: 49 %, 3.2 %, 0.04 %; 0 % of nothing."""
+    value = 100 * part / of if of else 0.0
+    if value in (0, 100) or 9.95 <= value < 99.5:
+        return f"{value:.0f} %"
+    # A share that is not all must not look like it.
+    digits = f"{min(value, 99.99):.2f}" if value >= 99.95 else f"{value:.1f}" if value >= 0.095 else f"{value:.2g}"
+    return f"{digits} %"
+
+
+def sparkline(counts: Sequence[int], cells: int, *, blocks: bool = True) -> str:
+    """Return a histogram as characters whose heights are logarithms of the counts.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        As many bins as ``cells`` divide.
+    cells : int
+        How many characters.
+    blocks : bool
+        Whether characters of eight heights may be used; else ASCII.
+    """
+    levels = _BLOCKS if blocks else _ASCII
+    each = len(counts) // cells
+    sums = [sum(counts[at * each : (at + 1) * each]) for at in range(cells)]
+    # 1 is the lowest level, the largest count the highest: as many doublings, as high.
+    most = max(max(sums).bit_length() - 1, 1)
+    return "".join(levels[0] if not one else levels[1 + round(7 * (one.bit_length() - 1) / most)] for one in sums)
+
+
+def bar(part: float, cells: int, *, blocks: bool = True) -> str:
+    """Return a part between 0 and 1 as a bar; anything above 0 is seen."""
+    full = "█" if blocks else "#"
+    return full * max(round(part * cells), int(part > 0))

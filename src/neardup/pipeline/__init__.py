@@ -1,0 +1,1 @@
+"""The chain in memory: documents in, findings and their result out; explanations, queries and neighbours."""

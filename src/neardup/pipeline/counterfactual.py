@@ -1,0 +1,339 @@
+"""What would turn a pair's verdict around, from its numbers alone: o, a and b of ``neardup.recipe.measures``."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor, sqrt
+from typing import NamedTuple
+
+from neardup.pipeline.resolved_features import Counts
+from neardup.recipe import Recipe
+from neardup.recipe.kinds import FEATURE_KINDS
+from neardup.recipe.measures import exact_fraction, measure
+from neardup.recipe.second_step import SecondStep
+
+#: Thresholds are given with four decimals; with up to nine where four do not tell them from 0.
+_DECIMALS = range(4, 10)
+#: Kinds of which a changed token costs a known number of features at most.
+_OF_SO_MANY = ("words", "qgrams", "skips", "sentence_words")
+#: What two signatures have in common.
+_EQUALS = {
+    "minhash": ("equal minimum", "equal minima"),
+    "sketch": ("equal minimum", "equal minima"),
+    "supershingle": ("equal super shingle", "equal super shingles"),
+}
+
+
+class Flip(NamedTuple):
+    """What would turn the verdict around; of a recipe with two steps, that of the first.
+
+    Attributes
+    ----------
+    threshold : float or None
+        The nearest threshold, rounded away from this pair, that gives the other verdict; None where none does.
+    shared : int or None
+        By how many the shared features (equal words of a signature, equal bits) would have to change at the same
+        sizes: negative for a match; None where no number would do, and for weights.
+    changed_words : int or None
+        For a match of sets, an estimate of how many single changed words (characters, for q-grams) far from each
+        other it survives; None where a word has no such price, and with a second step.
+    sentences : tuple of str
+        The same in words.
+    """
+
+    threshold: float | None
+    shared: int | None
+    changed_words: int | None
+    sentences: tuple[str, ...]
+
+
+class Bar(NamedTuple):
+    """What a pair must reach: a measure, its threshold, a floor on Jaccard (0: none), how much of o, a, b makes 1."""
+
+    measure: str
+    threshold: Fraction
+    floor: Fraction = Fraction(0)
+    unit: int = 1
+
+    def reached(self, o: int, a: int, b: int, threshold: Fraction | None = None) -> bool:
+        """Return, exactly, whether a pair reaches it, or another threshold in its place."""
+        if not (o and a and b):
+            return False
+        known = measure(self.measure)
+        asked = known.bound(self.threshold if threshold is None else threshold, self.unit)
+        enough = known.reaches(o, a, b, asked)
+        return enough and (not self.floor or measure("jaccard").reaches(o, a, b, self.floor))
+
+    def needed(self, a: int, b: int) -> int | None:
+        """Return the least o with which such sizes reach it, be it more than there can be; None if one is empty."""
+        if not (a and b):
+            return None
+        low, high = 1, a + b
+        while low < high:
+            middle = (low + high) // 2
+            if self.reached(middle, a, b):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def nearest(self, o: int, a: int, b: int) -> float | None:
+        """Return the nearest threshold, rounded away from the pair, that gives the other verdict; None for none."""
+        known, match = measure(self.measure), self.reached(o, a, b)
+        value = value_of(self.measure, o, a, b, self.unit)
+        whole = known.highest == 63
+        for decimals in (0,) if whole else (4,) if known.distance else _DECIMALS:
+            scale = 10**decimals
+            highest = known.highest * scale
+            # Floating point is a step off at most; the exact rule has the last word.
+            up = match != known.distance
+            near = ceil(value * scale) if up else floor(value * scale)
+            for step in range(near - 1, near + 2) if up else range(near + 1, near - 2, -1):
+                if not (0 if whole else 1) <= step <= highest:
+                    continue
+                if self.reached(o, a, b, Fraction(step, scale)) != match:
+                    return float(Fraction(step, scale))
+        return None
+
+
+def value_of(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
+    """Return a measure in its own terms: a distance as a distance."""
+    known = measure(name)
+    if name == "hamming":
+        return float(max(a, b) - o)
+    if known.distance:
+        return sqrt(max(a + b - 2 * o, 0) / unit)
+    return float(known.similarity(o, a, b)) if a and b else 0.0
+
+
+def bar_of(recipe: Recipe, unit: int = 1) -> Bar:
+    """Return what the (first) measure of a recipe asks for."""
+    least = exact_fraction(recipe.jaccard_floor, "jaccard_floor", zero=True)
+    return Bar(recipe.measure, recipe.exact_threshold, least, unit)
+
+
+def bar_of_second(step: SecondStep) -> Bar:
+    """Return what a second step asks for."""
+    return Bar(step.measure, step.exact_threshold)
+
+
+def flip_of(
+    recipe: Recipe, o: int, a: int, b: int, *, unit: int = 1, features: tuple[int, int, int] | None = None
+) -> Flip:
+    """Return what would turn the verdict on a pair around.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What makes a match.
+    o, a, b, unit : int
+        As the recipe's measure takes them.
+    features : (int, int, int), optional
+        o, a and b of the feature sets, where a signature has other ones.
+
+    Examples
+    --------
+    >>> flip_of(Recipe(threshold=0.8), 90, 100, 100).sentences[0]
+    'They no longer match at a threshold of 0.8182 or higher.'
+    """
+    said = _say_single(recipe, o, features or (o, a, b))
+    if said:
+        return Flip(None, None, None, (said,))
+    bar = bar_of(recipe, unit)
+    least = bar.needed(a, b)
+    if least is None:
+        return Flip(None, None, None, (_say_empty(recipe, a, b),))
+    match, threshold = bar.reached(o, a, b), bar.nearest(o, a, b)
+    counted = not recipe.is_weighted and recipe.measure != "semantic"
+    shared = _shared(o, least, min(a, b)) if counted else None
+    words = _changed_words(recipe, o - least) if match else None
+    sentences = (
+        say_threshold(bar, (o, a, b), threshold, _goal(recipe)),
+        _say_shared(recipe, o, least, shared) if counted else "",
+        _say_words(recipe, words),
+    )
+    return Flip(threshold, shared, words, tuple(sentence for sentence in sentences if sentence))
+
+
+def _goal(recipe: Recipe) -> str:
+    """Return what a pair does that reaches the (first) threshold."""
+    step = recipe.second_step
+    if step is None:
+        return "match"
+    return "enter the net" if step.measure == "learned" else "pass the first step"
+
+
+def _shared(o: int, least: int, most: int) -> int | None:
+    if o >= least:
+        return least - 1 - o
+    return least - o if least <= most else None
+
+
+def _changed_words(recipe: Recipe, spare: int) -> int | None:
+    wanted = recipe.parsed_features
+    without = not (recipe.weights or recipe.signature or recipe.clip or recipe.then)
+    if not without or recipe.measure == "semantic" or wanted.kind not in _OF_SO_MANY:
+        return None
+    return spare // wanted.n
+
+
+def say_threshold(bar: Bar, pair: tuple[int, int, int], threshold: float | None, match: str) -> str:
+    """Return a sentence on the threshold that gives the other verdict; a pair that reaches it does ``match``."""
+    distance, reached = measure(bar.measure).distance, bar.reached(*pair)
+    if threshold is not None:
+        digits = f"{threshold:.9f}".rstrip("0").rstrip(".")
+        verdict, way = (f"no longer {match}", "higher") if reached else (match, "lower")
+        if distance:
+            way = {"higher": "lower", "lower": "higher"}[way]
+        return f"They {verdict} at a threshold of {digits} or {way}."
+    if reached:
+        return f"No threshold would part them: the measure is at its {'lowest' if distance else 'highest'}."
+    none = f"No threshold would make them {match}"
+    if bar.measure == "semantic":
+        return f"{none}: their cosine is not above 0."
+    if not pair[0]:
+        return f"{none}: they share no {'bit' if bar.measure == 'hamming' else 'feature'}."
+    return f"{none}: their Jaccard is below its floor of {float(bar.floor):g}."
+
+
+def _say_shared(recipe: Recipe, o: int, least: int, shared: int | None) -> str:
+    match = _goal(recipe)
+    verdict = f"no longer {match}" if o >= least else match
+    signature = recipe.parsed_signature
+    if shared is None:
+        return (
+            f"At these sizes {least:,} shared features would be needed, more than the smaller "
+            "document has: their lengths alone keep them apart."
+        )
+    change = "fewer" if o >= least else "more"
+    if signature is None:
+        return f"At these sizes they {verdict} with {count_of(abs(shared), 'shared feature')} {change} than {o:,}."
+    if signature.kind == "simhash":
+        number = count_of(abs(shared), "bit")
+        return f"They {verdict} with {number} {'more' if o >= least else 'fewer'} different."
+    return f"They {verdict} with {count_of(abs(shared), *_EQUALS[signature.kind])} {change} than {o:,}."
+
+
+def _say_words(recipe: Recipe, words: int | None) -> str:
+    if words is None:
+        return ""
+    token, n = _token(recipe), recipe.parsed_features.n
+    cost = f"(an estimate: a {token} is part of up to {n} {n}-grams)"
+    if not words:
+        return f"One more changed {token} may part them {cost}."
+    apart = ", each far from the others" if words > 1 else ""
+    return f"It would survive about {count_of(words, f'more changed {token}')}{apart} {cost}."
+
+
+def _say_single(recipe: Recipe, o: int, features: tuple[int, int, int]) -> str:
+    """Return what there is to say where a document is one word, which is equal or not; nothing where it is more."""
+    signature, (shared, a, b) = recipe.parsed_signature, features
+    if signature is not None and signature.kind == "imatch":
+        least = signature.numbers[0]
+        if min(a, b) < least:
+            return f"A document with fewer than {count_of(least, 'lexicon term')} matches nothing."
+        if o:
+            return "One lexicon term more or fewer in one of them would part them."
+        return (
+            f"They match once they have the same lexicon terms: {a - shared:,} {_stand(a - shared)} in the left "
+            f"document alone, {b - shared:,} in the right one."
+        )
+    if recipe.parsed_features.kind == "checksum" and recipe.measure != "semantic" and a and b:
+        normal = "text" if recipe.normalize == "raw" else "normal form"
+        return f"Any change of the {normal} would part them." if o else f"Only those with an equal {normal} match."
+    return ""
+
+
+def _stand(number: int) -> str:
+    return "stands" if number == 1 else "stand"
+
+
+def _say_empty(recipe: Recipe, a: int, b: int) -> str:
+    empty = " and the ".join(side for side, size in (("left", a), ("right", b)) if not size)
+    verb = "have" if a == b else "has"
+    whole = recipe.parsed_features.kind in ("words", "qgrams", "skips", "clauses", "sentence_words", "checksum")
+    lacking = _token(recipe) if whole and not recipe.clip else "feature"
+    return f"The {empty} document {verb} no {lacking} to compare, and an empty one matches nothing."
+
+
+def _token(recipe: Recipe) -> str:
+    return "character" if FEATURE_KINDS[recipe.parsed_features.kind].by_character else "word"
+
+
+def count_of(number: int, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun: 1 feature, 2 features."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+#: What is compared of two signatures.
+_WORDS = {"minhash": "minima", "sketch": "minima", "supershingle": "super shingles"}
+
+
+def decimals(value: float, *, up: bool = False) -> str:
+    """Return a measure with four decimals, cut so that only the highest shows 1 or, with ``up``, only the lowest 0."""
+    return f"{(ceil(value * 10_000 - 1e-9) if up else floor(value * 10_000 + 1e-9)) / 10_000:.4f}"
+
+
+def reason_of(recipe: Recipe, counts: Counts, features: tuple[int, int, int], digests: tuple[str, str]) -> str:
+    """Return the numbers of a verdict on one line, those of the first step.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What makes a match.
+    counts : Counts
+        As its measure takes them.
+    features : (int, int, int)
+        o, a and b of the feature sets.
+    digests : (str, str)
+        For checksums and I-Match, as hex digits.
+    """
+    signature, wanted = recipe.parsed_signature, recipe.parsed_features
+    shared, a, b = features
+    compared = _compared(recipe, counts)
+    said = f"{shared:,} features shared, of {a:,} and {b:,}"
+    if recipe.measure == "semantic":
+        return compared
+    if wanted.kind == "checksum" and a and b:
+        return f"{wanted.flags[0]} digests {_equal(digests)}"
+    if signature is None:
+        return f"{compared}; {said}"
+    if signature.kind == "imatch":
+        return _imatch(features, digests, signature.numbers[0])
+    if not (a and b):
+        return f"nothing to compare; {said}"
+    jaccard = decimals(value_of("jaccard", *features))
+    if signature.kind == "simhash":
+        return f"{compared}; {64 - counts.o} of 64 bits differ; the features' jaccard is {jaccard}"
+    words = f"{counts.o:,} of {counts.a:,} {_WORDS[signature.kind]} equal"
+    if signature.kind == "supershingle":
+        return f"{compared}; {words}; the features' jaccard is {jaccard}"
+    return f"{compared}; {words}, an estimate of jaccard, which is {jaccard}"
+
+
+def _compared(recipe: Recipe, counts: Counts) -> str:
+    o, a, b, unit = counts
+    bar, known = bar_of(recipe, unit), measure(recipe.measure)
+    value = value_of(recipe.measure, *counts)
+    reached = bar._replace(floor=Fraction(0)).reached(o, a, b)
+    sign = ("<=" if reached else ">") if known.distance else (">=" if reached else "<")
+    shown = f"{value:.0f}" if recipe.measure == "hamming" else decimals(value, up=known.distance)
+    least = ""
+    if recipe.jaccard_floor:
+        asked = exact_fraction(recipe.jaccard_floor, "jaccard_floor")
+        jaccard = bar._replace(measure="jaccard", threshold=asked)
+        least = f" with jaccard {decimals(value_of('jaccard', o, a, b))} "
+        least += f"{'>=' if jaccard.reached(o, a, b) else '<'} {recipe.jaccard_floor:g}"
+    return f"{recipe.measure} {shown} {sign} {recipe.threshold:g}{least}"
+
+
+def _imatch(features: tuple[int, int, int], digests: tuple[str, str], least: int) -> str:
+    shared, a, b = features
+    if all(digests):
+        return f"imatch digests {_equal(digests)}; {shared:,} lexicon terms shared, of {a:,} and {b:,}"
+    return f"undecidable: {a:,} and {b:,} lexicon terms, and {least:,} are needed"
+
+
+def _equal(digests: tuple[str, str]) -> str:
+    left, right = digests
+    return f"are equal: {left}" if left == right else f"differ: {left} and {right}"

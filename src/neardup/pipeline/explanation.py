@@ -1,0 +1,402 @@
+"""The more accurate measures of two texts, for pairs that passed a lighter one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from neardup.errors import RecipeError
+from neardup.pipeline.counterfactual import (
+    Flip,
+    bar_of,
+    bar_of_second,
+    decimals,
+    flip_of,
+    reason_of,
+    say_threshold,
+    value_of,
+)
+from neardup.pipeline.passages import Passage, Segment, Span, changes_of, passages_of, segments_of
+from neardup.pipeline.resolved_features import Counts, Gram, compared, held_side, set_counts
+from neardup.recipe import Recipe
+from neardup.recipe.measures import SET_MEASURES, measure
+from neardup.recipe.second_step import SecondStep
+from neardup.text.html import content_of
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Decision
+    from neardup.classifier.values import Records
+    from neardup.features.embeddings import Encoder
+    from neardup.features.statistics import Statistics
+    from neardup.pipeline.learned_explanation import LearnedStep
+
+
+def edit_counts(left: str, right: str) -> tuple[int, int, int]:
+    """Return o, a and b of the measure ``edit``: a = b = the length of the longer text, o = that less the distance.
+
+    The Levenshtein distance: the fewest code points to insert, delete or replace.
+
+    Examples
+    --------
+    >>> edit_counts("kitten", "sitting")
+    (4, 7, 7)
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    longer = max(len(left), len(right))
+    return longer - Levenshtein.distance(left, right), longer, longer
+
+
+def text_counts(measure: str, left: str, right: str, encoder: Encoder | None = None) -> tuple[int, int, int]:
+    """Return o, a and b of a measure on two texts; of ``semantic``, the cosine in units of 10**-9, 0 if negative.
+
+    Parameters
+    ----------
+    measure : {"edit", "semantic"}
+        The measure.
+    left, right : str
+        The texts, as they are.
+    encoder : Encoder, optional
+        Makes the embeddings for ``semantic``.
+
+    Raises
+    ------
+    RecipeError
+        If ``semantic`` is asked for without an encoder.
+    """
+    if measure == "edit":
+        return edit_counts(left, right)
+    if encoder is None:
+        raise RecipeError(
+            "measure 'semantic' needs an encoder, an object with encode(texts): hand one over in Python, "
+            "explain(..., encoder=...)"
+        )
+    from neardup.features.embeddings import COSINE_UNIT, embed
+
+    rows = embed([left, right], encoder)
+    cosine = min(max(float(rows[0] @ rows[1]), 0.0), 1.0)
+    return round(cosine * COSINE_UNIT), COSINE_UNIT, COSINE_UNIT
+
+
+class Second(NamedTuple):
+    """The second step on a pair: what it asks for, and the pair's o, a and b."""
+
+    step: SecondStep
+    counts: tuple[int, int, int]
+
+    @property
+    def value(self) -> float:
+        """The measure of the pair."""
+        return value_of(self.step.measure, *self.counts)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the pair is at or above the step's threshold; exact."""
+        return bar_of_second(self.step).reached(*self.counts)
+
+    @property
+    def reason(self) -> str:
+        """The step's numbers: then edit 0.9512 >= 0.9."""
+        name, _, threshold = str(self.step).partition(" >= ")
+        return f"then {name} {decimals(self.value)} {'>=' if self.passed else '<'} {threshold}"
+
+    @property
+    def flip(self) -> float | None:
+        """The nearest threshold of the step that gives its other verdict; None where none does."""
+        return bar_of_second(self.step).nearest(*self.counts)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The same in words."""
+        return (say_threshold(bar_of_second(self.step), self.counts, self.flip, "pass the second step"),)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        return {
+            "measure": self.step.measure,
+            "features": self.step.features,
+            "threshold": self.step.threshold,
+            "value": self.value,
+            "passed": self.passed,
+            "counts": list(self.counts),
+            "flip": self.flip,
+        }
+
+
+def second_of(left: str, right: str, step: SecondStep, encoder: Encoder | None = None) -> Second:
+    """Return what a second step says of two texts; equal texts pass every one.
+
+    Raises
+    ------
+    RecipeError
+        If it is ``semantic`` and there is no encoder.
+    """
+    if not step.features:
+        return Second(step, text_counts(step.measure, left, right, encoder))
+    if left == right:
+        return Second(step, (1, 1, 1))
+    recipe = Recipe(features=step.features)
+    grams = [held_side(text, recipe, None).counted(recipe) for text in (left, right)]
+    return Second(step, set_counts(*grams))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """Why two documents match or not.
+
+    Attributes
+    ----------
+    left, right : str
+        The texts; for a recipe with ``content``, what of them is compared, and all places are places in it.
+    recipe : Recipe
+        What makes a match.
+    counts : Counts
+        o, a and b as the recipe's measure takes them: of feature sets, of weighted vectors, or of signatures.
+    features : (int, int, int)
+        o, a and b of the feature sets: those that are weighed, or that signatures are made from.
+    left_grams, right_grams : mapping of gram to int
+        The features as tuples of token texts, each with how often it counts: once in a set, as often as it
+        stands in the text in a multiset. Where there is a signature, those it is made from.
+    left_segments, right_segments : tuple of Segment
+        Each text from its start to its end, cut where shared grams begin and end to cover it.
+    left_changes, right_changes : tuple of Span
+        Of what no shared gram covers, the words that differ; the others are the same in both texts, but too
+        few in a row to be a gram, or in none that counts.
+    passages : tuple of Passage
+        What both texts say in the same words, from left to right, each as long as it goes.
+    digests : tuple of str
+        For ``checksum`` and ``imatch``, what is compared, as hex digits (of I-Match the first 16); empty for a
+        document without any.
+    second : Second, LearnedStep or None
+        The second step, whether the first one is passed or not.
+    """
+
+    left: str
+    right: str
+    recipe: Recipe
+    counts: Counts
+    features: tuple[int, int, int]
+    left_grams: Mapping[Gram, int]
+    right_grams: Mapping[Gram, int]
+    left_segments: tuple[Segment, ...]
+    right_segments: tuple[Segment, ...]
+    left_changes: tuple[Span, ...]
+    right_changes: tuple[Span, ...]
+    passages: tuple[Passage, ...]
+    digests: tuple[str, str]
+    second: Second | LearnedStep | None
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of features of each document, |A| and |B|."""
+        return self.features[1:]
+
+    @property
+    def shared(self) -> int:
+        """The number of features that both hold, |A and B|."""
+        return self.features[0]
+
+    @property
+    def needed(self) -> int | None:
+        """The least o that suffices with such a and b, be it more than there can be; None if one is 0."""
+        return bar_of(self.recipe, self.counts.unit).needed(self.counts.a, self.counts.b)
+
+    @property
+    def learned(self) -> LearnedStep | None:
+        """What a learned decision says of the pair, asked or not; None where the recipe has none."""
+        return None if isinstance(self.second, Second) else self.second
+
+    @property
+    def passed(self) -> bool:
+        """Whether the pair reaches the threshold (and the floor on Jaccard), of two steps the first; exact."""
+        o, a, b, unit = self.counts
+        return bar_of(self.recipe, unit).reached(o, a, b)
+
+    @property
+    def match(self) -> bool:
+        """Whether the pair passes every step."""
+        return self.passed and (self.second is None or self.second.passed)
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """Every set measure of the features, distances as distances; 0 for similarities where a document is empty."""
+        return {name: value_of(name, *self.features) for name in SET_MEASURES}
+
+    @property
+    def similarity(self) -> float:
+        """What pairs show: the recipe's (last) measure from 0 to 1, for distances too."""
+        if self.second:
+            return self.second.value
+        o, a, b, unit = self.counts
+        return float(measure(self.recipe.measure).similarity(o / unit, a / unit, b / unit)) if a and b else 0.0
+
+    @property
+    def value(self) -> float:
+        """The recipe's (first) measure in its own terms: a distance as a distance."""
+        return value_of(self.recipe.measure, *self.counts)
+
+    @property
+    def flip(self) -> Flip:
+        """What would turn the verdict (of the first step) around."""
+        o, a, b, unit = self.counts
+        return flip_of(self.recipe, o, a, b, unit=unit, features=self.features)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What would turn the verdict around, in words, every step."""
+        return self.flip.sentences + (self.second.sentences if self.second else ())
+
+    @property
+    def reason(self) -> str:
+        """The verdict's numbers on one line."""
+        first = reason_of(self.recipe, self.counts, self.features, self.digests)
+        return first + (f"; {self.second.reason}" if self.second else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return numbers, passages, segments and changes for JSON, without the texts (but contents) and their grams."""
+        chosen = ("measure", "threshold", "jaccard_floor", "features", "normalize", "clip", "weights", "signature")
+        numbers = ("match", "reason", "similarity", "value", "shared", "needed", "measures")
+        return {
+            **{name: getattr(self, name) for name in numbers},
+            **{name: getattr(self.recipe, name) for name in chosen},
+            "sizes": list(self.sizes),
+            "counts": self.counts._asdict(),
+            "digests": list(self.digests) if any(self.digests) else None,
+            "then": self.second.as_dict() if self.second else None,
+            "flip": self.flip._asdict() | {"sentences": list(self.sentences)},
+            "passages": [
+                {
+                    "left": list(passage.left),
+                    "right": [list(span) for span in passage.right],
+                    "tokens": passage.tokens,
+                    "text": passage.text,
+                }
+                for passage in self.passages
+            ],
+            "segments": {
+                "left": [segment._asdict() for segment in self.left_segments],
+                "right": [segment._asdict() for segment in self.right_segments],
+            },
+            "changes": {
+                "left": [list(span) for span in self.left_changes],
+                "right": [list(span) for span in self.right_changes],
+            },
+            "fingerprint": self.recipe.fingerprint,
+        } | ({"content": self.recipe.content, "contents": [self.left, self.right]} if self.recipe.content else {})
+
+    def __str__(self) -> str:
+        return f"{'near-duplicates' if self.match else 'no near-duplicates'}: {self.reason}"
+
+
+def explain(
+    left: str,
+    right: str,
+    recipe: Recipe,
+    statistics: Statistics | None = None,
+    encoder: Encoder | None = None,
+    decision: Decision | None = None,
+    records: Records | None = None,
+) -> Explanation:
+    """Explain why two texts match or not.
+
+    Parameters
+    ----------
+    left, right : str
+        The texts, whole pages where the recipe has a ``content``.
+    recipe : Recipe
+        How texts become features, the measure and its threshold.
+    statistics : Statistics, optional
+        Of the collection that the texts come from; for recipes with ``needs_statistics``.
+    encoder : Encoder, optional
+        Makes the embeddings for ``semantic``.
+    decision : Decision, optional
+        For the recipe of a learned decision: it.
+    records : Records, optional
+        Titles and times of the two documents, for decisions that go by them; not known by default.
+
+    Raises
+    ------
+    RecipeError
+        If the recipe needs statistics, an encoder or a decision and there is none.
+
+    Examples
+    --------
+    >>> why = explain("A rose is a rose.", "A rose is a tulip.", Recipe(features="words:2", threshold=0.5))
+    >>> print(why)
+    near-duplicates: jaccard 0.7500 >= 0.5; 3 features shared, of 3 and 4
+    >>> [passage.text for passage in why.passages]
+    ['A rose is a', 'a rose']
+    """
+    left, right = content_of(left, recipe.content), content_of(right, recipe.content)
+    # What follows is given contents, of which it must not take the content once more.
+    bare = recipe.changed(content="")
+    sides = held_side(left, bare, statistics), held_side(right, bare, statistics)
+    grams = sides[0].counted(bare), sides[1].counted(bare)
+    features = set_counts(*grams)
+    words = compared(left, right, bare, statistics)
+    if recipe.measure == "semantic":
+        counts = Counts(*text_counts("semantic", left, right, encoder))
+    else:
+        counts = words.counts if words else Counts(*features)
+    second: Second | LearnedStep | None = None
+    step = recipe.second_step
+    if step is not None and step.measure == "learned":
+        second = _learned(left, right, recipe, counts, encoder, decision, records)
+    elif step is not None:
+        second = second_of(left, right, step, encoder)
+    return Explanation(
+        left,
+        right,
+        recipe,
+        counts,
+        features,
+        *grams,
+        segments_of(sides[0], grams[1]),
+        segments_of(sides[1], grams[0]),
+        *changes_of(*sides),
+        passages_of(*sides),
+        _digests(recipe, grams, words.words if words else ([], [])),
+        second,
+    )
+
+
+def _learned(
+    left: str,
+    right: str,
+    recipe: Recipe,
+    counts: Counts,
+    encoder: Encoder | None,
+    decision: Decision | None,
+    records: Records | None,
+) -> LearnedStep:
+    """Return what the decision that a recipe names says of two texts, contents already taken."""
+    from neardup.classifier.values import Records
+    from neardup.pipeline.learned_explanation import learned_step_of
+    from neardup.search.second_step import check_decision
+
+    known = check_decision(decision, recipe, encoder)
+    o, a, b, unit = counts
+    in_net = bar_of(recipe, unit).reached(o, a, b)
+    titles, times = (records.titles, records.times) if records else (None, None)
+    return learned_step_of(known, Records([left, right], titles, times), in_net=in_net, encoder=encoder)
+
+
+def _digests(
+    recipe: Recipe, grams: tuple[Mapping[Gram, int], ...], words: tuple[list[int], list[int]]
+) -> tuple[str, str]:
+    """Return what is compared of documents that are one word each, as hex digits."""
+    if recipe.signature.startswith("imatch"):
+        # A feature is the first eight bytes of the digest, read with the smallest first.
+        left, right = ("".join(word.to_bytes(8, "little").hex() for word in side) for side in words)
+    elif recipe.parsed_features.kind == "checksum":
+        algorithm = recipe.parsed_features.flags[0]
+        left, right = ("".join(_digest(str(text), algorithm) for (text,) in side) for side in grams)
+    else:
+        left = right = ""
+    return left, right
+
+
+def _digest(text: str, algorithm: str) -> str:
+    return hashlib.new(algorithm, text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()

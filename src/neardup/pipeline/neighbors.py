@@ -1,0 +1,157 @@
+"""The documents most similar to each one of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import Corpus
+from neardup.documents.records import Names
+from neardup.errors import RecipeError, UnknownDocument, option
+from neardup.pipeline.pipeline import checked_threads
+from neardup.pipeline.query import Report, Table, check_size, read_vectors, remember, silent, unit_of, unknown_id
+from neardup.recipe import Recipe
+from neardup.runtime import Clock, Stage
+from neardup.search.nearest import Nearest, nearest
+
+Integers = npt.NDArray[np.int64]
+
+
+class Neighbor(NamedTuple):
+    """A document, and the one that is the rank-th most similar to it."""
+
+    document: Any
+    rank: int
+    neighbor: Any
+    similarity: float
+
+
+class Neighbors(Table):
+    """The most similar others of documents: rows of document, rank (from 1), neighbor and similarity.
+
+    Attributes
+    ----------
+    documents : int
+        How many documents were compared with.
+    asked : int
+        For how many neighbours were wanted. One that shares a feature with fewer than k others has fewer rows, one
+        without features none.
+    stages : list of Stage
+        What each stage cost.
+    """
+
+    def __init__(self, names: Names, found: Nearest, documents: int, asked: int, stages: list[Stage]) -> None:
+        self._names, self._found = names, found
+        self.documents, self.asked, self.stages = documents, asked, stages
+        query = found.query
+        first = np.ones(len(query), np.bool_)
+        first[1:] = query[1:] != query[:-1]
+        starts = np.flatnonzero(first)
+        rows = np.arange(len(query))
+        self._rank = rows - np.repeat(starts, np.diff(np.append(starts, len(query)))) + 1
+
+    def __len__(self) -> int:
+        return len(self._rank)
+
+    def __iter__(self) -> Iterator[Neighbor]:
+        columns = (column.to_pylist() for column in self.to_arrow().columns)
+        return map(Neighbor, *columns)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table of document, rank, neighbor and similarity, document by document, the most similar first."""
+        return pa.table(
+            {
+                "document": self._names.of(self._found.query),
+                "rank": pa.array(self._rank),
+                "neighbor": self._names.of(self._found.document),
+                "similarity": pa.array(self._found.similarity),
+            }
+        )
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} neighbours of {int((self._rank == 1).sum()):,} documents among {self.documents:,}>"
+
+
+def neighbors_of(
+    corpus: Corpus,
+    recipe: Recipe,
+    k: int = 3,
+    *,
+    of: Sequence[Any] | None = None,
+    first: int | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    progress: Report | None = None,
+) -> Neighbors:
+    """Find the k documents most similar to each document, exactly, by a recipe's measure.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The documents.
+    recipe : Recipe
+        Its steps up to ``measure``; neither a threshold nor a second step holds neighbours back.
+    k : int
+        How many to find. Only documents that share a feature are neighbours (with ``hamming`` all are); of equally
+        similar ones the first. Raising it takes longer.
+    of : sequence of id, optional
+        The documents whose neighbours are wanted; all by default. Ids are compared as text, row numbers where there are
+        none.
+    first : int, optional
+        In place of ``of``: the first so many documents.
+    threads, memory, progress
+        As in ``pipeline.run``; the budget is for the reading.
+
+    Raises
+    ------
+    NeardupError
+        If the corpus cannot be read, an id is unknown, or there are no k others.
+    """
+    if of is not None and first is not None:
+        raise RecipeError(
+            f"{option('--of')} and {option('--first')} {first} both choose documents; give one of the two"
+        )
+    if first is not None and first < 1:
+        raise RecipeError(f"first {first} is below 1; ask for one document at least")
+    if k < 1:
+        raise RecipeError(f"k {k} is below 1; ask for one neighbour at least")
+    threads, clock, report = checked_threads(threads), Clock(), progress or silent
+    read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
+    present = np.flatnonzero(read.present)
+    check_size(k, len(present), len(present) - 1)
+    queries = present[:first] if of is None else _positions(read.names, present, list(map(str, of)))
+    with clock.stage("neighbors"):
+        found = nearest(
+            vectors,
+            recipe.measure,
+            queries,
+            k,
+            unit=unit_of(read, recipe),
+            excluded=~read.present,
+            threads=threads,
+            progress=lambda done, total: report("neighbors", done, total),
+        )
+    return Neighbors(read.names, found, len(present), len(queries), list(clock.stages))
+
+
+def _positions(names: Names, present: Integers, wanted: list[str]) -> Integers:
+    """Return the positions of ids, compared as text, each once.
+
+    Raises
+    ------
+    UnknownDocument
+        If there is no such document.
+    """
+    ids = pc.cast(names.of(present), pa.large_string())
+    places = pc.index_in(pa.array(wanted, pa.large_string()), value_set=ids).to_pylist()
+    missing = [name for name, place in zip(wanted, places, strict=True) if place is None]
+    if missing:
+        alike: list[str] = []
+        remember(alike, ids.to_pylist(), missing)
+        raise UnknownDocument(unknown_id(missing[0], alike, len(ids), by_row=names.ids is None))
+    return present[np.array(list(dict.fromkeys(places)), np.int64)]

@@ -1,0 +1,299 @@
+"""The chain in memory, the one place where the steps meet: read, count, features, pairs, second step, keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.classifier.classifier import Decision
+from neardup.classifier.values import Records
+from neardup.documents import REPEATED_ID, Corpus, repeated_ids
+from neardup.documents.records import Names
+from neardup.errors import RecipeError, option
+from neardup.features.embeddings import Encoder, embed
+from neardup.features.extraction import Extractor
+from neardup.features.reading import Progress, Remembered, contents_of, gather, pieces
+from neardup.features.statistics import Statistics
+from neardup.features.store import FeatureStore
+from neardup.keep.order import keep_order
+from neardup.pipeline.result import Result
+from neardup.recipe import Recipe
+from neardup.runtime import Clock, Memory, default_threads, in_order
+from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs
+from neardup.search.findings import Documents, decision_details, recipe_details
+from neardup.search.lsh import bands_of
+from neardup.search.margin import Around, look_around, loosened, split, widened
+from neardup.search.matches import members_of
+from neardup.search.second_step import check_decision, equal_texts, second_step
+from neardup.version import __version__
+
+#: Budgets below it are numbers whose unit was forgotten.
+_LEAST_MEMORY = 1_000_000
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collected:
+    """A corpus that was read: what its documents are called, and their features.
+
+    Attributes
+    ----------
+    names : Names
+        Ids or row numbers.
+    store : FeatureStore
+        The features; whoever has it closes it.
+    statistics : Statistics or None
+        Of the collection, where the recipe needs them.
+    present : bool[n]
+        False for documents set aside after they were read, as with repeated ids.
+    order : int64[n]
+        The documents in keep order.
+    without_keep_value : int
+        How many have no value to go by.
+    """
+
+    names: Names
+    store: FeatureStore
+    statistics: Statistics | None
+    present: np.ndarray[Any, np.dtype[np.bool_]]
+    order: np.ndarray[Any, np.dtype[np.int64]]
+    without_keep_value: int
+
+
+def collect(
+    corpus: Corpus,
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    report: Progress | None = None,
+    clock: Clock | None = None,
+) -> Collected:
+    """Read a corpus and make its features.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It is read once, or twice for recipes with ``needs_statistics``.
+    recipe : Recipe
+        Its steps up to ``signature``, and ``keep``; ``longest`` and ``shortest`` are those of what is compared.
+    threads, memory, report
+        As in ``run``.
+    clock : Clock, optional
+        Gets the stages "count" and "read and features".
+    """
+    threads, memory = checked_threads(threads), _checked_memory(memory)
+    clock = clock or Clock()
+    statistics = None
+    if recipe.needs_statistics:
+        with clock.stage("count"):
+            statistics = gather(corpus, recipe, threads=threads, report=report)
+    store, remembered = FeatureStore(Memory(memory)), Remembered()
+    with clock.stage("read and features"):
+        digests = bool(recipe.then) or recipe.measure == "semantic"
+        extractor = partial(Extractor(recipe, statistics, digests=digests), allocate=store.allocate)
+        for block in in_order(extractor, pieces(corpus, "read", report, remembered.see), threads):
+            store.add(block)
+    pa.default_memory_pool().release_unused()
+    names = remembered.names()
+    present = _first_of_their_id(corpus, names)
+    order, missing = keep_order(recipe.keep, store.text_bytes, remembered.order, corpus.order_column)
+    return Collected(names, store, statistics, present, order, missing)
+
+
+def run(
+    corpus: Corpus,
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
+    around: float | None = None,
+    encoder: Encoder | None = None,
+    decision: Decision | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Find the near-duplicates of a corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is
+        asked.
+    recipe : Recipe
+        What to do.
+    threads : int, optional
+        Threads to use, all processors by default. It changes the time, never the answer.
+    memory : int, optional
+        A budget in bytes: feature sets, prefixes and index beyond it go to a temporary file.
+    pairs_per_document : float or None
+        Where more pairs of distinct texts match than this times the documents (and than a million), only those of
+        dropped documents with kept ones are found. It changes no verdict, but what is known of pairs and families.
+        None finds all pairs, whatever they cost: a thousand slightly different copies have half a million. It holds
+        for the exact join of feature sets; other searches find all that they find.
+    around : float, optional
+        How far beyond the threshold to look as well, for what lies just below it (``Result.around``); for a recipe with
+        a second step, beyond that of the second step. It changes nothing else. Raising it takes longer.
+    encoder : object with ``encode(texts)``, optional
+        What makes the embeddings for ``semantic``.
+    decision : Decision, optional
+        Where ``recipe`` is that of a learned decision: that decision.
+    progress : callable, optional
+        Told (stage, done, total or None) from time to time.
+
+    Raises
+    ------
+    NeardupError
+        If the input cannot be read or an option does not fit.
+    """
+    threads = checked_threads(threads)
+    report = progress or _silent
+    clock = Clock()
+    _check_before_reading(corpus, recipe, encoder, decision)
+    looser = None if around is None else loosened(recipe, around)
+    read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
+    most = None
+    if pairs_per_document is not None and not recipe.then:
+        most = most_pairs(pairs_per_document, len(read.names))
+    beyond: Around | None = None
+    with read.store as store:
+        with clock.stage("join"):
+            find = _finder(corpus, recipe, read, encoder, threads)
+            joined = find(recipe, most, partial(report, "join"))
+        spilled = store.memory.spilled_bytes
+        if looser is not None and not recipe.then:
+            fewest = most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
+            again = partial(find, most_pairs=fewest, progress=partial(report, "around"), give_up=True)
+            with clock.stage("around"):
+                beyond = look_around(recipe, looser, joined, again)
+    if recipe.then:
+        wider, every = widened(recipe, looser, decision)
+        with clock.stage("verify"):
+            joined = second_step(
+                joined,
+                wider,
+                equal_texts(store.text_marks, store.text_bytes, joined.representative < 0),
+                lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, decision),
+                threads=threads,
+                encoder=encoder,
+                decision=every,
+                progress=partial(report, "verify"),
+            )
+        if looser is not None:
+            joined, beyond = split(joined, recipe, looser, decision)
+    with clock.stage("keep"):
+        undecided = read.present & (joined.representative < 0)
+        documents = Documents(read.names, read.order, store.text_marks, store.text_bytes, read.present)
+        details = {
+            "undecidable": int(undecided.sum()),
+            "without_keep_value": read.without_keep_value,
+            "search": joined.statistics | {"spilled_bytes": spilled},
+            "threads": threads,
+            "version": __version__,
+        } | recipe_details(recipe)
+        if decision is not None:
+            details |= decision_details(decision, joined.statistics)
+        return Result(
+            corpus,
+            recipe,
+            documents,
+            joined,
+            details,
+            clock,
+            statistics=read.statistics,
+            encoder=encoder,
+            decision=decision,
+            around=beyond,
+        )
+
+
+def _check_before_reading(corpus: Corpus, recipe: Recipe, encoder: Encoder | None, decision: Decision | None) -> None:
+    """Refuse what could only fail after the corpus has been read."""
+    if recipe.search == "lsh":
+        bands_of(recipe)
+    step = recipe.second_step
+    if decision is not None or (step is not None and step.measure == "learned"):
+        check_decision(decision, recipe, encoder).check_columns(corpus.columns)
+    if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
+        what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"then {str(step)!r}"
+        raise RecipeError(
+            f"{what} needs an encoder, an object with encode(texts): hand one over in Python, "
+            "nd.dedup(..., encoder=...)"
+        )
+
+
+def checked_threads(threads: int | None) -> int:
+    """Return a number of threads: all processors for None.
+
+    Raises
+    ------
+    RecipeError
+        If it is below 1.
+    """
+    threads = default_threads() if threads is None else threads
+    if threads < 1:
+        raise RecipeError(f"threads {threads} is below 1")
+    return threads
+
+
+def _checked_memory(memory: int | None) -> int | None:
+    if memory is not None and memory < _LEAST_MEMORY:
+        sensible = option("--memory 500MB", "memory=500_000_000")
+        raise RecipeError(
+            f"{option('--memory')} {memory} is a budget of that many bytes, and the program alone takes 250 MB; give "
+            f"{sensible} or more"
+        )
+    return memory
+
+
+def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | None, threads: int) -> Finder:
+    found = Finder(
+        store=read.store,
+        statistics=read.statistics,
+        excluded=~read.present,
+        keep_order=read.order,
+        threads=threads,
+    )
+    if recipe.measure != "semantic" or encoder is None:
+        return found
+    sizes = read.store.text_bytes
+    representative = equal_texts(read.store.text_marks, sizes, ~read.present | (sizes == 0))
+    embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
+    return replace(found, embeddings=embeddings, representative=representative)
+
+
+def texts_of(corpus: Corpus, recipe: Recipe, rows: np.ndarray[Any, np.dtype[np.int64]], threads: int) -> Sequence[str]:
+    """Return of raw rows what a recipe compares: their texts, or the contents of these."""
+    return contents_of(corpus.take(rows)[corpus.text_column].to_pylist(), recipe, threads)
+
+
+def records_of(
+    corpus: Corpus,
+    recipe: Recipe,
+    rows: np.ndarray[Any, np.dtype[np.int64]],
+    threads: int,
+    decision: Decision | None = None,
+) -> Records:
+    """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a decision asks."""
+    if decision is None or not decision.needs_columns:
+        return Records(texts_of(corpus, recipe, rows, threads))
+    return decision.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))
+
+
+def _first_of_their_id(corpus: Corpus, names: Names) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which documents have an id that none before them has; the others are set aside."""
+    present = np.ones(len(names), np.bool_)
+    if names.ids is not None:
+        repeated = repeated_ids(names.ids)
+        present[repeated] = False
+        if len(repeated):
+            corpus.set_aside_rows(names.rows[repeated], REPEATED_ID)
+    return present

@@ -1,0 +1,363 @@
+"""Why two texts match or not, in plain Python by the definitions."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import RecipeError
+from neardup.kernels.characters import fold
+from neardup.recipe import Recipe
+from neardup.recipe.kinds import Features
+from neardup.recipe.recipe import word_lists
+from neardup.text.normalize import Token, normalize, tokens
+
+if TYPE_CHECKING:
+    from neardup.features.statistics import Statistics
+
+
+#: Token texts, behind them a number where the kind has one: the place, or the rank, or how many too few they are.
+Gram = tuple[str | int, ...]
+#: The units that a gram is made of.
+Place = range | tuple[int, ...]
+
+_PIECES = re.compile(r"\s+|\S+")
+
+
+class Side(NamedTuple):
+    """A text and its grams.
+
+    Attributes
+    ----------
+    text : str
+        The original.
+    units : sequence of Token
+        What grams are made of: tokens without stop words that are left out, or characters of the normal form.
+    grams : sequence of Gram
+        In the order of the text, repeats repeated.
+    places : sequence of Place
+        The units of each gram, ascending.
+    """
+
+    text: str
+    units: Sequence[Token]
+    grams: Sequence[Gram]
+    places: Sequence[Place]
+
+    def counted(self, recipe: Recipe) -> Mapping[Gram, int]:
+        """Return how often each gram counts: once in a set, as often as it stands there in a multiset."""
+        return Counter(self.grams) if recipe.parsed_features.multiset else dict.fromkeys(self.grams, 1)
+
+
+class _Words(NamedTuple):
+    """Which tokens are left out, which break no chain of a spot signature, and which begin one."""
+
+    dropped: frozenset[str]
+    stops: frozenset[str]
+    begins: frozenset[str]
+
+
+def side_of(text: str, recipe: Recipe) -> Side:
+    """Return the grams of a text, before repeats are numbered, features clipped, windows sampled and terms chosen.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    recipe : Recipe
+        Its ``normalize``, ``features``, ``stop_words`` and ``antecedents``.
+
+    Examples
+    --------
+    >>> side_of("Stop. Go on and on", Recipe(features="sentence_words:2")).grams
+    [('stop',), ('go', 'on'), ('on', 'and'), ('and', 'on')]
+    """
+    wanted = recipe.parsed_features
+    if wanted.kind == "checksum":
+        return _checksum(text, recipe.normalize)
+    words = _words(recipe, wanted.kind)
+    units: list[Token] = []
+    places: list[Place] = []
+    for start, end in spans_of(text, wanted.unit):
+        first = len(units)
+        units += _units(text, start, end, recipe, words.dropped)
+        if len(units) > first:
+            places += _PLACES[wanted.kind](units, first, wanted, words)
+    texts = [unit.text for unit in units]
+    return Side(text, units, _grams(texts, places, wanted), places)
+
+
+def spans_of(text: str, unit: Literal["sentence", "clause"] | None) -> list[tuple[int, int]]:
+    """Return where the sentences or clauses of a text begin and end, or the text's own ends where there is no unit."""
+    if unit is None:
+        return [(0, len(text))]
+    # The kernels behind it take longer to load than most texts to explain.
+    from neardup.text.sentences import cut
+
+    return cut(text, unit)
+
+
+def set_counts(left: Mapping[Gram, int], right: Mapping[Gram, int]) -> tuple[int, int, int]:
+    """Return o, a and b of two sets or multisets of grams."""
+    shared = sum(min(count, right.get(gram, 0)) for gram, count in left.items())
+    return shared, sum(left.values()), sum(right.values())
+
+
+def _words(recipe: Recipe, kind: str) -> _Words:
+    stops, begins = word_lists(recipe)
+    if kind != "spots":
+        return _Words(stops, frozenset(), frozenset())
+    return _Words(frozenset(), stops | begins, begins)
+
+
+def _units(text: str, start: int, end: int, recipe: Recipe, dropped: frozenset[str]) -> list[Token]:
+    found = tokens(text[start:end], recipe.normalize)
+    if start:
+        found = [Token(token.text, token.start + start, token.end + start) for token in found]
+    if recipe.parsed_features.traits.by_character:
+        return _characters(text, found, parted=recipe.normalize != "compact")
+    return [token for token in found if token.text not in dropped] if dropped else found
+
+
+def _characters(text: str, found: list[Token], *, parted: bool) -> list[Token]:
+    characters: list[Token] = []
+    for token in found:
+        if parted and characters:
+            characters.append(Token(" ", characters[-1].end, max(token.start, characters[-1].end)))
+        written = text[token.start : token.end]
+        # As many characters as before are not always the same ones: a ligature is two, and points go.
+        each = len(token.text) == len(written) and all(
+            one == other or one == fold(other) for one, other in zip(token.text, written, strict=True)
+        )
+        for i, character in enumerate(token.text):
+            place = (token.start + i, token.start + i + 1) if each else (token.start, token.end)
+            characters.append(Token(character, *place))
+    return characters
+
+
+def _contiguous(units: Sequence[Token], first: int, wanted: Features, words: _Words) -> list[Place]:
+    """Fewer units than n make one gram of them all."""
+    width = min(wanted.n, len(units) - first)
+    return [range(i, i + width) for i in range(first, len(units) - width + 1)]
+
+
+def _skipping(units: Sequence[Token], first: int, wanted: Features, words: _Words) -> list[Place]:
+    span, step = _span(wanted), wanted.numbers[1] + 1
+    if len(units) - first < span:
+        return [range(first, len(units))]
+    return [range(i, i + span, step) for i in range(first, len(units) - span + 1)]
+
+
+def _whole(units: Sequence[Token], first: int, wanted: Features, words: _Words) -> list[Place]:
+    return [range(first, len(units))]
+
+
+def _spots(units: Sequence[Token], first: int, wanted: Features, words: _Words) -> list[Place]:
+    distance, chain = wanted.numbers
+    links = [i for i in range(first, len(units)) if units[i].text not in words.stops]
+    places: list[Place] = []
+    for i in range(first, len(units)):
+        if units[i].text in words.begins:
+            after = bisect_right(links, i)
+            chosen = links[after + distance - 1 : after + distance * chain : distance]
+            if len(chosen) == chain:
+                places.append((i, *chosen))
+    return places
+
+
+_PLACES: dict[str, Callable[[Sequence[Token], int, Features, _Words], list[Place]]] = {
+    "words": _contiguous,
+    "qgrams": _contiguous,
+    "skips": _skipping,
+    "clauses": _whole,
+    "sentence_words": _contiguous,
+    "spots": _spots,
+    "terms": _contiguous,
+    "windows": _contiguous,
+}
+
+
+def _grams(texts: list[str], places: list[Place], wanted: Features) -> list[Gram]:
+    if wanted.kind == "windows":
+        whole = "".join(texts)
+        return [(whole[place[0] : place[-1] + 1],) for place in places]
+    grams: list[Gram] = [
+        tuple(texts[place.start : place.stop : place.step])
+        if isinstance(place, range)
+        else tuple([texts[i] for i in place])
+        for place in places
+    ]
+    if wanted.kind == "qgrams" and wanted.positional:
+        return [(*gram, i) for i, gram in enumerate(grams)]
+    if wanted.kind == "skips" and len(grams) == 1 and len(texts) < _span(wanted):
+        # Too few tokens may still be as many as a gram has, and are not that gram.
+        return [(*grams[0], len(texts))]
+    return grams
+
+
+def _span(wanted: Features) -> int:
+    k, gap = wanted.numbers
+    return (k - 1) * (gap + 1) + 1
+
+
+def _checksum(text: str, normalizer: str) -> Side:
+    """Return the one gram of a text: all of its normal form."""
+    normal = normalize(text, normalizer)
+    if normalizer == "raw":
+        units = [Token(piece[0], piece.start(), piece.end()) for piece in _PIECES.finditer(text)]
+    else:
+        units = tokens(text, normalizer)
+    return Side(text, units, [(normal,)], [range(len(units))]) if units else Side(text, [], [], [])
+
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+
+class Counts(NamedTuple):
+    """o, a and b of a pair, as ``neardup.recipe.measures`` takes them, and how much of them makes 1."""
+
+    o: int
+    a: int
+    b: int
+    unit: int = 1
+
+
+class Compared(NamedTuple):
+    """What two documents are compared by, where it is no plain set.
+
+    Attributes
+    ----------
+    counts : Counts
+        Of the weighted vectors or of the signatures.
+    words : tuple of list of int
+        The words of each signature; empty for weights.
+    """
+
+    counts: Counts
+    words: tuple[list[int], list[int]]
+
+
+def needs_kernels(recipe: Recipe) -> bool:
+    """Return whether what a document has is more than its plain grams, so that kernels must tell."""
+    return bool(recipe.clip or recipe.weights or recipe.signature) or _chooses(recipe)
+
+
+def _chooses(recipe: Recipe) -> bool:
+    return recipe.parsed_features.kind in ("terms", "windows")
+
+
+def held_side(text: str, recipe: Recipe, statistics: Statistics | None) -> Side:
+    """Return a text's grams, of those that are clipped, sampled or chosen only the ones that the document holds.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    recipe : Recipe
+        Its ``normalize``, ``features`` and ``clip``.
+    statistics : Statistics or None
+        Of the collection, for recipes with ``needs_statistics``.
+
+    Raises
+    ------
+    RecipeError
+        If the recipe needs statistics and there are none.
+    """
+    if recipe.needs_statistics and statistics is None:
+        raise RecipeError(
+            f"what recipe {recipe.name!r} compares depends on the collection, and there are no statistics of one; "
+            "gather them first, or ask the result of a run"
+        )
+    side, wanted = side_of(text, recipe), recipe.parsed_features
+    if not side.grams or not (recipe.clip or _chooses(recipe)):
+        return side
+    if wanted.kind == "terms" and wanted.positional:
+        return _ranked(side, recipe, statistics)
+    hashes = _hashes(text, recipe)
+    at = np.arange(len(hashes))
+    if wanted.kind == "windows":
+        at = _sampled(hashes, wanted.numbers[1])
+    bare = recipe.without_statistics()
+    # Repeats are numbered and places added in the order of the grams.
+    features = _features([text], bare)[0] if wanted.multiset or wanted.positional else hashes[at]
+    return _some(side, at[np.isin(features, _features([text], bare.changed(clip=recipe.clip), statistics)[0])].tolist())
+
+
+def _some(side: Side, at: list[int]) -> Side:
+    return side._replace(grams=[side.grams[i] for i in at], places=[side.places[i] for i in at])
+
+
+def _sampled(hashes: Words, modulus: int) -> Integers:
+    chosen = np.flatnonzero(hashes % np.uint64(modulus) == 0)
+    return chosen if len(chosen) else np.array([np.argmin(hashes)])
+
+
+def _ranked(side: Side, recipe: Recipe, statistics: Statistics | None) -> Side:
+    """Return the chosen terms at all their places, each with its rank in its segment."""
+    wanted, bare = recipe.parsed_features, recipe.without_statistics()
+    segments = spans_of(side.text, wanted.unit)
+    document = bare.changed(features=f"terms:{wanted.numbers[0]}", clip=recipe.clip)
+    chosen = _features([side.text[start:end] for start, end in segments], document, statistics)
+    ranks = [{term: rank for rank, term in enumerate(terms.tolist())} for terms in chosen]
+    ends = [end for _, end in segments]
+    kept: list[int] = []
+    grams: list[Gram] = []
+    for i, term in enumerate(_hashes(side.text, bare).tolist()):
+        rank = ranks[bisect_right(ends, side.units[i].start)].get(term)
+        if rank is not None:
+            kept.append(i)
+            grams.append((*side.grams[i], rank))
+    return _some(side, kept)._replace(grams=grams)
+
+
+def _hashes(text: str, recipe: Recipe) -> Words:
+    from neardup.features.extraction import gram_hashes
+
+    return gram_hashes(text, recipe)
+
+
+def _features(texts: list[str], recipe: Recipe, statistics: Statistics | None = None) -> list[Words]:
+    block = _extracted(texts, recipe, statistics)
+    return np.split(block.features, np.cumsum(block.sizes)[:-1])
+
+
+def _extracted(texts: list[str], recipe: Recipe, statistics: Statistics | None) -> Any:
+    import pyarrow as pa
+
+    from neardup.features.extraction import extract
+
+    return extract(pa.array(texts, pa.large_string()), recipe, statistics)
+
+
+def compared(left: str, right: str, recipe: Recipe, statistics: Statistics | None) -> Compared | None:
+    """Return what the recipe's measure takes of two texts where it is no set: weighted vectors or signatures."""
+    if not (recipe.weights or recipe.signature):
+        return None
+    block = _extracted([left, right], recipe, statistics)
+    end = int(block.sizes[0])
+    features = block.features[:end].tolist(), block.features[end:].tolist()
+    if recipe.is_weighted:
+        weights = block.weights[:end].tolist(), block.weights[end:].tolist()
+        f, g = (dict(zip(*pair, strict=True)) for pair in zip(features, weights, strict=True))
+        unit = 1 if statistics is None else statistics.unit(recipe)
+        return Compared(_of_vectors(f, g, recipe.measure, unit), ([], []))
+    if recipe.signature == "simhash":
+        a, b = 64 * len(features[0]), 64 * len(features[1])
+        differ = (features[0][0] ^ features[1][0]).bit_count() if a and b else 64
+        return Compared(Counts(64 - differ, a, b), features)
+    shared = len(set(features[0]) & set(features[1]))
+    return Compared(Counts(shared, len(features[0]), len(features[1])), features)
+
+
+def _of_vectors(f: dict[int, int], g: dict[int, int], measure: str, unit: int) -> Counts:
+    if measure == "weighted_jaccard":
+        return Counts(sum(min(w, g.get(x, 0)) for x, w in f.items()), sum(f.values()), sum(g.values()), unit)
+    a, b = (sum(w * w for w in vector.values()) for vector in (f, g))
+    return Counts(sum(w * g.get(x, 0) for x, w in f.items()), a, b, unit)

@@ -1,0 +1,314 @@
+"""What a run found, and the answers to the questions that follow: who went, why, and what if."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.classifier.evidence import Learned
+from neardup.documents import Corpus
+from neardup.errors import RecipeError
+from neardup.keep.keepers import Floats, Integers
+from neardup.keep.pairs import Pair, Pairs
+from neardup.keep.verdicts import Dropped, Family, family_list
+from neardup.recipe import Recipe
+from neardup.recipe.measures import measure, reaching, threshold_of
+from neardup.runtime import Clock
+from neardup.search.findings import Documents, Findings, findings_of, recipe_details
+from neardup.search.margin import Around, narrowed, scale_of
+from neardup.search.matches import Matches
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Decision
+    from neardup.features.embeddings import Encoder
+    from neardup.features.statistics import Statistics
+    from neardup.pages.batch_report import Wanted
+    from neardup.pipeline.explanation import Explanation
+
+
+class Result:
+    """What a run found. Nothing changes a result; ``at`` returns another one.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        What was done.
+    summary : dict
+        Counts, stages, recipe and versions, ready for JSON.
+    pairs : Pairs
+        All pairs at or above the threshold; where ``summary["all_pairs"]`` is False, those of dropped documents with
+        kept ones before them.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        recipe: Recipe,
+        documents: Documents,
+        joined: Matches,
+        details: dict[str, Any],
+        clock: Clock,
+        *,
+        statistics: Statistics | None = None,
+        encoder: Encoder | None = None,
+        decision: Decision | None = None,
+        around: Around | None = None,
+    ) -> None:
+        self.recipe = recipe
+        self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
+        self._clock = clock
+        self._statistics, self._encoder, self._decision = statistics, encoder, decision
+        similarity = scale_of(recipe, decision).similarities(joined)
+        pairs = joined.representative, joined.left, joined.right, similarity
+        self._learned = None
+        if decision is not None and joined.vectors is not None:
+            self._learned = partial(Learned, decision, joined.vectors)
+        self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._learned else None)
+        self._found = findings_of(corpus, recipe, documents, joined, self.pairs, decision=decision, around=around)
+        self._kept, self._families = self._found.kept, self._found.families
+
+    @property
+    def kept(self) -> list[Any]:
+        """The ids of the documents that stay, row numbers where there are none, in the order of the input."""
+        return list(self._documents.names.of(self._found.stays).to_pylist())
+
+    @property
+    def undecidable(self) -> list[Any]:
+        """The ids of documents without features, which match nothing: empty texts, or too few terms for I-Match."""
+        alone = (self._joined.representative < 0) & self._documents.present
+        return list(self._documents.names.of(alone).to_pylist())
+
+    @property
+    def dropped(self) -> Dropped:
+        """The documents that go, each with its keeper."""
+        return Dropped(self._documents.names, np.flatnonzero(self._found.goes), self._kept, self._families.family)
+
+    @property
+    def families(self) -> list[Family]:
+        """The families, in the order of their first documents."""
+        return family_list(self._families, self._documents.names)
+
+    @property
+    def findings(self) -> Findings:
+        """What was found as arrays, by position: what reports and explorations are made from."""
+        return self._found
+
+    @property
+    def texts(self) -> Integers:
+        """For each document the first one with the same text, byte for byte; -1 for what matches nothing: int64[n]."""
+        return self._found.texts
+
+    @property
+    def vectors(self) -> Floats | None:
+        """The similarities that a learned decision went by, for each pair of representatives; None without one."""
+        return self._joined.vectors
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Counts, stages, recipe and versions, ready for JSON."""
+        goes, present = self._found.goes, self._documents.present
+        return {
+            "documents": int(present.sum()),
+            "kept": int(self._found.stays.sum()),
+            "dropped": int(goes.sum()),
+            "exact_copies": int(self._found.copies.sum()),
+            "equal_content": int(self._found.equals.sum()),
+            "families": len(self._families.documents),
+            "largest_family": int(self._families.documents.max(initial=0)),
+            "pairs": len(self.pairs),
+            "all_pairs": self._joined.complete,
+            "text_bytes": int(self._documents.text_bytes[present].sum()),
+            "bytes_saved": int(self._documents.text_bytes[goes].sum()),
+            "set_aside": dict(self._corpus.set_aside.counts),
+            "stages": list(self._clock.stages),
+        } | self._details
+
+    def learned(self, left: Integers, right: Integers) -> Learned | None:
+        """Return what a learned decision went by on matching documents, by position; None where none decided."""
+        return self._learned(self.pairs.edge_of(left, right)) if self._learned else None
+
+    def _columns(self, edges: Integers, full: bool) -> dict[str, pa.Array]:
+        return self._learned(edges).columns(measures=full) if self._learned else {}
+
+    def duplicates(self) -> pa.Table:
+        """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
+
+        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+        """
+        at = np.flatnonzero(self._found.goes)
+        names = self._documents.names
+        learned = self.learned(at, self._kept.keeper[at])
+        return pa.table(
+            {
+                "dropped": names.of(at),
+                "keeper": names.of(self._kept.keeper[at]),
+                "similarity": pa.array(self._kept.similarity[at]),
+                "family": pa.array(self._families.family[at]),
+            }
+            | ({} if learned is None else learned.columns())
+        )
+
+    def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
+        """Write the documents that stay, with all columns, to a file whose name says the format."""
+        mask = np.zeros(self._corpus.raw_rows, np.bool_)
+        mask[self._documents.names.rows[self._found.stays]] = True
+        with self._clock.stage("write"):
+            self._corpus.copy(mask, output, force=force, progress=progress)
+
+    def table(self) -> pa.Table:
+        """Return the documents that stay, with all columns, as a table in memory."""
+        return self._corpus.take(self._documents.names.rows[self._found.stays])
+
+    def at(self, threshold: float) -> Result:
+        """Return the result of another threshold, without another search.
+
+        Parameters
+        ----------
+        threshold : float
+            Stricter than this run's: higher, or lower for a distance. Or looser, as far as ``around`` had the run look.
+
+        Raises
+        ------
+        RecipeError
+            If the pairs at that threshold were not looked for. Or if a learned decision decided, which has a cut in
+            place of a threshold.
+        """
+        if self._decision is not None:
+            raise RecipeError(
+                "a learned decision has no threshold to move; choose its working point and run again, with "
+                "decision.at_precision(0.99)"
+            )
+        asked, mine = threshold_of(self.recipe.measure, threshold), self.recipe.exact_threshold
+        beyond, joined = self._found.around, self._joined
+        distance = measure(self.recipe.measure).distance
+        if asked > mine if distance else asked < mine:
+            wide = None if beyond is None or self.recipe.then else beyond.matches
+            if wide is None or beyond is None or (asked > beyond.loosest if distance else asked < beyond.loosest):
+                side = "above" if distance else "below"
+                raise RecipeError(
+                    f"threshold {threshold} is {side} this run's {self.recipe.threshold}: such pairs are unknown; "
+                    f"run again with threshold={threshold}"
+                )
+            joined = wide
+        if not joined.complete:
+            raise RecipeError(
+                f"the pairs of this run are too many to be all known, so its result at {threshold} is not; run again "
+                f"with threshold={threshold}, or with pairs_per_document=None"
+            )
+        recipe = self.recipe.changed(threshold=threshold)
+        return Result(
+            self._corpus,
+            recipe,
+            self._documents,
+            narrowed(joined, reaching(recipe.measure, joined.counts, asked, joined.unit)),
+            self._details | recipe_details(recipe),
+            self._clock,
+            statistics=self._statistics,
+            encoder=self._encoder,
+        )
+
+    def borderline(self, count: int = 10) -> list[Pair]:
+        """Return the pairs that only just match, the least similar first; with a decision, the least probable.
+
+        Pairs that a decision turned down are not known any more; ``decision.everything()`` lets all of its net pass.
+        """
+        order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
+        names = self._documents.names
+        return [
+            Pair(names.one(self.pairs.left[i]), names.one(self.pairs.right[i]), float(self.pairs.similarity[i]))
+            for i in order
+        ]
+
+    def explain(self, left: Any, right: Any) -> Explanation:
+        """Return why two documents match or not.
+
+        Parameters
+        ----------
+        left, right : id
+            Ids of documents; row numbers where there are none.
+
+        Raises
+        ------
+        UnknownDocument
+            If there is no such document.
+        """
+        from neardup.pipeline.explanation import explain
+
+        names = self._documents.names
+        rows = [int(names.rows[names.position(name)]) for name in (left, right)]
+        taken = self._corpus.take(rows)
+        texts = taken[self._corpus.text_column].to_pylist()
+        records = self._decision.records(taken, texts) if self._decision else None
+        asked = self.recipe, self._statistics, self._encoder, self._decision, records
+        return explain(texts[0], texts[1], *asked)
+
+    def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[Wanted]) -> None:
+        """Write a page of what was dropped and why, one file for a browser; it needs the packages that draw charts.
+
+        Pairs below the threshold are in it if the run looked ``around`` it.
+
+        Parameters
+        ----------
+        path : path
+            Its name ends in .html.
+        force : bool
+            Whether an existing file may be replaced.
+        **wanted
+            How much is shown, ``families=100`` for instance, and what it is called:
+            ``neardup.pages.batch_report.Wanted``.
+
+        Raises
+        ------
+        NeardupError
+            If it cannot be written or an option does not fit.
+        """
+        from neardup.pages.batch_report import report_of
+        from neardup.pages.report_page import check_page, write_page
+
+        check_page(str(path), self._corpus.inputs, force=force)
+        with self._clock.stage("report"):
+            write_page(str(path), report_of(self._found, self.summary, **wanted))
+
+    def plot_similarity(self) -> Any:
+        """Return a histogram of the similarities of dropped documents to their keepers, as an Altair chart.
+
+        A notebook shows it as a picture, and ``save("chart.html")`` writes all that draws it: neither loads anything.
+
+        Raises
+        ------
+        OutputError
+            If the packages that draw are not installed.
+        """
+        from neardup.pages.batch_report import similarity_plot
+
+        return similarity_plot(self._found)
+
+    def _repr_html_(self) -> str:
+        from neardup.pages.batch_report import cell_of
+
+        return cell_of(self._found, self.summary)
+
+    def close(self) -> None:
+        """Put the quarantine file in its place and remove temporary files; no text can be read after."""
+        self._corpus.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.kept)
+
+    def __repr__(self) -> str:
+        sign = "<=" if measure(self.recipe.measure).distance else ">="
+        by = f"{self.recipe.features} {self.recipe.measure} {sign} {self.recipe.threshold}"
+        if self._decision is not None:
+            by = f"decision {self._decision.fingerprint}"
+        return f"<neardup result: {int(self._found.stays.sum()):,} kept, {int(self._found.goes.sum()):,} dropped, {by}>"

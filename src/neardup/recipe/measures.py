@@ -1,0 +1,329 @@
+"""The measures in one table: what they make of the three numbers of a pair.
+
+Whatever a document is made of, three numbers of a pair say all: o, a and b.
+
+- For feature sets A and B: o = |A and B|, a = |A|, b = |B|; a multiset is a set of (feature, i).
+- For weighted vectors f and g: o = sum min(f, g), a = sum f, b = sum g (``weighted_jaccard``), or o = f.g, a = f.f,
+  b = g.g (all others). Weights are whole numbers in some small unit, so all three are whole, too.
+- For 64-bit fingerprints (simhash): o = 64 - their Hamming distance, a = b = 64.
+- For texts: a = b = the length of the longer one, o = that less their edit distance.
+- For embeddings and learned decisions: a = b = 10**9, o = that times the cosine or the probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import RecipeError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One measure of a pair, and what the join needs to know of it.
+
+    Attributes
+    ----------
+    name : str
+        The name in recipes and on the command line.
+    formula : str
+        The formula in the symbols of this module.
+    source : str
+        Where it comes from.
+    takes : tuple of str
+        What it compares: ``sets``, ``weights``, ``simhash``, ``text`` or ``embeddings``.
+    code : int
+        What the kernels of the set join call it (``neardup.kernels.bounds``); -1 where they do not know it.
+    distance : bool
+        Whether it is a distance: then a pair matches at or below the threshold.
+    highest : float
+        The end of its range, which begins at 0.
+    similarity : callable
+        ``similarity(o, a, b)`` on integers or arrays of them, float64 in [0, 1], 1 for equals; for a distance, what is
+        shown and compared in its place.
+    reaches : callable
+        ``reaches(o, a, b, bound)`` exactly, for Python integers and a Fraction: whether the pair matches.
+    least_jaccard : callable
+        ``least_jaccard(t)``: the Jaccard that every matching pair of sets has at least; 0 where there is none.
+    bound : callable
+        ``bound(t, unit)``: what ``reaches`` takes for a threshold t where ``unit`` of o, a and b make 1.
+    """
+
+    name: str
+    formula: str
+    source: str
+    takes: tuple[str, ...]
+    similarity: Callable[[Any, Any, Any], Any]
+    reaches: Callable[[int, int, int, Fraction], bool]
+    code: int = -1
+    distance: bool = False
+    highest: float = 1.0
+    least_jaccard: Callable[[Fraction], Fraction] = lambda t: Fraction(0)
+    bound: Callable[[Fraction, int], Fraction] = lambda t, unit: t
+
+
+def _half(t: Fraction) -> Fraction:
+    return t / (2 - t)
+
+
+MEASURES: dict[str, Measure] = {
+    m.name: m
+    for m in (
+        Measure(
+            name="jaccard",
+            formula="o / (a + b - o)",
+            source="Broder 1997; Manning, Raghavan & Schuetze 2008, 19.6",
+            takes=("sets",),
+            code=0,
+            similarity=lambda o, a, b: o / (a + b - o),
+            reaches=lambda o, a, b, t: o >= t * (a + b - o),
+            least_jaccard=lambda t: t,
+        ),
+        Measure(
+            name="overlap",
+            formula="o / max(a, b)",
+            source="Montanari & Puglisi 2012, formula (2), there called docq",
+            takes=("sets",),
+            code=1,
+            similarity=lambda o, a, b: o / np.maximum(a, b),
+            reaches=lambda o, a, b, t: o >= t * max(a, b),
+            least_jaccard=_half,
+        ),
+        Measure(
+            name="dice",
+            formula="2 o / (a + b)",
+            source="ICGICT 2014, formula (5)",
+            takes=("sets", "weights"),
+            code=2,
+            similarity=lambda o, a, b: 2 * o / (a + b),
+            reaches=lambda o, a, b, t: 2 * o >= t * (a + b),
+            least_jaccard=_half,
+        ),
+        Measure(
+            name="cosine",
+            formula="o / sqrt(a b)",
+            source="ICGICT 2014, formula (2)",
+            takes=("sets", "weights"),
+            code=3,
+            similarity=lambda o, a, b: np.minimum(o / np.sqrt(np.multiply(a, b, dtype=np.float64)), 1.0),
+            reaches=lambda o, a, b, t: o * o >= t * t * a * b,
+            least_jaccard=lambda t: t * t,
+        ),
+        Measure(
+            name="containment",
+            formula="o / min(a, b)",
+            source="Broder 1997; with a floor on Jaccard, so that a short text does not match all that quotes it",
+            takes=("sets",),
+            code=4,
+            similarity=lambda o, a, b: o / np.minimum(a, b),
+            reaches=lambda o, a, b, t: o >= t * min(a, b),
+        ),
+        Measure(
+            name="euclidean",
+            formula="sqrt(a + b - 2 o), a distance; shown as 1 / (1 + distance)",
+            source="ICGICT 2014, formula (3)",
+            takes=("sets", "weights"),
+            code=5,
+            distance=True,
+            highest=float("inf"),
+            similarity=lambda o, a, b: 1 / (1 + np.sqrt(np.subtract(a + b, 2 * o, dtype=np.float64))),
+            reaches=lambda o, a, b, t: a + b - 2 * o <= t,
+            bound=lambda t, unit: t * t * unit,
+        ),
+        Measure(
+            name="extended_jaccard",
+            formula="o / (a + b - o)",
+            source="ICGICT 2014, formula (4)",
+            takes=("sets", "weights"),
+            code=0,
+            similarity=lambda o, a, b: o / (a + b - o),
+            reaches=lambda o, a, b, t: o >= t * (a + b - o),
+            least_jaccard=lambda t: t,
+        ),
+        Measure(
+            name="weighted_jaccard",
+            formula="o / (a + b - o) of sums of weights",
+            source="blog of 19 April 2020, 'weighting the n-grams like with a TF-IDF'",
+            takes=("weights",),
+            similarity=lambda o, a, b: o / (a + b - o),
+            reaches=lambda o, a, b, t: o >= t * (a + b - o),
+        ),
+        Measure(
+            name="hamming",
+            formula="64 - o, a distance; shown as o / 64",
+            source="Charikar 2002; Manku, Jain & Das Sarma, WWW 2007",
+            takes=("simhash",),
+            distance=True,
+            highest=63.0,
+            similarity=lambda o, a, b: o / np.maximum(a, b),
+            reaches=lambda o, a, b, t: max(a, b) - o <= t,
+        ),
+        Measure(
+            name="edit",
+            formula="1 - Levenshtein distance / length of the longer text",
+            source="blog of 19 April 2020; Montanari & Puglisi 2012, 3.3",
+            takes=("text",),
+            similarity=lambda o, a, b: o / np.maximum(a, b),
+            reaches=lambda o, a, b, t: o >= t * max(a, b),
+        ),
+        Measure(
+            name="semantic",
+            formula="cosine of the embeddings that an encoder makes of the texts",
+            source="Montanari & Puglisi 2012, 6",
+            takes=("embeddings",),
+            similarity=lambda o, a, b: o / np.maximum(a, b),
+            reaches=lambda o, a, b, t: o >= t * max(a, b),
+        ),
+        Measure(
+            name="learned",
+            formula="the probability that a decision learned from labelled pairs gives, in units of 10**-9",
+            source="ICGICT 2014, 3.2.2 to 3.3; Platt 1999",
+            takes=("text",),
+            similarity=lambda o, a, b: o / np.maximum(a, b),
+            reaches=lambda o, a, b, t: o >= t * max(a, b),
+        ),
+    )
+}
+#: Those that a pair of feature sets has.
+SET_MEASURES = tuple(name for name, m in MEASURES.items() if "sets" in m.takes)
+
+
+def measure(name: str) -> Measure:
+    """Return the measure of that name.
+
+    Raises
+    ------
+    RecipeError
+        If there is none; the message lists those that there are.
+    """
+    if name not in MEASURES:
+        raise RecipeError(f"measure {name!r} is not known; choose one of {', '.join(MEASURES)}")
+    return MEASURES[name]
+
+
+#: Thresholds are taken as the nearest fraction with a denominator up to this: 0.7 is 7/10, 1/3 is 1/3.
+FINEST_THRESHOLD = 10**9
+#: The same for distances, which are squared.
+FINEST_DISTANCE = 10**4
+#: Floating point is trusted to tell a pair from the threshold when they are at least so far apart.
+_MARGIN = 1e-9
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class Rule(NamedTuple):
+    """A measure and its threshold p/q, with a floor on Jaccard, in the integers that the kernels take."""
+
+    code: int
+    p: int
+    q: int
+    floor_p: int
+    floor_q: int
+
+
+def exact_fraction(value: float, what: str, *, zero: bool = False) -> Fraction:
+    """Return a threshold of a similarity as a fraction, taken as it is written: 0.7 is 7/10.
+
+    Raises
+    ------
+    RecipeError
+        If it is not a number in (0, 1] (or [0, 1] with ``zero``).
+    """
+    interval = "[0, 1]" if zero else "(0, 1]"
+    try:
+        fraction = Fraction(str(value)).limit_denominator(FINEST_THRESHOLD)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise RecipeError(f"{what} {value!r} is not a number; give one in {interval}") from None
+    if not (0 <= fraction <= 1) or (fraction == 0 and not zero):
+        raise RecipeError(f"{what} {value} is outside {interval}; give a share such as 0.7")
+    return fraction
+
+
+def threshold_of(name: str, value: float) -> Fraction:
+    """Return a measure's threshold as a fraction, taken as it is written.
+
+    Raises
+    ------
+    RecipeError
+        If it is not a number in the measure's range: (0, 1] for similarities.
+    """
+    known = measure(name)
+    if not known.distance:
+        return exact_fraction(value, "threshold")
+    try:
+        fraction = Fraction(str(value)).limit_denominator(FINEST_DISTANCE)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise RecipeError(
+            f"threshold {value!r} is not a number; {name} takes the largest distance of a match"
+        ) from None
+    if name == "hamming" and (fraction.denominator != 1 or not 0 <= fraction <= known.highest):
+        raise RecipeError(f"threshold {value} is no Hamming distance; give the most bits that may differ, 0 to 63")
+    if fraction < 0 or (fraction == 0 and name != "hamming") or fraction > FINEST_THRESHOLD:
+        raise RecipeError(f"threshold {value} is no distance; {name} takes a number above 0: the largest of a match")
+    return fraction
+
+
+def rule(name: str, threshold: float, jaccard_floor: float = 0.0) -> Rule:
+    """Return the rule of a measure and its threshold for the kernels of the set join.
+
+    Parameters
+    ----------
+    name : str
+        The measure.
+    threshold : float
+        Pairs at or above it match; in (0, 1]. Raising it finds fewer pairs, faster. (For ``euclidean``, pairs at or
+        below it; raising it finds more.)
+    jaccard_floor : float
+        A pair's Jaccard must reach this too; 0 for no floor. Raising it keeps sizes alike.
+    """
+    known = measure(name)
+    t = known.bound(threshold_of(name, threshold), 1)
+    floor = exact_fraction(jaccard_floor, "jaccard floor", zero=True)
+    return Rule(known.code, t.numerator, t.denominator, floor.numerator, floor.denominator)
+
+
+def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
+    """Return the similarity of each pair from its (o, a, b).
+
+    Parameters
+    ----------
+    name : str
+        The measure.
+    counts : int64[n, 3]
+        o, a and b, with a and b at least 1.
+    unit : int
+        How much of o, a and b makes 1; only ``euclidean`` depends on it.
+    """
+    known = measure(name)
+    o, a, b = counts.T
+    if unit != 1 and known.distance:
+        # Only differences matter to a distance; those of whole numbers are exact.
+        o, a, b = (counts - counts[:, :1]).T / unit
+    return np.asarray(known.similarity(o, a, b), np.float64)
+
+
+def reaching(name: str, counts: Integers, threshold: Fraction, unit: int = 1) -> npt.NDArray[np.bool_]:
+    """Return, exactly, whether each pair reaches a threshold; the other parameters are those of ``similarities``.
+
+    Floating point decides what is clearly above or below, whole numbers the rest.
+    """
+    known = measure(name)
+    found = similarities(name, counts, unit)
+    if not known.distance:
+        at = float(threshold)
+    elif name == "hamming":
+        at = 1 - float(threshold) / 64
+    else:
+        at = 1 / (1 + float(threshold))
+    reached = found > at
+    bound = known.bound(threshold, unit)
+    for i in np.flatnonzero(np.abs(found - at) <= _MARGIN * at):
+        o, a, b = map(int, counts[i])
+        reached[i] = known.reaches(o, a, b, bound)
+    return reached

@@ -1,1 +1,0 @@
-"""The most similar documents, and the near-duplicates of a new one."""

@@ -1,0 +1,193 @@
+"""Threads for kernels, which let go of Python's lock: results come in the order of the work."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import IO, Any, TypedDict, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import OutputError, option
+
+Work = TypeVar("Work")
+Done = TypeVar("Done")
+
+
+def default_threads() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(len(os.sched_getaffinity(0)), 1)
+    return os.cpu_count() or 1
+
+
+def in_order(function: Callable[[Work], Done], work: Iterable[Work], threads: int) -> Iterator[Done]:
+    """Yield function(item) for each item of work, in order, with at most threads + 1 items under way.
+
+    The items are drawn as they are needed, so that a reader is never far ahead.
+    """
+    if threads <= 1:
+        yield from map(function, work)
+        return
+    pending: deque[Future[Done]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="neardup") as pool:
+        try:
+            for item in work:
+                pending.append(pool.submit(function, item))
+                if len(pending) > threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+#: Arrays above this many bytes are given back after use.
+_LARGEST_KEPT = 1 << 26
+
+
+class Scratch(threading.local):
+    """Uninitialised arrays by name, each thread its own."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
+
+    def take(self, name: str, dtype: type[np.generic], size: int) -> npt.NDArray[Any]:
+        """Return an array of at least that size; what it held under the same name before is lost."""
+        array = self._arrays.get(name)
+        if array is None or len(array) < size:
+            array = np.empty(size + size // 4, dtype)
+            if array.nbytes <= _LARGEST_KEPT:
+                self._arrays[name] = array
+        return array
+
+
+SCRATCH = Scratch()
+
+
+#: What the interpreter, its libraries and the compiled kernels take before the first document is read.
+_BASE = 250_000_000
+_PIECE = 1 << 20
+
+
+def _reserve(file: IO[bytes], size: int) -> None:
+    """Take the space of a file on the disk, where the system cannot simply promise it by writing zeros."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for begin in range(0, size, _PIECE):
+        file.write(bytes(min(_PIECE, size - begin)))
+    file.flush()
+
+
+class Memory:
+    """Gives large arrays, from memory up to a budget and from a temporary file beyond it.
+
+    The file has no name: it is gone when the process is, however it ends. The system keeps in memory what it
+    has room for.
+
+    Parameters
+    ----------
+    budget : int or None
+        Bytes for the whole process; None for no budget.
+    """
+
+    def __init__(self, budget: int | None = None) -> None:
+        self._left = math.inf if budget is None else max(budget - _BASE, 0)
+        self._maps: list[mmap.mmap] = []
+        self.spilled_bytes = 0
+
+    @property
+    def room(self) -> float:
+        """How many bytes of the budget are left, infinity without one."""
+        return self._left
+
+    def array(self, dtype: type[np.generic], *shape: int) -> npt.NDArray[Any]:
+        """Return an uninitialised array.
+
+        Raises
+        ------
+        OutputError
+            If it must go to the file and the disk has no room for it.
+        """
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if size <= self._left or size == 0:
+            self._left -= size
+            return np.empty(shape, dtype)
+        self.spilled_bytes += size
+        with tempfile.TemporaryFile(prefix="neardup-") as file:
+            try:
+                # Space is taken now: a page without a place on the disk would end the process when written.
+                _reserve(file, size)
+            except OSError as error:
+                raise OutputError(
+                    f"{size:,} bytes beyond {option('--memory')} do not fit into {tempfile.gettempdir()} "
+                    f"({error.strerror}); free space there, set TMPDIR to a larger place or raise {option('--memory')}"
+                ) from None
+            mapped = mmap.mmap(file.fileno(), size)
+        self._maps.append(mapped)
+        return np.frombuffer(mapped, dtype).reshape(shape)
+
+    def give_back(self, array: npt.NDArray[Any]) -> None:
+        """Take back an array that nobody reads any more."""
+        before = len(self._maps)
+        self._maps = [mapped for mapped in self._maps if not np.shares_memory(np.frombuffer(mapped, np.uint8), array)]
+        if len(self._maps) == before:
+            self._left += array.nbytes
+
+    def release(self) -> None:
+        """Let the system have the memory of what lies in the file; it comes back when it is read."""
+        for mapped in self._maps:
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+    def forget(self) -> None:
+        """Forget the arrays given so far: their memory and space go when nobody holds them any more."""
+        self._maps.clear()
+
+
+#: Linux counts ru_maxrss in kibibytes, macOS in bytes.
+_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+class Stage(TypedDict):
+    """The cost of one stage."""
+
+    name: str
+    wall_s: float
+    cpu_s: float
+    peak_memory_bytes: int
+
+
+class Clock:
+    """Takes the cost of stages, in the order in which they end."""
+
+    def __init__(self) -> None:
+        self.stages: list[Stage] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Take the cost of the block as the stage of that name."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            self.stages.append(
+                {
+                    "name": name,
+                    "wall_s": round(time.perf_counter() - wall, 3),
+                    "cpu_s": round(time.process_time() - cpu, 3),
+                    "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_UNIT,
+                }
+            )

@@ -1,0 +1,185 @@
+"""What a run found, as arrays by position: the documents, their pairs, who stays, and the families."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.classifier.classifier import Decision
+from neardup.documents import Corpus
+from neardup.documents.records import Names
+from neardup.keep.keepers import Families, Floats, Integers, Kept, families, keepers, standing
+from neardup.keep.pairs import Pairs
+from neardup.recipe import Recipe
+from neardup.search.margin import Around, Scale, scale_of
+from neardup.search.matches import Matches
+from neardup.search.second_step import equal_texts
+
+Bools = npt.NDArray[np.bool_]
+#: In the place of pairs: documents that are equal in all that is compared, and those that do not match.
+EQUAL, APART = -1, -2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Documents:
+    """The documents of a run, by position: those that were read whole.
+
+    Attributes
+    ----------
+    names : Names
+        Their ids or row numbers.
+    order : int64[n]
+        Positions in keep order.
+    text_marks : uint64[n, 2]
+        Equal for texts (of a recipe with ``content``, for contents) that are equal byte for byte.
+    text_bytes : int64[n]
+        The length of each text (or content).
+    present : bool[n]
+        False for those set aside later, as with repeated ids.
+    """
+
+    names: Names
+    order: Integers
+    text_marks: npt.NDArray[np.uint64]
+    text_bytes: Integers
+    present: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """What a run found.
+
+    Attributes
+    ----------
+    corpus : Corpus
+        It was scanned, and stays open.
+    recipe : Recipe
+        What was done.
+    decision : Decision or None
+        Where one decided.
+    documents : Documents
+        What was read.
+    matches : Matches
+        The pairs of representatives that match.
+    similarity : float64[k]
+        Of those pairs.
+    kept : Kept
+        The verdict on each document.
+    families : Families
+        Of the documents.
+    around : Around or None
+        The pairs beyond the threshold, where they were looked for.
+    """
+
+    corpus: Corpus
+    recipe: Recipe
+    decision: Decision | None
+    documents: Documents
+    matches: Matches
+    similarity: Floats
+    kept: Kept
+    families: Families
+    around: Around | None
+
+    @property
+    def scale(self) -> Scale:
+        """What decides last, and from where on."""
+        return scale_of(self.recipe, self.decision)
+
+    @property
+    def stays(self) -> Bools:
+        """bool[n], which documents stay."""
+        return ~self.kept.dropped & self.documents.present
+
+    @property
+    def goes(self) -> Bools:
+        """bool[n], which documents go."""
+        return self.kept.dropped & self.documents.present
+
+    @property
+    def texts(self) -> Integers:
+        """int64[n], for each document the first one with the same text, byte for byte; -1 for what matches nothing."""
+        known, sets = self.documents, self.matches.representative
+        first = equal_texts(known.text_marks, known.text_bytes, sets < 0)
+        # Where nothing depended on the texts their marks are no digests; but equal texts have equal features.
+        return np.where((first < 0) | (sets[first] == sets), first, np.arange(len(first)))
+
+    @property
+    def copies(self) -> Bools:
+        """bool[n], which dropped documents have the text, byte for byte, of one before them in keep order."""
+        return self.goes & _follows(self.texts, self.documents.order)
+
+    @property
+    def equals(self) -> Bools:
+        """bool[n], which dropped documents have the features of one before them in keep order, as copies do."""
+        return self.goes & _follows(self.matches.representative, self.documents.order)
+
+    def edges(self, left: Integers, right: Integers) -> Integers:
+        """Return where in ``matches`` pairs of documents come from; EQUAL for equals, APART where they do not match."""
+        known = self.matches
+        one, other = known.representative[left], known.representative[right]
+        keys = known.left * len(known.representative) + known.right
+        asked = np.minimum(one, other) * len(known.representative) + np.maximum(one, other)
+        at = np.searchsorted(keys, asked)
+        found = np.zeros(len(asked), np.bool_)
+        inside = at < len(keys)
+        found[inside] = keys[at[inside]] == asked[inside]
+        return np.where((one == other) & (one >= 0), EQUAL, np.where(found & (one >= 0) & (other >= 0), at, APART))
+
+
+def _follows(representative: Integers, order: Integers) -> Bools:
+    """Return which documents come, in keep order, after one of the same representative."""
+    top = standing(representative, order).top
+    return np.asarray((representative >= 0) & (top[representative] != np.arange(len(representative))))
+
+
+def findings_of(
+    corpus: Corpus,
+    recipe: Recipe,
+    documents: Documents,
+    matches: Matches,
+    pairs: Pairs,
+    *,
+    decision: Decision | None,
+    around: Around | None,
+) -> Findings:
+    """Return what follows from the pairs that match."""
+    kept = keepers(matches.representative, pairs.graph, documents.order)
+    found = families(matches.representative, matches.left, matches.right, pairs.similarity)
+    return Findings(corpus, recipe, decision, documents, matches, pairs.similarity, kept, found, around)
+
+
+def recipe_details(recipe: Recipe) -> dict[str, Any]:
+    """Return what a summary says of its recipe."""
+    return {"recipe": asdict(recipe), "fingerprint": recipe.fingerprint}
+
+
+def decision_details(decision: Decision, search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a summary says of its decision.
+
+    Parameters
+    ----------
+    decision : Decision
+        What decided.
+    search : mapping
+        The counts of the search: how many candidates there were, and how many passed.
+    """
+    point = decision.working_point
+    return {
+        "decision": {
+            "fingerprint": decision.fingerprint,
+            "net": decision.net.in_words(),
+            "vector": str(decision.vector),
+            # Without a cut everything passes, and JSON has no infinity.
+            "cut": point.cut if isfinite(point.cut) else None,
+            "training_precision": point.precision,
+            "training_recall": point.recall,
+            "candidates": search["first_step_pairs"],
+            "passed": search["pairs"],
+        }
+    }

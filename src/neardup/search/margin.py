@@ -1,0 +1,245 @@
+"""The pairs around a threshold: a search that goes beyond it, for those who look at what it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.classifier.classifier import Decision
+from neardup.errors import RecipeError, option
+from neardup.recipe import Recipe
+from neardup.recipe.measures import exact_fraction, measure, reaching, similarities
+from neardup.search.matches import Integers, Matches
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: How far beyond a similarity's threshold one usually looks; half the way to 0 where that is less.
+_USUAL = Fraction(1, 5)
+#: The same for distances: so many bits, and a share of the threshold.
+_USUAL_BITS, _USUAL_SHARE = 2, Fraction(1, 4)
+
+
+class Scale(NamedTuple):
+    """What decides last whether a pair matches, and from where on.
+
+    Attributes
+    ----------
+    measure : str
+        Its name in ``neardup.recipe.measures.MEASURES``.
+    threshold : Fraction
+        What a pair must reach.
+    second : bool
+        Whether it is a second step.
+    """
+
+    measure: str
+    threshold: Fraction
+    second: bool
+
+    @property
+    def distance(self) -> bool:
+        """Whether pairs match at or below the threshold."""
+        return measure(self.measure).distance
+
+    def counts(self, matches: Matches) -> tuple[Integers, int]:
+        """Return o, a and b of pairs as the measure takes them, and how much of them makes 1."""
+        if self.second and matches.second is not None:
+            return matches.second, 1
+        return matches.counts, matches.unit
+
+    def similarities(self, matches: Matches) -> Floats:
+        """Return how alike pairs are."""
+        return similarities(self.measure, *self.counts(matches))
+
+    def reaching(self, matches: Matches, threshold: Fraction) -> Bools:
+        """Return, exactly, which pairs reach a threshold."""
+        counts, unit = self.counts(matches)
+        return reaching(self.measure, counts, threshold, unit)
+
+
+def scale_of(recipe: Recipe, decision: Decision | None = None) -> Scale:
+    """Return what decides by a recipe, or by the probability of a decision's cut."""
+    step = recipe.second_step
+    if step is None:
+        return Scale(recipe.measure, recipe.exact_threshold, False)
+    if step.measure != "learned":
+        return Scale(step.measure, step.exact_threshold, True)
+    at_cut = 0.0
+    if decision is not None and isfinite(decision.cut):
+        at_cut = float(decision.probability(np.array([decision.cut]))[0])
+    return Scale(step.measure, exact_fraction(at_cut, "probability", zero=True), True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """What a search that went beyond the threshold found.
+
+    Attributes
+    ----------
+    matches : Matches or None
+        All pairs up to the loosest threshold, those that match among them; None where it went nowhere.
+    loosest : Fraction
+        That threshold; the recipe's own where it went nowhere.
+    note : str
+        Why it goes so far, or nowhere, in a sentence.
+    """
+
+    matches: Matches | None
+    loosest: Fraction
+    note: str
+
+
+def usual_around(recipe: Recipe) -> float:
+    """Return how far beyond its threshold one usually looks: 0.2, or half the way to 0 from a threshold below 0.4.
+
+    For a Hamming distance it is two bits, for another distance a quarter of the threshold.
+    """
+    scale = scale_of(recipe)
+    if scale.measure == "hamming":
+        return float(_USUAL_BITS)
+    if scale.distance:
+        return float(scale.threshold * _USUAL_SHARE)
+    return float(min(_USUAL, scale.threshold / 2) or _USUAL)
+
+
+def has_threshold(recipe: Recipe) -> bool:
+    """Return whether another threshold could change anything: not where documents have one value each to compare."""
+    single = recipe.parsed_features.kind == "checksum" or recipe.signature.startswith("imatch")
+    return not single or bool(recipe.then)
+
+
+def loosened(recipe: Recipe, around: float) -> Recipe | str:
+    """Return a recipe with the threshold moved, or a sentence that says why there is none.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Its threshold is moved, or that of its second step.
+    around : float
+        How far: down, or up for a distance. Raising it finds more pairs, slower.
+
+    Raises
+    ------
+    RecipeError
+        If it is no number above 0, or leads out of the measure's range.
+    """
+    try:
+        far = Fraction(str(around)).limit_denominator(10**9)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise RecipeError(f"around {around!r} is not a number; give how far beyond the threshold to look") from None
+    if far <= 0:
+        raise RecipeError(f"around {around} is not above 0; give how far beyond the threshold to look, or nothing")
+    scale = scale_of(recipe)
+    if scale.measure == "learned":
+        return recipe
+    if not has_threshold(recipe):
+        return "Two documents have one value in common or none, so another threshold would change nothing."
+    if recipe.search == "lsh" and not scale.second:
+        return (
+            "LSH makes its bands for one threshold, so pairs beyond it were not looked for: with another threshold it "
+            "would find others. Take search exact to see them."
+        )
+    moved = scale.threshold + far if scale.distance else scale.threshold - far
+    if not scale.distance and moved <= 0:
+        raise RecipeError(
+            f"around {around} leaves nothing of threshold {float(scale.threshold):g}; give less, such as "
+            f"{usual_around(recipe):g}"
+        )
+    if scale.measure == "hamming" and (moved.denominator != 1 or moved > measure("hamming").highest):
+        raise RecipeError(f"around {around} does not lead to a Hamming distance; give whole bits, up to 63 in all")
+    step = recipe.second_step
+    if step is None:
+        return recipe.changed(threshold=float(moved))
+    return recipe.changed(then=str(step._replace(threshold=float(moved))))
+
+
+def narrowed(matches: Matches, chosen: Bools) -> Matches:
+    """Return the chosen ones of the pairs."""
+    return replace(
+        matches,
+        left=matches.left[chosen],
+        right=matches.right[chosen],
+        counts=matches.counts[chosen],
+        second=None if matches.second is None else matches.second[chosen],
+        vectors=None if matches.vectors is None else matches.vectors[chosen],
+    )
+
+
+def look_around(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callable[[Recipe], Matches]) -> Around:
+    """Search beyond the threshold of a recipe without a second step.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What the run is by.
+    looser : Recipe or str
+        What ``loosened`` says.
+    own : Matches
+        What the run found.
+    find : callable
+        Gives the pairs of a recipe; ``complete`` is False where they are too many.
+    """
+    if isinstance(looser, str):
+        return Around(None, recipe.exact_threshold, looser)
+    found = find(looser) if own.complete else own
+    if not found.complete:
+        too_many = f"there are more than {option('--pairs-per-document')} allows to find"
+        note = f"The pairs between {looser.threshold:g} and the threshold are not known: {too_many}."
+        return Around(None, recipe.exact_threshold, note)
+    return Around(found, looser.exact_threshold, "")
+
+
+def widened(recipe: Recipe, looser: Recipe | str | None, decision: Decision | None) -> tuple[Recipe, Decision | None]:
+    """Return by what a second step goes so that it passes what lies around its threshold, too: ``split`` parts it.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What the run is by.
+    looser : Recipe, str or None
+        What ``loosened`` says; None where nothing around the threshold is wanted.
+    decision : Decision or None
+        Where a decision is the second step: it, with the cut that counts.
+    """
+    if not isinstance(looser, Recipe):
+        return recipe, decision
+    if decision is None:
+        return looser, None
+    every = decision.everything()
+    return recipe.changed(then=every.recipe.then), every
+
+
+def split(wide: Matches, recipe: Recipe, looser: Recipe | str, decision: Decision | None) -> tuple[Matches, Around]:
+    """Return what a second step let pass by itself, and all that it looked at.
+
+    Parameters
+    ----------
+    wide : Matches
+        What passed the looser second step.
+    recipe, looser : Recipe
+        The recipe, and the one with a looser second step.
+    decision : Decision or None
+        Where a decision is the second step: it, with the cut that counts.
+    """
+    scale = scale_of(recipe, decision)
+    if isinstance(looser, str):
+        return wide, Around(None, scale.threshold, looser)
+    if decision is not None and wide.vectors is not None:
+        # A probability is rounded, so g itself must say which pairs the cut lets pass.
+        passed = decision.passes(decision.g(wide.vectors))
+        note = "Every candidate of the net has a probability, so every threshold is known."
+        beyond = Around(replace(wide, vectors=None), Fraction(0), note)
+    else:
+        passed = scale.reaching(wide, scale.threshold)
+        least = scale_of(looser).threshold
+        note = f"Every pair that passes the first step was measured; the second step is known from {float(least):g} on."
+        beyond = Around(wide, least, note)
+    own = narrowed(wide, passed)
+    return replace(own, statistics=wide.statistics | {"pairs": int(passed.sum())}), beyond

@@ -1,0 +1,279 @@
+"""A learned decision as the second step: the vectors of candidate pairs, and which of them pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.classifier.classifier import Decision
+from neardup.classifier.values import Measurer, Records
+from neardup.documents.records import Names
+from neardup.errors import RecipeError, option
+from neardup.features.embeddings import Encoder, cosine_counts, embed
+from neardup.features.extraction import extract
+from neardup.keep.pairs import Pairs
+from neardup.kernels.counts import group_equal
+from neardup.kernels.pairs import overlaps
+from neardup.recipe import Recipe
+from neardup.recipe.measures import reaching
+from neardup.recipe.second_step import SecondStep
+from neardup.search.matches import Matches
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+#: Probabilities become whole numbers of this.
+PROBABILITY_UNIT = 10**9
+_PAIRS_AT_A_TIME = 1 << 14
+
+
+class Decided(NamedTuple):
+    """What a decision says of n candidate pairs.
+
+    Attributes
+    ----------
+    passed : bool[n]
+        Whether each is a near-duplicate.
+    vectors : float64[k, r]
+        The similarities of those that are.
+    counts : int64[k, 3]
+        o, a and b of the measure ``learned`` for them.
+    """
+
+    passed: npt.NDArray[np.bool_]
+    vectors: Floats
+    counts: Integers
+
+
+def check_decision(decision: Decision | None, recipe: Recipe, encoder: Encoder | None) -> Decision:
+    """Return the decision that a recipe names.
+
+    Raises
+    ------
+    RecipeError
+        If there is none, it is another one, or it needs an encoder that is not there.
+    """
+    step = recipe.second_step
+    if step is None or step.measure != "learned":
+        raise RecipeError("a decision brings its own recipe; give decision.recipe, or leave one of them out")
+    if decision is None or decision.fingerprint != step.features:
+        has = "there is none" if decision is None else f"this is {decision.fingerprint}"
+        raise RecipeError(
+            f"then {str(step)!r} needs the decision of that fingerprint, and {has}; give it with "
+            f"{option('--decision FILE', 'decision=')}"
+        )
+    if decision.vector.needs_encoder and encoder is None:
+        raise RecipeError(
+            "the decision goes by 'semantic' too and needs an encoder, an object with encode(texts): hand one over in "
+            "Python, nd.dedup(..., encoder=...)"
+        )
+    return decision
+
+
+def decide(
+    decision: Decision,
+    records: Records,
+    left: Integers,
+    right: Integers,
+    *,
+    threads: int,
+    encoder: Encoder | None,
+    progress: Callable[[int, int], None],
+) -> Decided:
+    """Return what ``check_decision`` let pass says of pairs of records, by their places."""
+    measurer = Measurer(decision.vector, decision.statistics, encoder=encoder, threads=threads)
+    prepared = measurer.prepare(records)
+    passed = np.zeros(len(left), np.bool_)
+    vectors = [np.empty((0, len(decision.vector)))]
+    scores = [np.empty(0)]
+    for begin in range(0, len(left), _PAIRS_AT_A_TIME):
+        part = slice(begin, begin + _PAIRS_AT_A_TIME)
+        x = measurer.measure(prepared, left[part], right[part])
+        g = decision.g(x)
+        passed[part] = decision.passes(g)
+        vectors.append(x[passed[part]])
+        scores.append(g[passed[part]])
+        progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
+    return Decided(passed, np.concatenate(vectors), counts_of(decision, np.concatenate(scores)))
+
+
+def counts_of(decision: Decision, g: Floats) -> Integers:
+    """Return o, a and b of pairs with such a g: the probability in units of 10**-9, and what makes 1.
+
+    Equal texts alone have 1: however sure a decision is, it stays a unit below.
+    """
+    o = np.minimum(np.rint(decision.probability(g) * PROBABILITY_UNIT), PROBABILITY_UNIT - 1).astype(np.int64)
+    return np.column_stack([o, np.full((len(o), 2), PROBABILITY_UNIT, np.int64)])
+
+
+Words = npt.NDArray[np.uint64]
+
+
+def second_step(
+    matches: Matches,
+    recipe: Recipe,
+    texts: Integers,
+    records_of: Callable[[Integers], Records],
+    *,
+    threads: int,
+    encoder: Encoder | None = None,
+    decision: Decision | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Matches:
+    """Return the matches that pass a recipe's second measure.
+
+    Documents with equal features need not have equal texts: they are pairs to look at like others, and only texts
+    that are equal byte for byte still stand for each other.
+
+    Parameters
+    ----------
+    matches : Matches
+        All pairs that passed the first measure.
+    recipe : Recipe
+        Its ``then``.
+    texts : int64[n]
+        From ``equal_texts``, of documents whose texts have digests.
+    records_of : callable
+        Gives the texts of documents, ascending, and what else a decision asks for.
+    encoder : Encoder, optional
+        For ``semantic``.
+    decision : Decision, optional
+        For ``learned``.
+    """
+    step = recipe.second_step
+    if step is None:
+        return matches
+    left, right, counts = _pairs_of_texts(matches, texts)
+    documents = np.unique(np.concatenate([left, right]))
+    places = np.searchsorted(documents, left), np.searchsorted(documents, right)
+    records, vectors = records_of(documents), None
+    if step.measure == "learned":
+        known = check_decision(decision, recipe, encoder)
+        passed, vectors, second = decide(known, records, *places, threads=threads, encoder=encoder, progress=progress)
+    else:
+        passed, second = reached(step, records.texts, *places, threads, encoder, progress)
+    statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
+    return replace(
+        matches,
+        representative=texts,
+        left=left[passed],
+        right=right[passed],
+        counts=counts[passed],
+        second=second,
+        vectors=vectors,
+        statistics=statistics,
+    )
+
+
+def reached(
+    step: SecondStep,
+    texts: Sequence[str],
+    left: Integers,
+    right: Integers,
+    threads: int,
+    encoder: Encoder | None,
+    progress: Callable[[int, int], None],
+) -> tuple[npt.NDArray[np.bool_], Integers]:
+    """Return which pairs reach a step's threshold, and o, a and b of those."""
+    measured = _measured(step, texts, threads, encoder)
+    second = np.empty((len(left), 3), np.int64)
+    for begin in range(0, len(left), _PAIRS_AT_A_TIME):
+        part = slice(begin, begin + _PAIRS_AT_A_TIME)
+        second[part] = measured(left[part], right[part])
+        progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
+    passed = reaching(step.measure, second, step.exact_threshold)
+    return passed, second[passed]
+
+
+def equal_texts(text_marks: Words, text_bytes: Integers, alone: npt.NDArray[np.bool_]) -> Integers:
+    """Return for each document the first with the same text, -1 for those that must match nothing: int64[n].
+
+    Parameters
+    ----------
+    text_marks, text_bytes : uint64[n, 2], int64[n]
+        As in a ``Block``: where anything depends on the answer, the marks are digests.
+    alone : bool[n]
+        Documents that must match nothing.
+    """
+    found = np.empty(len(text_bytes), np.int64)
+    none = np.empty(0, np.uint64)
+    group_equal(text_marks, text_bytes, alone, none, none, found)
+    return found
+
+
+def _pairs_of_texts(matches: Matches, representative: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return all pairs of distinct texts that passed, with o, a and b; (1, 1, 1) where the features are equal."""
+    own = np.where(representative == np.arange(len(representative)), matches.representative, -1)
+    pairs = Pairs(Names(np.arange(len(own)), None), own, matches.left, matches.right, np.ones(len(matches.left)))
+    parts = list(pairs.edges())
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 3), np.int64)
+    edge = np.concatenate([part.edge for part in parts])
+    counts = np.ones((len(edge), 3), np.int64)
+    counts[edge >= 0] = matches.counts[edge[edge >= 0]]
+    return np.concatenate([part.left for part in parts]), np.concatenate([part.right for part in parts]), counts
+
+
+def _measured(
+    step: SecondStep, texts: Sequence[str], threads: int, encoder: Encoder | None
+) -> Callable[[Integers, Integers], Integers]:
+    """Return what gives o, a and b of pairs of texts, by their places."""
+    if step.measure == "edit":
+        return lambda left, right: edit_counts(
+            [texts[i] for i in left], [texts[i] for i in right], step.threshold, threads
+        )
+    if step.measure == "semantic":
+        if encoder is None:
+            raise RecipeError(
+                f"then {str(step)!r} needs an encoder, an object with encode(texts): hand one over in Python, "
+                "nd.dedup(..., encoder=...)"
+            )
+        embeddings = embed(texts, encoder)
+        return lambda left, right: cosine_counts(embeddings, left, right)
+    return _set_counts(texts, Recipe(features=step.features))
+
+
+def edit_counts(left: Sequence[str], right: Sequence[str], least: float, threads: int = 1) -> Integers:
+    """Return o, a and b of pairs of texts: length of the longer one less the Levenshtein distance, and that length.
+
+    Parameters
+    ----------
+    left, right : sequence of str
+        The texts of each pair.
+    least : float
+        o may be 0 for a pair whose 1 - distance / length is below it: raising it makes the work shorter.
+    threads : int
+        They change the time, never the answer.
+    """
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cpdist
+
+    longer = np.array([max(len(one), len(other)) for one, other in zip(left, right, strict=True)], np.int64)
+    similar = cpdist(
+        left,
+        right,
+        scorer=Levenshtein.normalized_similarity,
+        score_cutoff=max(least - 1e-6, 0.0),
+        dtype=np.float64,
+        workers=threads,
+    )
+    kept = np.rint(np.asarray(similar, np.float64) * longer).astype(np.int64)
+    return np.column_stack([kept, longer, longer])
+
+
+def _set_counts(texts: Sequence[str], recipe: Recipe) -> Callable[[Integers, Integers], Integers]:
+    block = extract(pa.array(texts, pa.large_string()), recipe)
+    heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+    owner = np.repeat(np.arange(len(block.sizes)), block.sizes)
+    features = block.features[np.lexsort((block.features, owner))]
+
+    def counts(left: Integers, right: Integers) -> Integers:
+        shared = np.empty(len(left), np.int64)
+        overlaps(heads, features, left, right, shared)
+        return np.column_stack([shared, np.maximum(block.sizes[left], 1), np.maximum(block.sizes[right], 1)])
+
+    return counts

@@ -1,0 +1,154 @@
+"""Every threshold at once: what the pairs of one search say of stricter thresholds, for all documents or for some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.kernels.pairs import WORD, join_at_levels, keep_at_levels, rows_of_earlier
+from neardup.recipe.measures import reaching, similarities
+from neardup.search.matches import Integers, Matches
+
+Places = npt.NDArray[np.int16]
+Bools = npt.NDArray[np.bool_]
+
+#: Closer to a threshold than this, whole numbers decide; rounding is far less.
+_MARGIN = 1e-9
+
+
+class Figures(NamedTuple):
+    """What each threshold would give.
+
+    Attributes
+    ----------
+    pairs : int64[t]
+        Pairs of documents that match.
+    dropped : int64[t]
+        Documents that would be dropped.
+    families, largest_family : int64[t]
+        How many families there would be, and the documents of the largest; 0 where there is none.
+    """
+
+    pairs: Integers
+    dropped: Integers
+    families: Integers
+    largest_family: Integers
+
+
+class _Nodes(NamedTuple):
+    """Distinct documents in keep order, how many each stands for, and the pairs among them."""
+
+    documents: Integers
+    one: Integers
+    other: Integers
+    level: Places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """The pairs of a search, each with the strictest threshold that it reaches.
+
+    Attributes
+    ----------
+    matches : Matches
+        All pairs at the loosest threshold.
+    order : int64[n]
+        The documents in keep order.
+    level : int16[e]
+        The place of the strictest threshold that each pair reaches, counted from the loosest.
+    thresholds : int
+        How many there are.
+    """
+
+    matches: Matches
+    order: Integers
+    level: Places
+    thresholds: int
+
+    def figures(self, chosen: Bools | None = None) -> Figures:
+        """Return what each threshold would give.
+
+        Parameters
+        ----------
+        chosen : bool[n], optional
+            Only these documents, as if there were no others; all by default.
+        """
+        nodes = self._nodes(chosen)
+        dropped = int(nodes.documents.sum()) - self._kept(nodes)
+        return Figures(self._pairs(nodes), dropped, *self._families(nodes))
+
+    def pairs(self, chosen: Bools | None = None) -> Integers:
+        """Return the pairs alone: int64[t]."""
+        return self._pairs(self._nodes(chosen))
+
+    def _nodes(self, chosen: Bools | None) -> _Nodes:
+        representative = self.matches.representative
+        able = self.order[representative[self.order] >= 0]
+        if chosen is not None:
+            able = able[chosen[able]]
+        found, first, documents = np.unique(representative[able], return_index=True, return_counts=True)
+        by_place = np.argsort(first)
+        number = np.full(len(representative), -1, np.int64)
+        number[found[by_place]] = np.arange(len(found))
+        one, other, level = number[self.matches.left], number[self.matches.right], self.level
+        if chosen is not None:
+            there = (one >= 0) & (other >= 0)
+            one, other, level = one[there], other[there], level[there]
+        return _Nodes(documents[by_place].astype(np.int64), one, other, level)
+
+    def _pairs(self, nodes: _Nodes) -> Integers:
+        at_level = np.zeros(self.thresholds, np.int64)
+        np.add.at(at_level, nodes.level, nodes.documents[nodes.one] * nodes.documents[nodes.other])
+        equal = int((nodes.documents * (nodes.documents - 1) // 2).sum())
+        return np.cumsum(at_level[::-1])[::-1] + equal
+
+    def _kept(self, nodes: _Nodes) -> Integers:
+        heads = np.zeros(len(nodes.documents) + 1, np.int64)
+        earlier, levels = np.empty(len(nodes.one), np.int32), np.empty(len(nodes.one), np.int16)
+        rows_of_earlier(nodes.one, nodes.other, nodes.level, heads, earlier, levels)
+        stays = np.empty(len(nodes.documents), np.uint64)
+        words = range(0, self.thresholds, WORD)
+        kept = np.zeros((len(words), WORD), np.int64)
+        for begin, at_each in zip(words, kept, strict=True):
+            keep_at_levels(heads, earlier, levels, begin, stays, at_each)
+        return kept.reshape(-1)[: self.thresholds]
+
+    def _families(self, nodes: _Nodes) -> tuple[Integers, Integers]:
+        at_level = np.bincount(nodes.level, minlength=self.thresholds)
+        heads = np.concatenate([[0], np.cumsum(at_level)]).astype(np.int64)
+        families, largest = np.empty(self.thresholds, np.int64), np.empty(self.thresholds, np.int64)
+        by_level = np.argsort(nodes.level, kind="stable")
+        join_at_levels(nodes.one, nodes.other, by_level, heads, nodes.documents.copy(), families, largest)
+        return families, largest
+
+
+def levels_of(matches: Matches, measure: str, order: Integers, thresholds: Sequence[Fraction]) -> Levels:
+    """Return the pairs of a search by the thresholds that they reach.
+
+    Parameters
+    ----------
+    matches : Matches
+        All pairs at the loosest threshold.
+    measure : str
+        Whose thresholds they are; a similarity.
+    order : int64[n]
+        The documents in keep order.
+    thresholds : sequence of Fraction
+        Ascending, from the loosest; exact, as ``measures.reaching`` takes them.
+    """
+    at = np.array([float(threshold) for threshold in thresholds])
+    found = similarities(measure, matches.counts, matches.unit)
+    level = np.searchsorted(at, found - _MARGIN, side="right") - 1
+    highest = np.searchsorted(at, found + _MARGIN, side="right") - 1
+    close = np.flatnonzero(level < highest)
+    for place, threshold in enumerate(thresholds):
+        pairs = close[(level[close] < place) & (place <= highest[close])]
+        if len(pairs):
+            counts, which = np.unique(matches.counts[pairs], axis=0, return_inverse=True)
+            level[pairs] += reaching(measure, counts, threshold, matches.unit)[which.reshape(-1)]
+    return Levels(matches, order, level.astype(np.int16), len(thresholds))

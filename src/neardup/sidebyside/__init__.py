@@ -1,1 +1,0 @@
-"""Two texts side by side: what they have in common, what differs, and how a page shows it."""

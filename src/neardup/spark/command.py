@@ -1,0 +1,341 @@
+"""What a run on files found, brought back to this machine: the tables and files that the engine in memory gives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.documents import REPEATED_ID, Corpus
+from neardup.documents.partitions import tasks_of
+from neardup.documents.records import Names
+from neardup.errors import RecipeError
+from neardup.keep.order import goes_by_time
+from neardup.keep.pairs import PairArrays, Pairs
+from neardup.recipe import Recipe
+from neardup.search.lsh import bands_of
+from neardup.spark.documents import Read, read
+from neardup.spark.engine import Found, find
+from neardup.spark.search import Settings, check_recipe
+from neardup.spark.session import BRIEF, check_master, check_spark, is_here, session, sources_digest, told_by_spark
+from neardup.spark.stages import Stages, check_folder
+from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from neardup.features.reading import Progress
+
+
+class Answer:
+    """What a run found. Only documents that match another one are held here, and a bit for each row.
+
+    Attributes
+    ----------
+    summary : dict
+        Counts, stages, recipe and versions, ready for JSON.
+    pairs : Pairs
+        All pairs at or above the threshold.
+    """
+
+    def __init__(self, corpus: Corpus, read: Read, found: Found, details: dict[str, Any]) -> None:
+        self._corpus, self._details = corpus, details
+        self._found_summary, began = found.summary, time.perf_counter()
+        with told_by_spark():
+            repeated = _column(found.repeated.toArrow(), "row")
+            company = found.company.toArrow()
+            verdicts = found.verdicts.toArrow()
+            edges = found.edges.select("left", "right", "similarity").toArrow()
+        away = read.raw(np.sort(repeated))
+        corpus.set_aside_rows(away, REPEATED_ID)
+        company = company.sort_by("row")
+        verdicts = verdicts.sort_by("row")
+        rows = _column(company, "row")
+        ids = None
+        if corpus.id_column:
+            ids = company["id"].combine_chunks().cast(pa.int64() if read.numbers else pa.large_string())
+        self._names = Names(read.raw(rows), ids)
+        nodes, places = np.unique(_column(company, "node"), return_inverse=True)
+        # Of equal documents the first stands for all.
+        firsts = np.full(len(nodes), len(rows), np.int64)
+        np.minimum.at(firsts, places, np.arange(len(rows)))
+        ends = [firsts[np.searchsorted(nodes, _column(edges, name))] for name in ("left", "right")]
+        left, right = np.minimum(*ends), np.maximum(*ends)
+        order = np.lexsort((right, left))
+        similarity = _column(edges, "similarity")[order]
+        self.pairs = Pairs(self._names, firsts[places], left[order], right[order], similarity)
+        self._keeper = np.searchsorted(rows, _column(verdicts, "keeper"))
+        self._similarity, self._family = _column(verdicts, "similarity"), _column(verdicts, "family")
+        self._goes = np.flatnonzero(self._keeper != np.arange(len(rows)))
+        stays = ~read.bad
+        stays[away] = False
+        stays[self._names.rows[self._goes]] = False
+        self._stays = stays
+        self._stages = [{"name": "collect", "wall_s": round(time.perf_counter() - began, 3)}]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Counts, stages, recipe and versions, ready for JSON."""
+        found = dict(self._found_summary)
+        stages = [*found.pop("stages"), *self._stages]
+        return found | {"set_aside": dict(self._corpus.set_aside.counts), "stages": stages} | self._details
+
+    def duplicates(self) -> pa.Table:
+        """Return a table of the dropped documents: dropped, keeper (ids), similarity, family."""
+        at = self._goes
+        return pa.table(
+            {
+                "dropped": self._names.of(at),
+                "keeper": self._names.of(self._keeper[at]),
+                "similarity": pa.array(self._similarity[at]),
+                "family": pa.array(self._family[at]),
+            }
+        )
+
+    def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
+        """Write the documents that stay, with all columns, to a file whose name says the format."""
+        began = time.perf_counter()
+        self._corpus.copy(self._stays, output, force=force, progress=progress)
+        self._stages.append({"name": "write", "wall_s": round(time.perf_counter() - began, 3)})
+
+
+def _column(table: pa.Table, name: str) -> Any:
+    return table[name].to_numpy()
+
+
+#: Inputs up to so many bytes are work for a minute or so.
+_BRIEF_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """Where a run is done.
+
+    Attributes
+    ----------
+    master : str
+        As in ``session.session``.
+    stages : str or None
+        A folder or URI that all workers can write to; None for a temporary one, where this machine does all.
+    resume : bool
+        Whether complete stages in it are taken as they are.
+    settings : mapping
+        Settings of Spark.
+    log : str or None
+        A file for what Spark says.
+    wait : float
+        Seconds to wait for a first worker.
+    ship : bool
+        Whether the workers are sent this package.
+    """
+
+    master: str = "local[*]"
+    stages: str | None = None
+    resume: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    log: str | None = None
+    wait: float = 60.0
+    ship: bool = False
+
+    def check(self, recipe: Recipe) -> None:
+        """Refuse what can only fail, before anything is read or started."""
+        check_recipe(recipe)
+        self.check_place()
+
+    def check_place(self) -> None:
+        """Refuse an engine that no recipe could run on."""
+        if self.resume and self.stages is None:
+            raise RecipeError("--resume goes on from stages: name their folder with --stages DIR")
+        if self.stages is None and not is_here(self.master):
+            raise RecipeError(
+                f"the workers of {self.master} may be other machines, which need a folder that all can write to: name "
+                "one with --stages DIR"
+            )
+        check_spark()
+
+
+@contextmanager
+def answered(
+    corpus: Corpus,
+    recipe: Recipe,
+    engine: Engine,
+    *,
+    progress: Progress | None,
+    records: bool,
+    pairs_per_document: float | None = None,
+) -> Iterator[Answer]:
+    """Give what a run of a recipe on a corpus found.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It was not scanned, and stays open.
+    recipe : Recipe
+        What to do.
+    engine : Engine
+        Where.
+    progress : callable, optional
+        Told (stage, done, total) from time to time.
+    records : bool
+        Whether the bytes of what is set aside are wanted.
+    pairs_per_document : float, optional
+        As in ``Settings``.
+
+    Raises
+    ------
+    NeardupError
+        In one sentence.
+    """
+    engine.check(recipe)
+    settings = Settings(pairs_per_document=pairs_per_document)
+    mark = fingerprint_of(corpus, recipe)
+    if engine.stages is not None:
+        check_folder(engine.stages, mark, resume=engine.resume)
+    began = time.perf_counter()
+    with started(engine, corpus) as spark:
+        folder = None if engine.stages is None else located(engine.stages)
+        with Stages(spark, folder, mark, resume=engine.resume, progress=progress) as stages:
+            stages.report.append({"name": "start", "wall_s": round(time.perf_counter() - began, 3)})
+            documents = read(spark, corpus, stages, records=records, by_time=goes_by_time(recipe.keep))
+            yield answer(spark, corpus, recipe, stages, documents, settings)
+
+
+def started(engine: Engine, corpus: Corpus) -> AbstractContextManager[SparkSession]:
+    """Start a session for work on a corpus."""
+    check_master(engine.master)
+    settings = (BRIEF if corpus.total_bytes < _BRIEF_BYTES else {}) | dict(engine.settings)
+    return session(engine.master, settings=settings, log=engine.log, wait=engine.wait, ship=engine.ship)
+
+
+def answer(
+    spark: SparkSession,
+    corpus: Corpus,
+    recipe: Recipe,
+    stages: Stages,
+    documents: Read,
+    settings: Settings | None = None,
+) -> Answer:
+    """Return what a run of a recipe finds in documents that were read from a corpus in a session."""
+    with told_by_spark():
+        found = find(documents.documents, recipe, stages=stages, settings=settings)
+        if recipe.search == "lsh":
+            found.summary["search"]["jaccard_at_threshold"] = bands_of(recipe).jaccard
+        where = {"engine": "spark", "master": spark.sparkContext.master, "workers": stages.workers}
+        return Answer(corpus, documents, found, where | {"spark": spark.version})
+
+
+def fingerprint_of(corpus: Corpus, recipe: Recipe | None) -> str:
+    """Return what stages are known by: recipe (none for documents), files as they look now, columns, and version."""
+    files = [
+        (found.name, found.size, found.mtime, task.source, task.span)
+        for task in tasks_of(corpus.sources)
+        for found in task.files
+    ]
+    known = [asdict(recipe), recipe.dependencies] if recipe else []
+    whole = json.dumps([known, files, asdict(corpus.wanted), __version__, sources_digest()], default=str)
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def located(folder: str) -> str:
+    """Return a folder as all workers understand it."""
+    return folder if "://" in folder else f"file://{os.path.abspath(folder)}"
+
+
+#: The folder of the documents, beside those of the recipes.
+_DOCUMENTS = "documents"
+
+
+class Started(NamedTuple):
+    """A session in which the documents were read."""
+
+    spark: SparkSession
+    documents: Read
+    wall_s: float
+    worker_s: float
+
+
+class Compared:
+    """Finds the pairs of recipes on Spark; the session starts with the first of them, and ends with the block.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It stays open.
+    engine : Engine
+        Where; below its folder for stages each recipe has one of its own.
+    progress : callable, optional
+        Told (stage, done, total) from time to time.
+    records : bool
+        Whether the bytes of what is set aside are wanted.
+    """
+
+    def __init__(
+        self, corpus: Corpus, engine: Engine, *, progress: Progress | None = None, records: bool = False
+    ) -> None:
+        self._corpus, self._engine, self._progress, self._records = corpus, engine, progress, records
+        self._stack = ExitStack()
+        self._started: Started | None = None
+
+    def __call__(self, name: str, recipe: Recipe) -> tuple[Iterator[PairArrays], float, float]:
+        """Return all pairs of raw rows, and the seconds that it took: by the clock, and of all workers.
+
+        Raises
+        ------
+        NeardupError
+            In one sentence.
+        """
+        if self._started is None:
+            self._started = self._begun()
+        began, corpus = time.perf_counter(), self._corpus
+        spark, documents, wall, work = self._started
+        # Of what the recipe before set aside, nothing counts for this one.
+        corpus.read_elsewhere(documents.tallies)
+        with self._stages(spark, _folder_of(name, recipe), recipe) as stages:
+            found = answer(spark, corpus, recipe, stages, documents, Settings(pairs_per_document=None))
+            work += _work(stages)
+        return _by_row(found.pairs), wall + time.perf_counter() - began, work
+
+    def _begun(self) -> Started:
+        if (folder := self._engine.stages) is not None:
+            mark = fingerprint_of(self._corpus, None)
+            check_folder(f"{folder}/{_DOCUMENTS}", mark, resume=self._engine.resume)
+        spark = self._stack.enter_context(started(self._engine, self._corpus))
+        began = time.perf_counter()
+        stages = self._stack.enter_context(self._stages(spark, _DOCUMENTS, None))
+        documents = read(spark, self._corpus, stages, records=self._records)
+        return Started(spark, documents, time.perf_counter() - began, _work(stages))
+
+    def _stages(self, spark: SparkSession, name: str, recipe: Recipe | None) -> Stages:
+        given = self._engine
+        folder = None if given.stages is None else f"{located(given.stages)}/{name}"
+        return Stages(spark, folder, fingerprint_of(self._corpus, recipe), resume=given.resume, progress=self._progress)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._stack.__exit__(*exception)
+
+
+def _folder_of(name: str, recipe: Recipe) -> str:
+    """Return where the stages of a recipe go: names may hold anything, and two recipes may have one."""
+    return f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[:40]}-{recipe.fingerprint[:8]}"
+
+
+def _work(stages: Stages) -> float:
+    return float(sum(stage.get("worker_s", 0.0) for stage in stages.report))
+
+
+def _by_row(pairs: Pairs) -> Iterator[PairArrays]:
+    rows = pairs.names.rows
+    for part in pairs.arrays():
+        yield PairArrays(rows[part.left], rows[part.right], part.similarity)

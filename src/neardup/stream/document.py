@@ -1,0 +1,141 @@
+"""What goes into the flow and what comes out of it: a document and its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from neardup.classifier.evidence import Evidence, Push
+from neardup.errors import InputError, shown
+from neardup.times import FORMS, microseconds_of
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that arrives.
+
+    Attributes
+    ----------
+    id : str
+        Its name; a flow gives each name one verdict.
+    text : str
+        What it says.
+    timestamp : float, date, str or None
+        When it is from: a datetime, a date, or a number or text that ``neardup.times`` reads, such as Unix seconds and
+        ISO 8601; UTC unless it says otherwise. None takes the time of its arrival.
+    origin : str
+        Where it came from; kept in the store.
+    title : str
+        Its title, for decisions that compare titles; empty where it has none.
+
+    Raises
+    ------
+    InputError
+        If a field is of another type, a text cannot be stored as UTF-8, or the timestamp is no time between the
+        years 1 and 9999.
+    """
+
+    id: str
+    text: str
+    timestamp: float | date | str | None = None
+    origin: str = ""
+    title: str = ""
+    _microseconds: int | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_text("id", self.id)
+        _check_text("text", self.text)
+        _check_text("origin", self.origin)
+        _check_text("title", self.title)
+        object.__setattr__(self, "_microseconds", _checked_time(self.timestamp))
+
+    @property
+    def microseconds(self) -> int | None:
+        """The timestamp in microseconds since 1970 (UTC), None where there is none."""
+        return self._microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided about a document when it arrived.
+
+    Attributes
+    ----------
+    id : str
+        The document.
+    kind : str
+        ``original``, or what it is a duplicate by: ``exact`` (the texts are equal byte for byte) or ``near``.
+    of : str or None
+        The document that it repeats: the most similar one in the window, the first of equals.
+    similarity : float or None
+        To that document; where a learned decision decides, how probable it is that both are near-duplicates.
+    time : float
+        Seconds since 1970 (UTC) by which it was judged.
+    flag : str
+        Empty, or what was odd: ``late`` (older than the window), ``ahead`` (further ahead than the window is long),
+        ``future`` (later than the clock on the wall) or ``undecidable`` (it has nothing to compare by).
+    counts : tuple of int or None
+        The three whole numbers o, a and b behind the similarity, as in ``neardup.recipe.measures``.
+    g : float or None
+        What a learned decision makes of the two; None where none decided, and for texts that are equal byte for byte.
+    measures : tuple of Push
+        The decision's measures, the one that pushed g furthest first; empty where there is no g.
+    """
+
+    id: str
+    kind: str
+    of: str | None
+    similarity: float | None
+    time: float
+    flag: str
+    counts: tuple[int, int, int] | None
+    g: float | None = None
+    measures: tuple[Push, ...] = ()
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether the window held it already."""
+        return self.kind != "original"
+
+    @property
+    def evidence(self) -> str:
+        """The measures that pushed a learned decision most, in a few words; empty where there is no g."""
+        return "" if self.g is None else str(Evidence(self.g, self.similarity or 0.0, self.measures))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON takes them."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "of": self.of,
+            "similarity": self.similarity,
+            "time": self.time,
+            "flag": self.flag,
+            "counts": None if self.counts is None else list(self.counts),
+            "g": self.g,
+            "evidence": self.evidence,
+            "measures": [push._asdict() for push in self.measures],
+        }
+
+
+def _checked_time(timestamp: object) -> int | None:
+    found = microseconds_of(timestamp)
+    if found is None and timestamp is not None:
+        raise InputError(
+            f"timestamp {shown(timestamp)} is not a time between the years 1 and 9999; give a datetime, {FORMS}, or "
+            "None for the time of its arrival"
+        )
+    return found
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{name} {shown(value)} is of type {type(value).__name__}; a document's {name} is a str")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} {shown(value)} has the lone surrogate {value[error.start]!a} at character {error.start}, which "
+            "UTF-8 cannot hold; decode it with errors='replace' or remove that character"
+        ) from None

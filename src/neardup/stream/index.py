@@ -1,0 +1,479 @@
+"""What an index takes and gives: batches of documents, verdicts, and a sample's frequencies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import islice
+from os import PathLike
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from neardup.classifier.classifier import Decision, Given, decision_of, recipe_beside
+from neardup.classifier.values import NO_TIME
+from neardup.documents.streams import ahead
+from neardup.errors import InputError, RecipeError, StoreError, UnknownDocument
+from neardup.features.reading import gather_texts
+from neardup.features.statistics import Statistics
+from neardup.recipe import AnyRecipe, Recipe
+from neardup.recipe.named import chosen
+from neardup.runtime import default_threads
+from neardup.search.window import FlowClock, Length, check_keys
+from neardup.stream.document import Document, Verdict
+from neardup.stream.judge import Judge
+from neardup.stream.parts import Judged, Kept, Story
+from neardup.stream.register import IndexStatistics, Register
+from neardup.stream.store import Store, Stored
+
+_SECOND = 1_000_000
+#: The last microseconds of the year 9999 would round to the first second of the next, which no datetime holds.
+_LATEST = math.nextafter(253402300800.0, 0)
+#: Documents and characters that are judged and stored at once.
+_AT_ONCE = 1024
+_CHARACTERS = 1 << 23
+
+
+def verdict_of(name: str, found: Judged, of: str | None) -> Verdict:
+    """Return the verdict on a document from what was found, and the id of its best match."""
+    flag = found.moment.flag if found.has_features else "undecidable"
+    time = min(found.moment.real / _SECOND, _LATEST)
+    if found.of < 0:
+        return Verdict(name, "original", None, None, time, flag, None)
+    kind = "exact" if found.same_text else "near"
+    return Verdict(name, kind, of, found.similarity, time, flag, found.counts, found.g, found.measures)
+
+
+def chosen_recipe(
+    recipe: AnyRecipe | None, decision: Given | None, choices: Mapping[str, Any]
+) -> tuple[Recipe, Decision | None]:
+    """Return the recipe of a flow, and the decision whose it is, read where it is a path.
+
+    Raises
+    ------
+    NeardupError
+        If both are given, or one of them is refused.
+    """
+    if decision is None:
+        return chosen("default" if recipe is None else recipe, choices), None
+    found = decision_of(decision)
+    if found.vector.needs_encoder:
+        raise RecipeError(
+            "the decision goes by 'semantic' too, and a flow makes no embeddings; train one on a vector without it"
+        )
+    return recipe_beside(found, {"recipe": recipe, **choices}), found
+
+
+def story_of(document: Document, real: int | None, clock: float | None = None) -> Story:
+    """Return what a second step goes by.
+
+    Parameters
+    ----------
+    document : Document
+        It gives text and title.
+    real : int or None
+        Its time in microseconds since 1970.
+    clock : float or None
+        The flow's clock in seconds, where there is no such time.
+    """
+    seconds = clock if real is None else real / _SECOND
+    return Story(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
+
+
+def story_at(text: str, title: str, real: int) -> Story:
+    """Return what a second step goes by, from its parts; real: microseconds since 1970."""
+    return Story(text, title, _microseconds(real / _SECOND))
+
+
+def rows_of(
+    documents: Sequence[Document], judged: Sequence[Judged], verdicts: Sequence[Verdict], first: int, *, titles: bool
+) -> list[Stored]:
+    """Return what a store holds of documents, the numbers of which begin with first; titles: whether it holds these."""
+    return [
+        Stored(
+            first + i,
+            document.id,
+            document.origin,
+            found.moment.time,
+            found.moment.leaves,
+            found.held,
+            document.text if found.held else None,
+            verdict,
+            document.title if found.held and titles else "",
+        )
+        for i, (document, found, verdict) in enumerate(zip(documents, judged, verdicts, strict=True))
+    ]
+
+
+def story_before(row: Stored) -> Story:
+    """Return what a second step goes by of a document from before a restart."""
+    return Story(row.text or "", row.title, _microseconds(row.verdict.time))
+
+
+def _microseconds(seconds: float) -> int:
+    # Through seconds also where whole microseconds are known, so that a restart, which reads seconds, changes nothing.
+    return round(seconds * _SECOND)
+
+
+def statistics_for(recipe: Recipe, sample: Sequence[str] | Statistics | None) -> Statistics | None:
+    """Return the frequencies that a recipe takes from a collection, None where it takes none.
+
+    Raises
+    ------
+    RecipeError
+        If it needs a sample and there is none.
+    """
+    if not recipe.needs_statistics:
+        if sample is not None:
+            raise RecipeError(
+                f"sample is for recipes that take frequencies from a collection, and recipe {recipe.name!r} takes "
+                "none; leave it out"
+            )
+        return None
+    if sample is None:
+        raise RecipeError(
+            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet; give texts as sample"
+        )
+    if isinstance(sample, Statistics):
+        return sample
+    return gather_texts([pa.array(list(sample), pa.large_string())], recipe)
+
+
+def batches_of(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Yield documents in batches of some thousand and some megabytes."""
+    batch: list[Document] = []
+    characters = 0
+    for document in documents:
+        if not isinstance(document, Document):
+            raise InputError(f"{type(document).__name__} is no Document; make one: nd.Document(id, text, timestamp)")
+        batch.append(document)
+        characters += len(document.text)
+        if len(batch) >= _AT_ONCE or characters >= _CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+_AGAINST = ("originals", "everything")
+
+
+class Similar(NamedTuple):
+    """A held document, and how similar it is to the one asked about."""
+
+    id: str
+    similarity: float
+
+
+class Index:
+    """A window of documents that says of each new one whether it repeats one of them.
+
+    Parameters
+    ----------
+    recipe : Recipe, str or path, optional
+        What a match is: any recipe whose documents have keys (sets, sketches, fingerprints, LSH); else ``default``.
+    decision : Decision or path, optional
+        What a match is, in place of a recipe: a decision that was learned from labelled pairs, or the file it is in.
+    window : str, int, timedelta or None
+        How far apart partners may be: ``"24h"``, ``"7d"``, ``"8000 documents"`` or 8000; ``"endless"`` or None.
+        Raising it finds repeats of older documents, and takes memory and time in proportion.
+    window_by : str
+        ``time``, or ``hour``: whole hours are compared, as in Montanari & Puglisi 2012, 3.6.
+    against : str
+        ``originals``: a document is compared with what was no duplicate, so that an endless window keeps what
+        ``dedup`` keeps; ``everything``: with duplicates as well, as in the paper.
+    path : path, optional
+        A file for a durable store: every verdict that was given is there, and the window comes back at a restart.
+    sample : list of str or Statistics, optional
+        For recipes whose features depend on a collection (idf, terms, I-Match, the Cornell sketch): texts to take their
+        frequencies from. They stay as they are; give the same ones at each start.
+    now : callable
+        The clock on the wall, in seconds since 1970.
+    **choices
+        Fields of ``Recipe`` that take the place of the recipe's own.
+
+    Raises
+    ------
+    NeardupError
+        If an option does not fit, or the store cannot be used.
+
+    Examples
+    --------
+    >>> import neardup as nd
+    >>> index = nd.Index("ddd", window="24h")
+    >>> index.add(nd.Document("a", "Oil prices rose in early trading on Monday.", "2012-03-01T08:00")).kind
+    'original'
+    >>> index.add(nd.Document("b", "Oil prices rose in early trading Monday.", "2012-03-01T09:30")).of
+    'a'
+    """
+
+    def __init__(
+        self,
+        recipe: AnyRecipe | None = None,
+        *,
+        decision: Given | None = None,
+        window: str | int | timedelta | None = "24h",
+        window_by: str = "time",
+        against: str = "originals",
+        path: str | PathLike[str] | None = None,
+        sample: Sequence[str] | Statistics | None = None,
+        now: Callable[[], float] = time.time,
+        **choices: Any,
+    ) -> None:
+        self.recipe, self.decision = chosen_recipe(recipe, decision, choices)
+        check_keys(self.recipe)
+        length = Length.parse(window, window_by)
+        if against not in _AGAINST:
+            raise RecipeError(f"against {against!r} is not known; choose originals or everything")
+        self._lock = threading.RLock()
+        self._register = Register(keeps_stories=bool(self.recipe.then), keeps_verdicts=path is None)
+        self._judge = Judge(
+            self.recipe,
+            FlowClock(length, now),
+            everything=against == "everything",
+            statistics=statistics_for(self.recipe, sample),
+            story_of=self._register.story,
+            decision=self.decision,
+        )
+        self._titles = self.decision is not None and self.decision.vector.needs_titles
+        self._next = 0
+        self.store: Store | None = None
+        if path is not None:
+            settings = {"window": str(length), "window_by": window_by, "against": against}
+            own = self.recipe
+            self.store = Store(path, fingerprint=own.fingerprint, settings=settings, dependencies=own.dependencies)
+            try:
+                self._restore(self.store)
+            except BaseException:
+                self.store.close()
+                raise
+
+    def add(self, document: Document) -> Verdict:
+        """Judge a document and enter it; with a store the verdict is on the disk when it is returned.
+
+        Raises
+        ------
+        InputError
+            If its id has a verdict already.
+        StoreError
+            If the verdict cannot be written; then it was not given, and the document may be added again.
+        """
+        return self.add_many([document])[0]
+
+    def add_many(self, documents: Iterable[Document]) -> list[Verdict]:
+        """Judge documents in their order, as ``add`` does one by one; a store writes many of them at once.
+
+        When it fails, the verdicts on documents before the batch that failed are given and stored: ``verdict_of``
+        tells.
+        """
+        verdicts: list[Verdict] = []
+        for batch in batches_of(documents):
+            with self._lock:
+                verdicts += self._add(batch)
+        return verdicts
+
+    def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
+        """Return the held documents that a text matches now, the most similar first; nothing is entered.
+
+        Parameters
+        ----------
+        document : Document or str
+            The text; title and timestamp do not matter but to a decision that goes by them.
+        k : int, optional
+            Return the k nearest by the first measure instead, whatever their similarity.
+        """
+        if k is not None and k < 1:
+            raise RecipeError(f"k {k} is below 1; ask for one document at least")
+        asked = Document("query", document) if isinstance(document, str) else document
+        with self._lock:
+            story = story_of(asked, asked.microseconds, self._judge.clock.seconds)
+            found, scores = self._judge.matches(story) if k is None else self._judge.nearest(asked.text)
+            named = ((self._register.name(s), score) for s, score in zip(found.tolist(), scores.tolist(), strict=True))
+            return list(islice((Similar(name, score) for name, score in named if name is not None), k))
+
+    def remove(self, name: str) -> None:
+        """Take a document out of the window, so that nothing matches it any more; its verdict stays.
+
+        Raises
+        ------
+        UnknownDocument
+            If the window does not hold it.
+        """
+        with self._lock:
+            if name not in self._register.serials:
+                raise UnknownDocument(f"the window holds no document with the id {name!r}")
+            serial = self._register.serials[name]
+            if self.store is not None:
+                self.store.unhold(serial)
+            self._register.let_go([serial])
+            self._judge.remove(serial)
+
+    def verdict_of(self, name: str) -> Verdict | None:
+        """Return the verdict on a document, None if there is none (without a store: none in the window's time)."""
+        with self._lock:
+            return self.store.verdict_of(name) if self.store is not None else self._register.verdict(name)
+
+    def text_of(self, name: str) -> str | None:
+        """Return the text of a held document, None if there is none (texts are kept by stores and for second steps)."""
+        with self._lock:
+            serial = self._register.serials.get(name)
+            if serial is None:
+                return None
+            if self.store is not None:
+                return self.store.text_of(name)
+            story = self._register.story(serial)
+            return None if story is None else story.text
+
+    @property
+    def statistics(self) -> IndexStatistics:
+        """What was seen and is held."""
+        with self._lock:
+            window, counts = self._judge.window, self._register.counts
+            return IndexStatistics(
+                **counts,
+                held=len(self._register),
+                bytes=window.bytes,
+                hours=window.hours,
+                clock=self._judge.clock.seconds,
+            )
+
+    def close(self) -> None:
+        """Close the store; without one there is nothing to do."""
+        with self._lock:
+            if self.store is not None:
+                self.store.close()
+
+    def __len__(self) -> int:
+        return len(self._register)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._register.serials
+
+    def __iter__(self) -> Iterator[str]:
+        with self._lock:
+            return iter(self._register)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Index of {len(self):,} documents, {self.recipe.in_words()}, window {self._judge.clock.length}>"
+
+    def _add(self, documents: Sequence[Document]) -> list[Verdict]:
+        self._refuse_known([document.id for document in documents])
+        first, before, interrupted = self._next, self._judge.before(), None
+        try:
+            moments = [self._judge.clock.see(document.microseconds) for document in documents]
+            stories = [story_of(document, moment.real) for document, moment in zip(documents, moments, strict=True)]
+            judged = self._judge.judge(stories, moments, first)
+            names = {first + i: document.id for i, document in enumerate(documents)}
+            verdicts = [
+                verdict_of(document.id, found, names.get(found.of, self._register.name(found.of)))
+                for document, found in zip(documents, judged, strict=True)
+            ]
+            if self.store is not None:
+                rows = rows_of(documents, judged, verdicts, first, titles=self._titles)
+                interrupted = self._record(self.store, rows)
+        except BaseException:
+            self._judge.take_back(first, before)
+            raise
+        self._next += len(documents)
+        for i, (document, found) in enumerate(zip(documents, judged, strict=True)):
+            if found.held:
+                self._register.hold(first + i, document.id, stories[i])
+        self._register.count(verdicts)
+        self._expire()
+        self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
+        if interrupted is not None:
+            raise interrupted
+        return verdicts
+
+    def _refuse_known(self, names: Sequence[str]) -> None:
+        known = self.store.known(names) if self.store is not None else self._register.known(names)
+        seen: set[str] = set()
+        for name in names:
+            if name in known or name in seen:
+                raise InputError(f"id {name!r} already has a verdict; give each document an id of its own")
+            seen.add(name)
+
+    def _record(self, store: Store, rows: Sequence[Stored]) -> BaseException | None:
+        """Put documents and verdicts on the disk; return what interrupted it when they were there already."""
+        try:
+            store.record(rows, {"clock": json.dumps(self._judge.state())})
+        except BaseException as error:
+            if store.next_serial == self._next:
+                raise
+            return error
+        return None
+
+    def _restore(self, store: Store) -> None:
+        """Bring back the window that a store holds."""
+        self._register.count_as(store.counts)
+        self._next = store.next_serial
+        state = store.state("clock")
+        if state is None:
+            return
+        saved = json.loads(state)
+        self._judge.restore(saved)
+        # The store is read in one thread, features are made in others, and this one enters.
+        self._judge.enter(ahead(map(self._taken_back, store.held())), default_threads())
+        self._expire()
+
+    def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
+        for row in rows:
+            self._register.hold(row.serial, row.id, story_before(row))
+        return [Kept(row.serial, row.text or "", row.time, row.entered) for row in rows]
+
+    def _expire(self) -> None:
+        gone = self._judge.expire()
+        if not len(gone):
+            return
+        self._register.let_go(gone.tolist())
+        if self.store is not None:
+            first = self._register.first
+            # Texts that stay on the disk for longer change no answer.
+            with contextlib.suppress(StoreError):
+                self.store.forget(self._next if first is None else first)
+
+
+def matching(
+    documents: Mapping[int, Document],
+    recipe: Recipe,
+    decision: Decision | None = None,
+    statistics: Statistics | None = None,
+) -> set[tuple[int, int]]:
+    """Return which of some documents match each other, the smaller key first.
+
+    Parameters
+    ----------
+    documents : mapping of int to Document
+        Each under a key.
+    recipe : Recipe
+        What a match is.
+    decision : Decision, optional
+        In place of the recipe.
+    statistics : Statistics, optional
+        Of the collection, for recipes that need them.
+    """
+    found = set()
+    chosen = None if decision else recipe
+    with Index(chosen, decision=decision, window=None, against="everything", sample=statistics) as index:
+        held = {
+            str(key): Document(str(key), one.text, one.timestamp, title=one.title) for key, one in documents.items()
+        }
+        index.add_many(held.values())
+        for name, document in held.items():
+            for other in index.query(document):
+                if other.id != name:
+                    low, high = sorted((int(name), int(other.id)))
+                    found.add((low, high))
+    return found

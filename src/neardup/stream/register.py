@@ -1,0 +1,146 @@
+"""What an index knows of documents by their ids: those it holds, and the verdicts that no store keeps."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from neardup.stream.document import Verdict
+from neardup.stream.parts import Story
+
+FLAGS = ("late", "ahead", "future", "undecidable")
+
+
+class IndexStatistics(NamedTuple):
+    """What an index has seen and holds.
+
+    Attributes
+    ----------
+    arrived, originals, duplicates : int
+        Documents with verdicts.
+    held : int
+        Documents in the window; those of its oldest hour leave together.
+    bytes : int
+        Memory of the window's sub-indexes and tables.
+    hours : int
+        Sub-indexes alive.
+    clock : float or None
+        The flow's clock in seconds since 1970; None before the first document, and where time is counted in documents.
+    late, ahead, future, undecidable : int
+        Documents with each flag.
+    """
+
+    arrived: int
+    originals: int
+    duplicates: int
+    held: int
+    bytes: int
+    hours: int
+    clock: float | None
+    late: int
+    ahead: int
+    future: int
+    undecidable: int
+
+
+class Register:
+    """Ids and numbers of the documents that the window holds, stories and verdicts where they are needed, and counts.
+
+    Parameters
+    ----------
+    keeps_stories : bool
+        Whether texts, titles and times are kept, as second steps need them.
+    keeps_verdicts : bool
+        Whether verdicts are kept, for as long as their hour is in the window.
+
+    Attributes
+    ----------
+    serials : dict
+        The number of each held document by id.
+    counts : dict
+        As in ``IndexStatistics``.
+    """
+
+    def __init__(self, *, keeps_stories: bool, keeps_verdicts: bool) -> None:
+        self._keeps_stories, self._keeps_verdicts = keeps_stories, keeps_verdicts
+        self.serials: dict[str, int] = {}
+        self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)
+        self._names: dict[int, str] = {}
+        self._stories: dict[int, Story] = {}
+        self._verdicts: dict[str, Verdict] = {}
+        self._hours: deque[tuple[int, list[str]]] = deque()
+
+    def __len__(self) -> int:
+        return len(self.serials)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([self._names[serial] for serial in sorted(self._names)])
+
+    def name(self, serial: int) -> str | None:
+        """Return the id of a held document, None if it is not held."""
+        return self._names.get(serial)
+
+    def story(self, serial: int) -> Story | None:
+        """Return what a second step goes by of a held document, None where that is not kept."""
+        return self._stories.get(serial)
+
+    def verdict(self, name: str) -> Verdict | None:
+        """Return the verdict on a document, None where none is kept."""
+        return self._verdicts.get(name)
+
+    def known(self, names: Sequence[str]) -> set[str]:
+        """Return which of the ids have verdicts here."""
+        return self._verdicts.keys() & set(names)
+
+    @property
+    def first(self) -> int | None:
+        """The smallest number that is held, None if there is none."""
+        # Numbers are entered in their order, and a dictionary keeps it.
+        return next(iter(self._names), None)
+
+    def hold(self, serial: int, name: str, story: Story) -> None:
+        """Note that the window holds a document."""
+        self.serials[name] = serial
+        self._names[serial] = name
+        if self._keeps_stories:
+            self._stories[serial] = story
+
+    def let_go(self, serials: Iterable[int]) -> None:
+        """Note that the window no longer holds documents."""
+        for serial in serials:
+            name = self._names.pop(serial, None)
+            if name is not None:
+                del self.serials[name]
+            self._stories.pop(serial, None)
+
+    def count(self, verdicts: Iterable[Verdict]) -> None:
+        """Count verdicts."""
+        for verdict in verdicts:
+            self.counts["arrived"] += 1
+            self.counts["duplicates" if verdict.is_duplicate else "originals"] += 1
+            if verdict.flag:
+                self.counts[verdict.flag] += 1
+
+    def count_as(self, counts: Mapping[str, int]) -> None:
+        """Take over counts, as from a store."""
+        self.counts |= counts
+
+    def remember(self, verdicts: Sequence[Verdict], hours: Sequence[int], oldest: int) -> None:
+        """Keep verdicts by their hours, and forget those of hours before the oldest, but of what is still held.
+
+        A document that was ahead is held long after its hour if a second one confirms it.
+        """
+        if not self._keeps_verdicts:
+            return
+        for verdict, hour in zip(verdicts, hours, strict=True):
+            self._verdicts[verdict.id] = verdict
+            if not self._hours or self._hours[-1][0] != hour:
+                self._hours.append((hour, []))
+            self._hours[-1][1].append(verdict.id)
+        while len(self._hours) > 1 and self._hours[0][0] < oldest:
+            for name in self._hours.popleft()[1]:
+                if name in self.serials:
+                    self._hours[-1][1].append(name)
+                else:
+                    self._verdicts.pop(name, None)

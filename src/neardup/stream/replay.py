@@ -1,0 +1,777 @@
+"""A dated corpus run through the window, as if its documents arrived one after the other."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import repeat
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.classifier.classifier import Decision
+from neardup.classifier.columns import TITLES, column_of
+from neardup.classifier.evidence import EQUAL_TEXTS
+from neardup.documents import REPEATED_ID, Batch, Corpus, Writer, join_ids, repeated_ids
+from neardup.documents.records import as_bytes, lengths_of, value_texts
+from neardup.errors import InputError, OutputError, RecipeError
+from neardup.features.reading import gather
+from neardup.features.statistics import Statistics
+from neardup.recipe import Recipe
+from neardup.search.window import Length
+from neardup.stream.document import Document, Verdict
+from neardup.stream.index import Index
+from neardup.stream.register import IndexStatistics
+from neardup.times import FORMS, can_hold_times, times_of, utc
+
+Integers = npt.NDArray[np.int64]
+Progress = Callable[[str, int, int | None], None]
+
+#: Why a document without a time is set aside; counted under these words.
+NO_TIME = "no readable time"
+#: Bytes of texts that may wait in memory until it is their turn.
+WAITING = 128 << 20
+_AT_ONCE = 1024
+
+
+class Item(NamedTuple):
+    """A document that arrives.
+
+    Attributes
+    ----------
+    row : int
+        Its row in the corpus.
+    id, text : str
+        Its own.
+    time : int
+        Microseconds since 1970.
+    size : int
+        Bytes of its text.
+    title : str
+        Its title, where one is asked for.
+    """
+
+    row: int
+    id: str
+    text: str
+    time: int
+    size: int
+    title: str = ""
+
+
+class Timeline(NamedTuple):
+    """What the first pass leaves.
+
+    Attributes
+    ----------
+    rows, times, sizes : int64[n]
+        Of each document that was read: its row, its time in microseconds (0 where it has none), its bytes of text.
+    ids : pyarrow.Array or None
+        Their ids; None where rows stand for them.
+    order : int64[m]
+        Places of the documents to be handed out, in their order; of equal times the first in the corpus first.
+    undated, repeated : int64
+        Rows of those without a readable time, and of those with an id that an earlier one has.
+    titles : pyarrow.Array or None
+        Their titles; None where nothing asks for them.
+    """
+
+    rows: Integers
+    times: Integers
+    sizes: Integers
+    ids: Any
+    order: Integers
+    undated: Integers
+    repeated: Integers
+    titles: Any = None
+
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of the texts that will be handed out."""
+        return int(self.sizes[self.order].sum())
+
+    @property
+    def most_waiting(self) -> int:
+        """Bytes of the texts that wait at most, if the corpus is read once from its beginning to its end."""
+        sizes = self.sizes[self.order]
+        # Reading as far as furthest[i] lets the first i + 1 go; whatever else was read by then waits.
+        furthest = np.maximum.accumulate(self.order) if len(self.order) else self.order
+        read = np.zeros(len(self.sizes), np.int64)
+        read[self.order] = sizes
+        gone = np.cumsum(sizes)
+        # A document waits longest just before the next one that may go is read.
+        return int(np.max(np.cumsum(read)[furthest] - gone + sizes, initial=0))
+
+
+def survey(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
+    """Read a corpus once and return when its documents arrive.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Opened with the column of times as its order column.
+    as_listed : bool
+        Whether they arrive in the order of the corpus, whatever their times say.
+    report : callable
+        Told stage, bytes read and all bytes.
+
+    Raises
+    ------
+    InputError
+        If no document has a readable time.
+    """
+    column = corpus.order_column or ""
+    rows, times, sizes, known, ids = ([] for _ in range(5))  # type: list[Any], list[Any], list[Any], list[Any], list[Any]
+    consumed = 0
+    for batch in corpus.scan():
+        if not can_hold_times(batch.order.type):
+            raise InputError(
+                f"column {column!r} is of type {batch.order.type}, which is no time; name another with --time-column: "
+                f"dates, timestamps, or {FORMS}"
+            )
+        found, readable = times_of(batch.order)
+        rows.append(batch.rows)
+        times.append(found)
+        known.append(readable)
+        sizes.append(lengths_of(as_bytes(batch.texts)))
+        if batch.ids is not None:
+            ids.append(batch.ids)
+        consumed += batch.consumed
+        report("read times", consumed, corpus.total_bytes)
+    joined = join_ids(ids) if ids else None
+    return _timeline(column, _joined(rows), _joined(times), _joined(sizes), _joined(known) > 0, joined, as_listed)
+
+
+def _joined(parts: list[Any]) -> Integers:
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def _timeline(
+    column: str,
+    rows: Integers,
+    times: Integers,
+    sizes: Integers,
+    readable: npt.NDArray[np.bool_],
+    ids: Any,
+    as_listed: bool,
+) -> Timeline:
+    if len(rows) and not readable.any():
+        raise InputError(
+            f"column {column!r} has no readable time in any document; name another with --time-column: dates, "
+            f"timestamps, or {FORMS}"
+        )
+    first = np.ones(len(rows), np.bool_)
+    if ids is not None:
+        first[repeated_ids(ids)] = False
+    chosen = np.flatnonzero(readable & first)
+    order = chosen if as_listed else chosen[np.argsort(times[chosen], kind="stable")]
+    return Timeline(rows, times, sizes, ids, order, rows[first & ~readable], rows[~first])
+
+
+def set_aside(corpus: Corpus, timeline: Timeline) -> None:
+    """Count and quarantine what has no time or no id of its own; after the last pass, for each pass counts anew."""
+    corpus.set_aside_rows(timeline.undated, NO_TIME)
+    corpus.set_aside_rows(timeline.repeated, REPEATED_ID)
+
+
+def arrivals(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING) -> Iterator[Item]:
+    """Yield the documents in their order.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The one that was surveyed.
+    timeline : Timeline
+        What `survey` returned.
+    waiting : int
+        Bytes of texts that may wait in memory; if more must, all texts go through a temporary file.
+
+    Raises
+    ------
+    InputError
+        If the corpus has changed since it was surveyed.
+    OutputError
+        If the temporary file finds no room.
+    """
+    if timeline.most_waiting <= waiting:
+        return _from_reader(corpus, timeline)
+    return _from_file(corpus, timeline)
+
+
+def _from_reader(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
+    """Yield documents as they are read; those that come too early wait."""
+    turn = np.full(len(timeline.rows), -1, np.int64)
+    turn[timeline.order] = np.arange(len(timeline.order))
+    early: dict[int, Item] = {}
+    due = 0
+    for first, batch in _again(corpus, timeline):
+        for begin in range(0, len(batch.texts), _AT_ONCE):
+            places = np.arange(first + begin, first + min(begin + _AT_ONCE, len(batch.texts)))
+            texts = batch.texts.slice(begin, len(places)).to_pylist()
+            for item, at in zip(_items(timeline, places, texts), turn[places].tolist(), strict=True):
+                if at == due:
+                    yield item
+                    due += 1
+                    while early and due in early:
+                        yield early.pop(due)
+                        due += 1
+                elif at >= 0:
+                    early[at] = item
+
+
+def _from_file(corpus: Corpus, timeline: Timeline) -> Iterator[Item]:
+    """Write all texts to a file without a name, and read them from it in their order."""
+    with tempfile.TemporaryFile(prefix="neardup-") as file:
+        try:
+            for _, batch in _again(corpus, timeline):
+                _append(file, batch)
+            file.flush()
+        except OSError as error:
+            raise OutputError(
+                f"texts that are not in order of time go through a file in {tempfile.gettempdir()}, and they do not "
+                f"fit ({error.strerror}); free space there, set TMPDIR to a larger place, or sort the input by time"
+            ) from None
+        ends = np.cumsum(timeline.sizes)
+        begins = ends - timeline.sizes
+        for begin in range(0, len(timeline.order), _AT_ONCE):
+            places = timeline.order[begin : begin + _AT_ONCE]
+            spans = zip(timeline.sizes[places].tolist(), begins[places].tolist(), strict=True)
+            texts = [os.pread(file.fileno(), size, at).decode() for size, at in spans]
+            yield from _items(timeline, places, texts)
+
+
+def _append(file: IO[bytes], batch: Batch) -> None:
+    _, offsets, content = batch.texts.buffers()
+    if content is None or not len(batch.texts):
+        return
+    bounds = np.frombuffer(offsets, np.int64)[: len(batch.texts) + 1]
+    file.write(memoryview(content)[int(bounds[0]) : int(bounds[-1])])
+
+
+def _again(corpus: Corpus, timeline: Timeline) -> Iterator[tuple[int, Batch]]:
+    """Read the corpus once more; yield the place of each batch's first document with it."""
+    done = 0
+    for batch in corpus.scan():
+        places = slice(done, done + len(batch.texts))
+        same = np.array_equal(batch.rows, timeline.rows[places])
+        if not (same and np.array_equal(lengths_of(as_bytes(batch.texts)), timeline.sizes[places])):
+            raise _changed()
+        yield done, batch
+        done += len(batch.texts)
+    if done != len(timeline.rows):
+        raise _changed()
+
+
+def _changed() -> InputError:
+    return InputError("an input has changed between its two readings; run again when nobody writes to it")
+
+
+def _items(timeline: Timeline, places: Integers, texts: list[str]) -> Iterator[Item]:
+    rows = timeline.rows[places].tolist()
+    ids = rows if timeline.ids is None else timeline.ids.take(pa.array(places)).to_pylist()
+    times, sizes = timeline.times[places].tolist(), timeline.sizes[places].tolist()
+    titles = repeat("") if timeline.titles is None else timeline.titles.take(pa.array(places)).to_pylist()
+    return map(Item, rows, map(str, ids), texts, times, sizes, titles)
+
+
+_SECOND = 1_000_000
+_HOUR = 3600 * _SECOND
+#: The wall clock while a corpus is replayed: nothing in it is later than now.
+END_OF_TIME = 253_402_300_799.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """An hour of the flow in which documents arrived.
+
+    Attributes
+    ----------
+    hour : int
+        Hours since 1970 (UTC).
+    items, originals, duplicates : int
+        How many arrived, and what they were.
+    held, bytes : int
+        Documents in the window at its end, and the memory of the window.
+    median, p99 : float
+        Microseconds of processor time an item.
+    """
+
+    hour: int
+    items: int
+    originals: int
+    duplicates: int
+    held: int
+    bytes: int
+    median: float
+    p99: float
+
+    @property
+    def begins(self) -> str:
+        """When it begins, as ISO 8601."""
+        return hour_text(self.hour)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON takes them."""
+        fields = asdict(self)
+        times = {"cpu_us_median": fields.pop("median"), "cpu_us_p99": fields.pop("p99")}
+        return fields | {"hour": self.begins} | times
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a whole replay came to.
+
+    Attributes
+    ----------
+    items, exact, near : int
+        How many arrived; how many of them repeated another one byte for byte, or nearly.
+    flags : Counter
+        How many verdicts carry each flag.
+    text_bytes : int
+        Of the texts.
+    first, last : int or None
+        Times of the earliest and the latest, in microseconds.
+    cpu, wall : int
+        Nanoseconds spent on judging.
+    most_held, most_bytes : int
+        The fullest window at the end of an hour, and the most memory.
+    """
+
+    items: int = 0
+    exact: int = 0
+    near: int = 0
+    flags: Counter[str] = field(default_factory=Counter)
+    text_bytes: int = 0
+    first: int | None = None
+    last: int | None = None
+    cpu: int = 0
+    wall: int = 0
+    most_held: int = 0
+    most_bytes: int = 0
+
+    @property
+    def duplicates(self) -> int:
+        """How many were no originals."""
+        return self.exact + self.near
+
+    @property
+    def share(self) -> float:
+        """The share of duplicates: the paper's P."""
+        return self.duplicates / max(self.items, 1)
+
+    @property
+    def check(self) -> float:
+        """Seconds on the wall that judging an item took: the paper's t_check."""
+        return self.wall / 1e9 / max(self.items, 1)
+
+    def balance(self, downstream: float) -> float:
+        """Return how many times what is saved outweighs the check: P times the seconds downstream, by t_check."""
+        return self.share * downstream / self.check if self.check else math.inf
+
+    def as_dict(self, downstream: float) -> dict[str, Any]:
+        """Return everything as JSON takes it."""
+        return {
+            "items": self.items,
+            "originals": self.items - self.duplicates,
+            "duplicates": self.duplicates,
+            "exact": self.exact,
+            "near": self.near,
+            "flags": dict(sorted(self.flags.items())),
+            "text_bytes": self.text_bytes,
+            "first": None if self.first is None else time_text(self.first),
+            "last": None if self.last is None else time_text(self.last),
+            "most_held": self.most_held,
+            "most_bytes": self.most_bytes,
+            "cpu_us_mean": self.cpu / 1e3 / max(self.items, 1),
+            "wall_us_mean": self.wall / 1e3 / max(self.items, 1),
+            "share": self.share,
+            "downstream_s": downstream,
+            "saved_by_spent": self.balance(downstream) if self.items else None,
+        }
+
+
+class Replay:
+    """One run of documents through an index; iterate over it for the hours as they end.
+
+    Parameters
+    ----------
+    index : Index
+        The window; its clock on the wall is to stand at END_OF_TIME.
+    batch : int
+        How many documents are judged at once: with 1 each is timed by itself, and with more each counts as the mean of
+        those it came with.
+    speed : float, optional
+        How many seconds of the flow pass in one; None waits for nothing.
+    by_clock : bool
+        Whether an item belongs to the hour that the flow's clock shows when it is judged, and not to its own: where
+        items may come in any order.
+    see : callable, optional
+        Shown the documents judged at once, and their verdicts.
+
+    Attributes
+    ----------
+    totals : Totals
+        Of all that was judged so far.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        *,
+        batch: int = 1,
+        speed: float | None = None,
+        by_clock: bool = False,
+        see: Callable[[Sequence[Item], Sequence[Verdict]], None] | None = None,
+    ) -> None:
+        self._index, self._batch, self._by_clock = index, batch, by_clock
+        self._pace = None if speed is None else Pace(speed)
+        self._see = see
+        self.totals = Totals()
+        self._latest = 0
+
+    def hours(self, items: Iterable[Item]) -> Iterator[Hour]:
+        """Judge the documents and yield each hour when it has ended."""
+        current: int | None = None
+        tally = _Tally()
+        for group in self._together(items):
+            hour = group[0].time // _HOUR
+            if not self._by_clock and current not in (None, hour):
+                yield self._ended(current, tally, self._index.statistics)
+                tally = _Tally()
+            if self._pace is not None:
+                self._pace.wait_for(group[-1].time)
+            before = self._index.statistics if self._by_clock else None
+            verdicts, each = self._judged(group)
+            if before is not None:
+                hour = self._hour_by_clock(group)
+                if current not in (None, hour):
+                    yield self._ended(current, tally, before)
+                    tally = _Tally()
+            current = hour
+            tally.take(verdicts, each)
+            if self._see is not None:
+                self._see(group, verdicts)
+        if current is not None:
+            yield self._ended(current, tally, self._index.statistics)
+
+    def _together(self, items: Iterable[Item]) -> Iterator[list[Item]]:
+        """Cut the flow into what is judged at once: of one hour, and only what is due where time is kept."""
+        group: list[Item] = []
+        for item in items:
+            # Asked of every item, for the first one starts the clock.
+            later = self._pace is not None and not self._pace.is_due(item.time)
+            full = len(group) >= self._batch
+            if group and (full or later or item.time // _HOUR != group[0].time // _HOUR):
+                yield group
+                group = []
+            group.append(item)
+        if group:
+            yield group
+
+    def _judged(self, group: list[Item]) -> tuple[list[Verdict], float]:
+        """Return the verdicts, and the microseconds of processor time that each took."""
+        documents = [Document(item.id, item.text, utc(item.time), title=item.title) for item in group]
+        # Of this thread alone: the thread that reads ahead works meanwhile.
+        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+        verdicts = [self._index.add(documents[0])] if len(group) == 1 else self._index.add_many(documents)
+        cpu, wall = time.thread_time_ns() - cpu, time.perf_counter_ns() - wall
+        totals = self.totals
+        totals.items += len(group)
+        totals.cpu += cpu
+        totals.wall += wall
+        totals.text_bytes += sum(item.size for item in group)
+        times = [item.time for item in group]
+        totals.first = min(times) if totals.first is None else min(totals.first, *times)
+        totals.last = max(times) if totals.last is None else max(totals.last, *times)
+        for verdict in verdicts:
+            if verdict.flag:
+                totals.flags[verdict.flag] += 1
+            if verdict.kind == "exact":
+                totals.exact += 1
+            elif verdict.is_duplicate:
+                totals.near += 1
+        return verdicts, cpu / 1e3 / len(group)
+
+    def _hour_by_clock(self, group: list[Item]) -> int:
+        """Return the hour of the flow's clock; windows that have none go by the latest time so far."""
+        clock = self._index.statistics.clock
+        if clock is not None:
+            return int(clock // 3600)
+        self._latest = max([self._latest, *(item.time for item in group)])
+        return self._latest // _HOUR
+
+    def _ended(self, hour: int, tally: _Tally, now: IndexStatistics) -> Hour:
+        self.totals.most_held = max(self.totals.most_held, now.held)
+        self.totals.most_bytes = max(self.totals.most_bytes, now.bytes)
+        median, p99 = np.percentile(tally.times, [50, 99], method="inverted_cdf").tolist()
+        duplicates = sum(tally.duplicates)
+        items = len(tally.times)
+        return Hour(hour, items, items - duplicates, duplicates, now.held, now.bytes, median, p99)
+
+
+class _Tally:
+    """What an hour has seen so far."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.duplicates: list[bool] = []
+
+    def take(self, verdicts: Sequence[Verdict], each: float) -> None:
+        self.times += [each] * len(verdicts)
+        self.duplicates += [verdict.is_duplicate for verdict in verdicts]
+
+
+class Pace:
+    """Lets the time of the flow pass so many times as fast as that on the wall.
+
+    Parameters
+    ----------
+    speed : float
+        Seconds of the flow in a second.
+
+    Raises
+    ------
+    RecipeError
+        If it is not above 0, or not finite.
+    """
+
+    def __init__(self, speed: float) -> None:
+        if not (math.isfinite(speed) and speed > 0):
+            raise RecipeError(f"speed {speed:g} is not above 0; 1 is as fast as it was, 60 an hour a minute")
+        self._speed = speed
+        self._begin: tuple[float, int] | None = None
+
+    def _seconds_until(self, moment: int) -> float:
+        now = time.monotonic()
+        if self._begin is None:
+            self._begin = now, moment
+        began, first = self._begin
+        return (moment - first) / _SECOND / self._speed - (now - began)
+
+    def is_due(self, moment: int) -> bool:
+        """Return whether a moment of the flow, in microseconds, has come."""
+        return self._seconds_until(moment) <= 0
+
+    def wait_for(self, moment: int) -> None:
+        """Sleep until a moment of the flow has come; the first one comes at once."""
+        while (rest := self._seconds_until(moment)) > 0:
+            time.sleep(min(rest, 3600))
+
+
+def time_text(moment: int) -> str:
+    """Return a time in microseconds as ISO 8601, to the second."""
+    return utc(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def hour_text(hour: int) -> str:
+    """Return an hour since 1970 as ISO 8601."""
+    return utc(hour * _HOUR).isoformat(timespec="minutes").replace("+00:00", "Z")
+
+
+_MICROSECONDS_AN_HOUR = 3_600_000_000
+_WARMING = 300
+_WORDS = ("a document to warm up with, before the first one comes", "ένα κείμενο για να ζεσταθεί η μηχανή πρώτα")
+_MANY = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an index is made with.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        What makes a match.
+    window, window_by, against : str
+        As ``Index`` takes them.
+    store : str or None
+        The file that verdicts go to.
+    decision : Decision or None
+        Where the recipe is that of a learned decision.
+    """
+
+    recipe: Recipe
+    window: str = "24h"
+    window_by: str = "time"
+    against: str = "originals"
+    store: str | None = None
+    decision: Decision | None = None
+
+    def statistics(self, corpus: Corpus, report: Progress) -> Statistics | None:
+        """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
+        return gather(corpus, self.recipe, report=report) if self.recipe.needs_statistics else None
+
+    def index(self, statistics: Statistics | None = None) -> Index:
+        """Return the index of the replay.
+
+        Parameters
+        ----------
+        statistics : Statistics or None
+            Of the collection, for recipes that need them.
+        """
+        return Index(
+            None if self.decision else self.recipe,
+            decision=self.decision,
+            window=self.window,
+            window_by=self.window_by,
+            against=self.against,
+            path=self.store,
+            sample=statistics,
+            now=_end_of_time,
+        )
+
+    def endless(self, statistics: Statistics | None = None) -> Index:
+        """Return an index in memory that keeps everything and compares with everything."""
+        recipe = None if self.decision else self.recipe
+        choices: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics, "now": _end_of_time}
+        return Index(recipe, decision=self.decision, **choices)
+
+    def warm_up(self, statistics: Statistics | None = None) -> None:
+        """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""
+        for index in (replace(self, store=None).index(statistics), self.endless(statistics)):
+            for at in range(_WARMING):
+                # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
+                words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
+                text = " ".join(words) if at else _WORDS[1] * _MANY
+                index.add(Document(str(at), text, utc(at * _MICROSECONDS_AN_HOUR // 2)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what the page says of it."""
+        return {
+            "recipe": self.recipe.name,
+            "fingerprint": self.recipe.fingerprint,
+            "window": self.window,
+            "window_by": self.window_by,
+            "against": self.against,
+            "store": self.store,
+            "hours_full": self.hours,
+        }
+
+    @property
+    def hours(self) -> float | None:
+        """How many hours the window is long; None where it is not one of time."""
+        length = Length.parse(self.window, self.window_by)
+        if length.value is None or length.unit == "documents":
+            return None
+        return float(length.value) if length.unit == "hour" else length.value / _MICROSECONDS_AN_HOUR
+
+
+def _end_of_time() -> float:
+    return END_OF_TIME
+
+
+#: Rows in which columns are looked for.
+_LOOKED_AT = 1000
+
+
+def title_column(corpus: Corpus, rows: Integers, decision: Decision) -> str:
+    """Return the column of a corpus that holds titles, by some of its rows.
+
+    Raises
+    ------
+    RecipeError
+        If there is none.
+    """
+    names = corpus.take(rows[:_LOOKED_AT]).column_names
+    return column_of(names, decision.title_column, TITLES, "title", "--title-column")
+
+
+def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:
+    """Return the titles of rows as an Arrow array of strings, empty where there is none.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The inputs, opened with the column of titles as order column.
+    rows : int64[n]
+        Raw rows, ascending.
+    report : callable
+        Told stage, bytes read and all bytes.
+    """
+    consumed = 0
+    # The empty title lies in front.
+    found, titles = [np.empty(0, np.int64)], [pa.array([""], pa.large_string())]
+    for batch in corpus.scan():
+        found.append(batch.rows)
+        titles.append(pa.array(value_texts(batch.order), pa.large_string()))
+        consumed += batch.consumed
+        report("read titles", consumed, corpus.total_bytes)
+    known = np.concatenate(found)
+    places = np.searchsorted(known, rows)
+    there = np.isin(rows, known)
+    return pa.chunked_array(titles).take(pa.array(np.where(there, places + 1, 0)))
+
+
+_COLUMNS = {
+    "id": pa.large_string(),
+    "kind": pa.large_string(),
+    "of": pa.large_string(),
+    "similarity": pa.float64(),
+    "time": pa.timestamp("us", "UTC"),
+    "flag": pa.large_string(),
+}
+#: A row for each document, in the order of arrival. ``shared`` features of ``size`` and of ``size_of``, the size of the
+#: document that it repeats, make the similarity.
+SCHEMA = pa.schema(_COLUMNS | {"shared": pa.int64(), "size": pa.int64(), "size_of": pa.int64()})
+#: The same for a learned decision: what it makes of the two, and the measures that pushed it most.
+LEARNED = pa.schema(_COLUMNS | {"g": pa.float64(), "evidence": pa.large_string()})
+_VERDICTS_AT_ONCE = 4096
+
+
+class Notes:
+    """Writes down each verdict, and remembers which rows of the corpus are originals.
+
+    Parameters
+    ----------
+    writer : Writer or None
+        Of tables with that schema.
+    schema : pyarrow.Schema
+        SCHEMA or LEARNED.
+    """
+
+    def __init__(self, writer: Writer | None, schema: pa.Schema = SCHEMA) -> None:
+        self._writer, self._schema = writer, schema
+        self._rows: list[tuple[Any, ...]] = []
+        self._originals: list[npt.NDArray[np.int64]] = []
+        self._recent: list[int] = []
+
+    def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
+        """Take the verdicts of some documents."""
+        for item, verdict in zip(items, verdicts, strict=True):
+            if not verdict.is_duplicate:
+                self._recent.append(item.row)
+            if self._writer is not None:
+                self._rows.append(_row(verdict, learned=self._schema is LEARNED))
+        if len(self._rows) >= _VERDICTS_AT_ONCE or len(self._recent) >= _VERDICTS_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has not been written yet."""
+        if self._writer is not None and self._rows:
+            columns = zip(*self._rows, strict=True)
+            arrays = [pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)]
+            self._writer.write(pa.table(arrays, schema=self._schema))
+        self._originals.append(np.array(self._recent, np.int64))
+        self._rows, self._recent = [], []
+
+    def originals(self, raw_rows: int) -> npt.NDArray[np.bool_]:
+        """Return for each row of the corpus whether it was judged an original."""
+        self.flush()
+        found = np.zeros(raw_rows, np.bool_)
+        found[np.concatenate(self._originals)] = True
+        return found
+
+
+def _row(verdict: Verdict, *, learned: bool) -> tuple[Any, ...]:
+    behind: tuple[Any, ...] = verdict.counts or (None, None, None)
+    if learned:
+        behind = verdict.g, EQUAL_TEXTS if verdict.kind == "exact" else verdict.evidence
+    moment = round(verdict.time * 1e6)
+    return verdict.id, verdict.kind, verdict.of, verdict.similarity, moment, verdict.flag, *behind

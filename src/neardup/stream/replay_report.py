@@ -1,0 +1,910 @@
+"""The time an item by the size of the corpus and by the length of the text: runs of their own, each from nothing."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.classifier.classifier import Decision
+from neardup.documents import Corpus
+from neardup.documents.output import OutputFile
+from neardup.documents.records import Names
+from neardup.features.statistics import Statistics
+from neardup.pages.charts import COLOURS, FAINT, count_axis, finished, log_axis, time_axis
+from neardup.pages.diff import Shown
+from neardup.pages.documents import Material
+from neardup.pages.flow_report import (
+    NO_TIME,
+    ORIGINAL,
+    About,
+    Around,
+    Flow,
+    Sources,
+    by_lag,
+    by_time,
+    counts_in_words,
+    flow_report,
+)
+from neardup.pages.html import Chart, Html, facts, figures, section, table
+from neardup.pages.page import check_drawing
+from neardup.pages.report import Extent, Report, Section
+from neardup.pages.report_page import report_page
+from neardup.pages.sections import named
+from neardup.recipe import Recipe
+from neardup.runtime import Stage
+from neardup.search.margin import loosened, scale_of
+from neardup.search.window import Length
+from neardup.stream.document import Document, Verdict
+from neardup.stream.index import Index, matching
+from neardup.stream.replay import END_OF_TIME, Hour, Item, Progress, Settings, Timeline, Totals
+from neardup.times import utc
+
+if TYPE_CHECKING:
+    import altair as alt
+
+#: The smallest run, and the largest; in between each is twice the one before.
+SMALLEST, LARGEST = 500, 32_000
+#: Bytes of text that are held for these runs.
+_MOST_BYTES = 128 << 20
+#: Fewer documents of about one length say nothing about it.
+_FEWEST = 5
+
+
+class SizeRun(NamedTuple):
+    """A run from an empty index.
+
+    Attributes
+    ----------
+    documents : int
+        How many went in.
+    mean, median, p99 : float
+        Microseconds of processor time an item.
+    """
+
+    documents: int
+    mean: float
+    median: float
+    p99: float
+
+
+class LengthCost(NamedTuple):
+    """Documents of about one length.
+
+    Attributes
+    ----------
+    low, high : int
+        Bytes: from low to below high.
+    size : float
+        Their mean length in bytes.
+    documents : int
+        How many there are.
+    mean, p99 : float
+        Microseconds of processor time an item.
+    """
+
+    low: int
+    high: int
+    size: float
+    documents: int
+    mean: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Both curves.
+
+    Attributes
+    ----------
+    sizes : tuple of SizeRun
+        The smallest first.
+    lengths : tuple of Length
+        The shortest first, of the documents of the largest run.
+    """
+
+    sizes: tuple[SizeRun, ...]
+    lengths: tuple[LengthCost, ...]
+
+
+class Sample:
+    """Keeps the first documents of a flow, as many as the largest run takes."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self._bytes = 0
+
+    def see(self, items: Sequence[Item], verdicts: object) -> None:
+        """Keep some documents, unless there are enough."""
+        del verdicts
+        for item in items:
+            if len(self.items) < LARGEST and self._bytes + item.size <= _MOST_BYTES:
+                self.items.append(item)
+                self._bytes += item.size
+
+
+def sizes_of(documents: int) -> list[int]:
+    """Return the sizes of the runs that so many documents allow; all of them, where they are few."""
+    sizes = [SMALLEST << step for step in range(LARGEST.bit_length()) if SMALLEST << step <= min(documents, LARGEST)]
+    return sizes or ([documents] if documents else [])
+
+
+def measured(items: Sequence[Item], fresh: Callable[[], Index], report: Progress) -> Measured:
+    """Run the first documents through empty indexes, one document at a time.
+
+    Parameters
+    ----------
+    items : sequence of Item
+        In the order of the flow.
+    fresh : callable
+        Gives an empty index that keeps all it is given.
+    report : callable
+        Told the stage, how many documents have gone through, and how many will.
+    """
+    sizes = sizes_of(len(items))
+    runs: list[SizeRun] = []
+    taken = np.zeros(0)
+    done = 0
+    for size in sizes:
+        taken = np.zeros(size)
+        with fresh() as index:
+            for at, item in enumerate(items[:size]):
+                document = Document(item.id, item.text, utc(item.time), title=item.title)
+                begin = time.thread_time_ns()
+                index.add(document)
+                taken[at] = time.thread_time_ns() - begin
+                if at % 256 == 0:
+                    report("measure by size", done + at, sum(sizes))
+        done += size
+        taken /= 1e3
+        runs.append(SizeRun(size, float(taken.mean()), *_median_and_p99(taken)))
+    lengths = np.array([item.size for item in items[: len(taken)]], np.int64)
+    return Measured(tuple(runs), tuple(_by_length(lengths, taken)))
+
+
+def _median_and_p99(times: np.ndarray) -> tuple[float, float]:
+    median, p99 = np.percentile(times, [50, 99], method="inverted_cdf").tolist()
+    return median, p99
+
+
+def _by_length(sizes: np.ndarray, times: np.ndarray) -> list[LengthCost]:
+    """Return the times of texts from 2**(n/2) bytes to below 2**((n+1)/2)."""
+    steps = np.floor(2 * np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    found = []
+    for step in np.unique(steps).tolist():
+        of = steps == step
+        if of.sum() >= _FEWEST:
+            low, high = int(np.ceil(2 ** (step / 2))), int(np.ceil(2 ** ((step + 1) / 2)))
+            p99 = _median_and_p99(times[of])[1]
+            found.append(LengthCost(low, high, float(sizes[of].mean()), int(of.sum()), float(times[of].mean()), p99))
+    return found
+
+
+OURS, THEIRS = COLOURS[:2]
+_MICROSECONDS = "µs an item"
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+class PaperFigure(NamedTuple):
+    """What the paper says in words of one of its curves.
+
+    Attributes
+    ----------
+    at : int
+        Documents, or bytes of a text.
+    microseconds : float
+        An item.
+    says : str
+        How it says so.
+    """
+
+    at: int
+    microseconds: float
+    says: str
+
+
+#: Figure 7: "achieving the value of 1.2 seconds with size 8000".
+BY_SIZE = PaperFigure(8_000, 1_200_000, "paper: 1.2 s")
+#: Figure 9: 732 documents, of 5 KB on average: "less than 0,2 seconds".
+BY_LENGTH = PaperFigure(5_000, 200_000, "paper: below 0.2 s")
+
+
+def by_size(runs: Rows) -> dict[str, Any]:
+    """Return the chart of time by the size of the corpus: mean and median of each run."""
+    told = [("documents", ","), ("mean", ",.0f"), ("median", ",.0f"), ("p99", ",.0f")]
+    return _against_paper(runs, "documents", "documents in the corpus", BY_SIZE, told)
+
+
+def by_length(lengths: Rows) -> dict[str, Any]:
+    """Return the chart of time by the length of the text."""
+    told = [("low", ","), ("high", ","), ("documents", ","), ("mean", ",.0f"), ("p99", ",.0f")]
+    return _against_paper(lengths, "size", "bytes of the text", BY_LENGTH, told)
+
+
+def _against_paper(
+    rows: Rows, field: str, title: str, paper: PaperFigure, told: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    import altair as alt
+
+    x = alt.X(
+        f"{field}:Q", scale=alt.Scale(type="log", nice=False, padding=12), title=title, axis=log_axis(format=",~g")
+    )
+    y = _log("mean", _MICROSECONDS)
+    tooltip = [alt.Tooltip(f"{name}:Q", format=form) for name, form in told]
+    ours = alt.Chart(alt.Data(values=_above_zero(rows, "mean", "p99")))
+    theirs = alt.Chart(alt.Data(values=[{field: paper.at, "mean": paper.microseconds, "says": paper.says}]))
+    mark = theirs.encode(x=x, y=y)
+    return _finished(
+        ours.mark_line(color=OURS, strokeWidth=1.5).encode(x=x, y=y),
+        ours.mark_point(color=OURS, filled=True, size=42, opacity=1).encode(x=x, y=y, tooltip=tooltip),
+        ours.mark_point(color=OURS, size=26, shape="triangle-up", opacity=0.8).encode(
+            x=x, y=_log("p99", _MICROSECONDS), tooltip=tooltip
+        ),
+        mark.mark_point(color=THEIRS, filled=True, size=70, shape="diamond", opacity=1),
+        mark.mark_text(color=THEIRS, align="right", dx=-9).encode(text="says:N"),
+    )
+
+
+def by_hour(hours: Rows) -> dict[str, Any]:
+    """Return the chart of time by hour of the flow: the median, and the band up to p99."""
+    import altair as alt
+
+    chart = alt.Chart(alt.Data(values=_above_zero(hours, "cpu_us_median", "cpu_us_p99")))
+    median = chart.encode(x=_hours(), y=_log("cpu_us_median", _MICROSECONDS))
+    return _finished(
+        median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q"),
+        median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told(alt)),
+    )
+
+
+def by_held(hours: Rows) -> dict[str, Any]:
+    """Return the chart of time by the number of documents in the window."""
+    import altair as alt
+
+    chart = alt.Chart(alt.Data(values=_above_zero(hours, "cpu_us_median")))
+    most = max(hour["held"] for hour in hours)
+    x = alt.X("held:Q", title="documents in the window at the end of the hour", axis=count_axis(most))
+    points = chart.mark_point(color=OURS, filled=True, size=26, opacity=0.6)
+    return _finished(points.encode(x=x, y=_log("cpu_us_median", _MICROSECONDS), tooltip=_told(alt)))
+
+
+def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
+    """Return the chart of the window's memory by hour, with a line where the window is full for the first time."""
+    import altair as alt
+
+    rows = [_plain(hour) | {"mb": hour["bytes"] / 1e6} for hour in hours]
+    chart = alt.Chart(alt.Data(values=rows)).encode(x=_hours(), y=alt.Y("mb:Q", title="MB"))
+    # Both in one layer of their own, so that the page holds their rows once.
+    both = alt.layer(
+        chart.mark_line(color=OURS, strokeWidth=1.2, interpolate="step-after"),
+        chart.mark_point(color=OURS, filled=True, size=18, opacity=1).encode(tooltip=_told(alt)),
+    )
+    layers = [both]
+    if full is not None:
+        moment = alt.Chart(alt.Data(values=[{"hour": full}])).mark_rule(color=FAINT, strokeDash=[5, 4])
+        layers.append(moment.encode(x=_hours()))
+    return _finished(*layers)
+
+
+def _hours() -> alt.X:
+    import altair as alt
+
+    return alt.X("hour:T", scale=alt.Scale(type="utc"), title="hour of the flow (UTC)", axis=time_axis())
+
+
+def _log(name: str, title: str) -> alt.Y:
+    import altair as alt
+
+    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log"), title=title, axis=log_axis(format=",~g", tickCount=6))
+
+
+def _told(alt: Any) -> list[Any]:
+    """Return what an hour tells when the pointer is on it."""
+    told = [alt.Tooltip("hour:N", title="hour")]
+    told += [alt.Tooltip(f"{name}:Q", format=",") for name in ("originals", "duplicates", "held")]
+    told += [alt.Tooltip("cpu_us_median:Q", title="median µs", format=",.0f")]
+    return told
+
+
+def _above_zero(rows: Rows, *names: str) -> list[dict[str, Any]]:
+    """Return rows whose values a logarithm can take."""
+    return [_plain(row) | {name: max(round(row[name], 1), 0.1) for name in names} for row in rows]
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a chart needs of a row."""
+    return {name: value for name, value in row.items() if name not in ("items", "bytes")}
+
+
+def _finished(*layers: Any) -> dict[str, Any]:
+    import altair as alt
+
+    return finished(alt.layer(*layers))
+
+
+_HOUR = 3_600_000_000
+#: More pairs than so many for each item, and so many besides, are not kept.
+_OF_EACH, _BESIDES = 20, 1_000_000
+
+
+def around_of(
+    items: Iterable[Item],
+    settings: Settings,
+    around: float,
+    total: int,
+    *,
+    statistics: Statistics | None = None,
+    report: Progress,
+) -> Around:
+    """Return the pairs of items of one window that reach a looser threshold.
+
+    Parameters
+    ----------
+    items : iterable of Item
+        All that were replayed, in their order.
+    settings : Settings
+        Of the replay.
+    around : float
+        How much looser; 0 for not at all. Raising it finds more pairs, slower.
+    total : int
+        How many items there are.
+    statistics : Statistics or None
+        Of the collection, for recipes that need them.
+    report : callable
+        Told the stage, how many items have gone through, and how many will.
+
+    Raises
+    ------
+    RecipeError
+        If it leads out of the measure's range.
+    """
+    recipe, decision = settings.recipe, settings.decision
+    own = scale_of(recipe, decision).threshold
+    if not around:
+        return Around.nothing(own, "Pairs below the threshold were not looked for; --report-around 0.2 looks for them.")
+    looser = loosened(recipe, around)
+    if isinstance(looser, str):
+        return Around.nothing(own, looser)
+    every = None if decision is None else decision.everything()
+    loosest = Fraction(0) if every is not None else scale_of(looser).threshold
+    length = Length.parse(settings.window, settings.window_by)
+    with _index(looser, every, settings, statistics) as index:
+        pairs = _Pairs(length, _OF_EACH * total + _BESIDES)
+        for item in items:
+            if len(pairs) % 256 == 0:
+                report("look around the threshold", len(pairs), total)
+            document = Document(str(len(pairs)), item.text, utc(item.time), title=item.title)
+            # A question has the time of the clock, which an item may move; where items are counted, it is the next one.
+            if length.unit in ("documents", "endless"):
+                found = index.query(document)
+                index.add(document)
+            else:
+                index.add(document)
+                found = index.query(document)
+            if not pairs.add(item.time, [(int(other.id), other.similarity) for other in found]):
+                note = (
+                    f"More than {pairs.most:,} pairs reach the looser threshold, so they were not kept; look less far."
+                )
+                return Around.nothing(own, note)
+    return pairs.around(loosest)
+
+
+def _index(recipe: Recipe, decision: Decision | None, settings: Settings, statistics: Statistics | None) -> Index:
+    """Return an index in memory that compares with everything in the window."""
+    return Index(
+        None if decision else recipe,
+        decision=decision,
+        window=settings.window,
+        window_by=settings.window_by,
+        against="everything",
+        sample=statistics,
+        now=lambda: END_OF_TIME,
+    )
+
+
+class _Pairs:
+    """Takes what each item matches, as far as the window holds both."""
+
+    def __init__(self, length: Length, most: int) -> None:
+        self.most = most
+        self._length = length
+        self._times = array("q")
+        self._left, self._right, self._similarity = array("q"), array("q"), array("d")
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def add(self, time: int, found: Iterable[tuple[int, float]]) -> bool:
+        """Take the next item; return False where there are too many pairs."""
+        place = len(self._times)
+        self._times.append(time)
+        for other, similarity in found:
+            if other < place and self._together(time, self._times[other], place - other):
+                self._left.append(other)
+                self._right.append(place)
+                self._similarity.append(similarity)
+        return len(self._left) <= self.most
+
+    def _together(self, time: int, other: int, apart: int) -> bool:
+        """Return whether a window reaches from one to the other."""
+        length = self._length
+        if length.value is None:
+            return True
+        if length.unit == "documents":
+            return apart <= length.value
+        scale = _HOUR if length.unit == "hour" else 1
+        return abs(time // scale - other // scale) <= length.value
+
+    def around(self, loosest: Fraction) -> Around:
+        return Around(
+            left=np.array(self._left, np.int64),
+            right=np.array(self._right, np.int64),
+            similarity=np.array(self._similarity, np.float64),
+            loosest=loosest,
+        )
+
+
+Integers = npt.NDArray[np.int64]
+
+_AT_ONCE = 1 << 16
+
+
+class Arrived:
+    """Takes verdicts, about 40 bytes of each and 100 more of a duplicate, and makes a flow of them."""
+
+    def __init__(self) -> None:
+        self._rows, self._times = array("q"), array("q")
+        self._duplicates, self._similarity = array("q"), array("d")
+        self._exact = bytearray()
+        self._counts = array("q")
+        self._learned: dict[int, str] = {}
+        self._recent: list[str] = []
+        self._of: list[pa.Array] = []
+
+    def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
+        """Take the verdicts of some documents."""
+        for item, verdict in zip(items, verdicts, strict=True):
+            place = len(self._rows)
+            self._rows.append(item.row)
+            self._times.append(item.time)
+            if verdict.of is None:
+                continue
+            self._duplicates.append(place)
+            self._similarity.append(verdict.similarity or 0.0)
+            self._exact.append(verdict.kind == "exact")
+            self._counts.extend(verdict.counts or (-1, -1, -1))
+            self._recent.append(verdict.of)
+            if verdict.g is not None:
+                self._learned[place] = verdict.evidence
+        if len(self._recent) >= _AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._of.append(pa.array(self._recent, pa.large_string()))
+        self._recent = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def rows(self) -> Integers:
+        """The rows of the items in the corpus, in order of arrival."""
+        return np.array(self._rows, np.int64)
+
+    @property
+    def learned(self) -> Mapping[int, str]:
+        """What pushed a learned decision, in a few words, by the numbers of duplicates in order of arrival."""
+        return self._learned
+
+    def counts(self, number: int) -> tuple[int, int, int] | None:
+        """Return o, a and b behind a duplicate's similarity, by its number in order of arrival; None without any."""
+        at = bisect_left(self._duplicates, number)
+        if at == len(self._duplicates) or self._duplicates[at] != number:
+            return None
+        o, a, b = self._counts[3 * at : 3 * at + 3]
+        return None if o < 0 else (o, a, b)
+
+    def flow(self, timeline: Timeline) -> Flow:
+        """Return all that arrived.
+
+        Parameters
+        ----------
+        timeline : Timeline
+            Of the corpus that was replayed.
+        """
+        self._flush()
+        names = Names(timeline.rows, timeline.ids)
+        arrived = _array(names.of(np.searchsorted(timeline.rows, self.rows)).cast(pa.large_string()))
+        named = pa.chunked_array(self._of, pa.large_string())
+        # What a store held before is named, and nothing else is known of it.
+        older = _array(pc.unique(named.filter(pc.invert(pc.is_in(named, value_set=arrived)))))
+        ids, before = pa.concat_arrays([older, arrived]), len(older)
+        count, places = before + len(self._rows), before + np.array(self._duplicates, np.int64)
+        of = np.full(count, ORIGINAL, np.int64)
+        of[places] = pc.index_in(named, value_set=ids).to_numpy().astype(np.int64)
+        similarity, exact = np.zeros(count), np.zeros(count, np.bool_)
+        similarity[places] = np.array(self._similarity)
+        exact[places] = np.frombuffer(self._exact, np.bool_) if self._exact else False
+        o, a, b = np.array(self._counts, np.int64).reshape(-1, 3).T
+        equal = exact.copy()
+        equal[places] |= (o == a) & (a == b) & (o >= 0)
+        times = np.concatenate([np.full(before, NO_TIME, np.int64), np.array(self._times, np.int64)])
+        return Flow(ids=ids, times=times, of=of, similarity=similarity, exact=exact, equal=equal, before=before)
+
+
+def _array(values: Any) -> Any:
+    """Return values as one Arrow array."""
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+#: Bytes of texts that are read for the list of duplicates.
+_READ = 64_000_000
+_MORE = "The store held more than the corpus, so what came near the threshold without reaching it is not known."
+
+
+class ReplayReport:
+    """Takes verdicts while a replay runs, and makes its report.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the replay.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._arrived = Arrived()
+
+    def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
+        """Take the verdicts of some documents."""
+        self._arrived.see(items, verdicts)
+
+    def made(
+        self,
+        corpus: Corpus,
+        timeline: Timeline,
+        around: Around,
+        totals: Totals,
+        *,
+        extent: Extent,
+        command: str,
+        inputs: Sequence[str],
+        quarantined: Mapping[str, int],
+        stages: Sequence[Stage],
+        statistics: Statistics | None = None,
+    ) -> Report:
+        """Return the report.
+
+        Parameters
+        ----------
+        corpus, timeline : Corpus, Timeline
+            What was replayed.
+        around : Around
+            The pairs that come near the threshold.
+        totals : Totals
+            What the replay came to.
+        extent : Extent
+            How much is listed.
+        command, inputs : str, sequence of str
+            What was typed.
+        quarantined : mapping of str to int
+            What was set aside, by reason.
+        stages : sequence of Stage
+            What the stages of the replay cost.
+        statistics : Statistics, optional
+            Of the collection, for recipes that need them.
+        """
+        settings = self._settings
+        flow = self._arrived.flow(timeline)
+        if flow.before:
+            around = Around.nothing(around.loosest, _MORE)
+        texts = _Texts(corpus, timeline, self._arrived, flow, settings, statistics)
+        flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
+        about = About(
+            title="What a flow would have stopped, and why",
+            command=command,
+            inputs=inputs,
+            recipe=settings.recipe,
+            decision=settings.decision,
+            window=settings.window,
+            everything=settings.against == "everything",
+            gone="This item came before the corpus, from the store, which keeps no text of it for this page.",
+            quarantined=sorted(quarantined.items(), key=lambda item: (-item[1], item[0])),
+            stages=stages,
+            facts={"flags": flags} if flags else {},
+            curves=[*by_time(flow), *by_lag(flow)],
+        )
+        sources = Sources(texts=texts.shown, words=texts.words, evidence=texts.evidence, matching=texts.matching)
+        return flow_report(flow, about, sources, extent, around)
+
+
+class _Texts:
+    """Texts of items by place, from the corpus, and why two match."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        timeline: Timeline,
+        arrived: Arrived,
+        flow: Flow,
+        settings: Settings,
+        statistics: Statistics | None,
+    ) -> None:
+        self._corpus, self._timeline, self._arrived, self._flow = corpus, timeline, arrived, flow
+        self._settings, self._statistics = settings, statistics
+        self._before = flow.before
+        self._positions = np.searchsorted(timeline.rows, arrived.rows)
+
+    @cached_property
+    def _material(self) -> Material:
+        names = Names(self._timeline.rows, self._timeline.ids)
+        return Material(self._corpus, names, content=self._settings.recipe.content)
+
+    def shown(self, places: Sequence[int]) -> dict[int, Shown]:
+        there = [place for place in places if place >= self._before]
+        positions = self._positions[np.array(there, np.int64) - self._before]
+        self._material.load(positions)
+        shown = map(self._material.shown, positions.tolist())
+        return dict(zip(there, shown, strict=True))
+
+    def words(self, places: Integers) -> dict[int, str]:
+        sizes = self._timeline.sizes[self._positions[places - self._before]]
+        # The latest ones first, as they are listed.
+        some = places[::-1][np.cumsum(sizes[::-1]) <= _READ].tolist()
+        shown = self.shown(some)
+        return {place: named(shown[place]) for place in some}
+
+    def evidence(self, place: int) -> str:
+        number = place - self._before
+        learned = self._arrived.learned.get(number)
+        return learned if learned else counts_in_words(self._arrived.counts(number), self._settings.recipe)
+
+    def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
+        recipe, decision = self._settings.recipe, self._settings.decision
+        if decision is not None and recipe.content:
+            # Its pages are here only as what was found in them.
+            return None
+        titles = self._titles(list(texts))
+        documents = {
+            place: Document(str(place), shown.text, utc(int(self._flow.times[place])), title=titles.get(place, ""))
+            for place, shown in texts.items()
+        }
+        return matching(documents, recipe if decision else recipe.changed(content=""), decision, self._statistics)
+
+    def _titles(self, places: Sequence[int]) -> dict[int, str]:
+        titles: Any = self._timeline.titles
+        if titles is None:
+            return {}
+        return {place: str(titles[int(self._positions[place - self._before])].as_py() or "") for place in places}
+
+
+#: So many hours are drawn and listed.
+_DRAWN = 600
+#: What is told of an hour.
+_COLUMNS = {
+    "items": "items",
+    "originals": "originals",
+    "duplicates": "duplicates",
+    "held": "held",
+    "bytes": "window MB",
+    "cpu_us_median": "median µs",
+    "cpu_us_p99": "p99 µs",
+}
+
+
+def page_content(
+    settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapping[str, Any], found: Measured
+) -> dict[str, Any]:
+    """Return what the page shows, as JSON takes it."""
+    return {
+        "settings": dict(settings),
+        "hours": [hour.as_dict() for hour in hours],
+        "totals": dict(totals),
+        "sizes": [run._asdict() for run in found.sizes],
+        "lengths": [length._asdict() for length in found.lengths],
+    }
+
+
+def replay_page(content: Mapping[str, Any], report: Report) -> str:
+    """Return the page of a replay.
+
+    Parameters
+    ----------
+    content : mapping
+        What `page_content` gives. Its ``settings`` are those of ``Settings.as_dict``, the ``inputs``, and the ``batch``
+        that is judged at once.
+    report : Report
+        What arrived, what was stopped, and why.
+
+    Raises
+    ------
+    OutputError
+        If the packages that draw are not installed.
+    """
+    check_drawing("a page")
+    hours = content["hours"]
+    full = content["settings"]["hours_full"]
+    begins_full = None if full is None or not hours else _later(hours[0]["hour"], full)
+    if begins_full is not None and begins_full > hours[-1]["hour"]:
+        begins_full = None
+    # A year of hours would make a page that no browser opens in a moment.
+    step = -(-len(hours) // _DRAWN)
+    hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _some(step)
+    flowing = _flowing(hours, begins_full, some) if hours else []
+    costs = [*_measured(content["sizes"], content["lengths"]), *flowing]
+    check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
+    sections = [
+        Section(check),
+        Section(section("curves", "Time and memory of the check", figures(costs), _explained(content)), costs)
+        if costs
+        else Section(Html("")),
+        Section(section("hours", "Hour by hour", _hours_table(hours), intro=some.strip("; ").capitalize())),
+    ]
+    return report_page(
+        replace(
+            report,
+            facts={"replayed": _basis(content)} | dict(report.facts),
+            sections=[one for one in sections if one.content],
+        )
+    )
+
+
+def write_page(name: str, content: Mapping[str, Any], report: Report) -> None:
+    """Write the page of a replay: it is there as a whole or not at all."""
+    data = replay_page(content, report).encode()
+    with OutputFile(name) as file:
+        file.write(data + b"\n")
+
+
+def _measured(sizes: Rows, lengths: Rows) -> Iterator[Chart]:
+    """Yield the charts of the runs by size and length, where there were any."""
+    marked = "points: mean; triangles: p99; diamond: what the paper's text gives"
+    if sizes:
+        yield Chart(
+            "size",
+            "Time by size of the corpus (figure 7)",
+            f"separate runs, each from an empty index that keeps everything; {marked}",
+            f"Lines of the time an item, in microseconds, by the number of documents, for {len(sizes)} runs; both axes "
+            f"are logarithmic. At {sizes[-1]['documents']:,} documents the mean is {sizes[-1]['mean']:,.0f} µs.",
+            by_size(sizes),
+            _sizes_table(sizes),
+        )
+    if lengths:
+        rows = [
+            [row["low"], row["high"], row["documents"], *(f"{row[name]:,.0f}" for name in ("mean", "p99"))]
+            for row in lengths
+        ]
+        yield Chart(
+            "length",
+            "Time by length of the text (figure 9)",
+            f"the documents of the largest of those runs; {marked}",
+            f"Points of the time an item, in microseconds, by the length of its text in bytes, for {len(lengths)} "
+            "ranges of lengths; both axes are logarithmic.",
+            by_length(lengths),
+            table(["from bytes", "to below", "documents", "mean µs", "p99 µs"], rows, left=0, tall=True),
+        )
+
+
+def _some(step: int) -> str:
+    """Return what is said of hours that are left out."""
+    ordinal = {2: "second", 3: "third"}.get(step, f"{step}th")
+    return f"; every {ordinal} hour that had items, --json has all" if step > 1 else ""
+
+
+def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
+    """Yield the charts of time and memory by hour."""
+    count = f"for {len(hours)} hours"
+    behind = ("cpu_us_median", "cpu_us_p99"), ("held", "cpu_us_median"), ("held", "bytes")
+    times, held, memory = (_hours_table(hours, names) for names in behind)
+    yield Chart(
+        "hour",
+        "Time by hour (figure 8)",
+        f"point: median; line: up to p99{some}",
+        f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
+        by_hour(hours),
+        times,
+    )
+    yield Chart(
+        "held",
+        "Time by size of the window (figure 8)",
+        f"a point for each hour: its median{some}",
+        f"Points of the median time an item, in microseconds, by the number of documents in the window, {count}.",
+        by_held(hours),
+        held,
+    )
+    yield Chart(
+        "memory",
+        "Memory of the window by hour",
+        ("dashed: the window is full; from then on " if full else "")
+        + f"it follows what arrives, not the corpus{some}",
+        f"A line of the window's memory in MB, {count}; at the end {hours[-1]['bytes'] / 1e6:,.1f} MB.",
+        memory_by_hour(hours, full),
+        memory,
+    )
+
+
+def _later(hour: str, hours: float) -> str:
+    try:
+        moment = datetime.fromisoformat(hour) + timedelta(hours=hours)
+    except OverflowError:
+        return hour
+    return moment.isoformat(timespec="minutes").replace("+00:00", "Z")
+
+
+def _basis(content: Mapping[str, Any]) -> str:
+    settings = content["settings"]
+    against = "originals only" if settings["against"] == "originals" else "everything in the window"
+    store = ", each verdict on disk before the next" if settings["store"] and settings["batch"] == 1 else ""
+    store = store or (", verdicts on disk" if settings["store"] else "")
+    return (
+        f"{', '.join(settings['inputs'])}; recipe {settings['recipe']} ({settings['fingerprint']}); window "
+        f"{settings['window']} by {settings['window_by']}, compared with {against}{store}."
+    )
+
+
+def _verdict(totals: Mapping[str, Any]) -> str:
+    if not totals["items"]:
+        return "No document arrived."
+    kept = (
+        f"<strong>{totals['items']:,} items, {totals['duplicates']:,} duplicates ({totals['share']:.1%})</strong>, "
+        f"{totals['exact']:,} of them byte for byte; from {totals['first']} to {totals['last']}."
+    )
+    spent, saved = totals["wall_us_mean"] / 1e6, totals["share"] * totals["downstream_s"]
+    return (
+        f"{kept} A check takes {_seconds(spent)} an item, and saves {totals['share']:.1%} of "
+        f"{totals['downstream_s']:g} s downstream, {_seconds(saved)} an item: P &middot; t_p is "
+        f"{totals['saved_by_spent']:,.0f} times t_check (the "
+        "paper: 10 % of 10 s, against less than 5 ms)."
+    )
+
+
+def _seconds(value: float) -> str:
+    return f"{value * 1e6:,.0f} µs" if value < 1e-3 else f"{value * 1e3:,.1f} ms" if value < 1 else f"{value:,.2f} s"
+
+
+def _sizes_table(sizes: Rows) -> Html:
+    rows = [[f"{run[name]:,.0f}" for name in ("documents", "mean", "median", "p99")] for run in sizes]
+    return table(["documents", "mean µs", "median µs", "p99 µs"], rows, left=0)
+
+
+def _hours_table(hours: Rows, names: Sequence[str] = tuple(_COLUMNS)) -> Html:
+    head = ["hour (UTC)", *(_COLUMNS[name] for name in names)]
+    return table(head, [[hour["hour"], *(_cell(hour, name) for name in names)] for hour in hours], tall=True)
+
+
+def _cell(hour: Mapping[str, Any], name: str) -> str:
+    return f"{hour[name] / 1e6:,.1f}" if name == "bytes" else f"{hour[name]:,.0f}"
+
+
+def _explained(content: Mapping[str, Any]) -> Html:
+    batch = content["settings"]["batch"]
+    each = (
+        "each item was judged and timed by itself"
+        if batch == 1
+        else f"at most {batch:,} items of one hour were judged at once, and each counts as their mean"
+    )
+    meanings = {
+        "time an item": f"Processor time of the thread that judges, in microseconds: features, search and entry into "
+        f"the window; not reading. By hour {each}; in the runs by size and length always by itself. The time of the "
+        "check in the balance is that on the wall, so writing to a disk counts there.",
+        "figure 7": "The first documents of the flow into an empty index that has no time limit, and each "
+        "compared with everything before it. The paper gives 1.2 s at 8,000 documents (an Opteron 8356).",
+        "figure 9": "Texts from 2^(n/2) to 2^((n+1)/2) bytes are one point where there are five or more. The paper "
+        "gives less than 0.2 s for its average text of 5 KB, among 732 documents.",
+        "held": "Documents in the window when the hour ends.",
+        "window MB": "Memory of the window, the texts left out.",
+        "hours": "Hours without items have no row.",
+    }
+    return facts(meanings)

@@ -1,0 +1,989 @@
+"""One writer for a store: a lock that ends with its process, and a note on how the last one left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import struct
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from io import FileIO
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, NamedTuple, Self
+
+from neardup.classifier.evidence import Push
+from neardup.errors import StoreError
+from neardup.recipe.recipe import difference
+from neardup.stream.document import Verdict
+
+if sys.platform != "win32":
+    import fcntl
+
+_OPEN = "pid"
+_CLOSED = "closed"
+
+
+class Lock:
+    """Holds ``<store>.lock`` for the life of a store; the system lets go of it when the process ends, however it ends.
+
+    The lock is beside the store, not in it, so that other programs can read the store while it is in use. The file
+    stays when the lock goes (removing it would let two openers lock two files of one name). It then says which state
+    of the store was the last: a store that has changed since is checked before it is used.
+
+    Parameters
+    ----------
+    store : Path
+        The store that is locked.
+
+    Raises
+    ------
+    StoreError
+        If another process, or another Store of this one, holds it, or the file cannot be made.
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self.path = self.beside(store)
+        try:
+            self._file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666), "r+")
+        except OSError as error:
+            raise StoreError(
+                f"{store} cannot be locked: {self.path.name} cannot be written beside it ({error.strerror}); a store "
+                "needs a folder that may be written to"
+            ) from None
+        try:
+            self._take()
+            self._left = self._file.read(200).decode("ascii", "replace").split()
+            self._write(f"{_OPEN} {os.getpid()}\n")
+        except BaseException:
+            self._file.close()
+            raise
+
+    @staticmethod
+    def beside(store: Path) -> Path:
+        """Return where the lock of a store lies."""
+        return store.with_name(f"{store.name}.lock")
+
+    def _take(self) -> None:
+        if sys.platform == "win32":  # nobody is kept out there; SQLite's own locks still keep the file whole
+            return
+        try:
+            fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            words = self._file.read(200).decode("ascii", "replace").split()
+            known = len(words) == 2 and words[0] == _OPEN
+            who = f"process {words[1]}" if known else "another process"
+            who += " (this one)" if known and words[1] == str(os.getpid()) else ""
+            raise StoreError(
+                f"{self._store} is in use by {who}; a store has one writer at a time: stop that one, or name another "
+                "path"
+            ) from None
+        except OSError as error:
+            raise StoreError(
+                f"{self._store} cannot be locked ({error.strerror}); keep the store on a file system with locks"
+            ) from None
+
+    def _write(self, line: str) -> None:
+        # What is lost here costs a check at the next start, nothing else; so a full disk is no reason to stop.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file.fileno(), 0)
+            os.lseek(self._file.fileno(), 0, os.SEEK_SET)
+            self._file.write(line.encode())
+
+    @property
+    def left_as_it_is(self) -> bool:
+        """Whether the last holder closed the store in order and nobody has changed it since."""
+        return self._left == self._state().split()
+
+    def _state(self) -> str:
+        found = self._store.stat()
+        return f"{_CLOSED} {found.st_size} {found.st_mtime_ns}\n"
+
+    def release(self, *, clean: bool) -> None:
+        """Let go.
+
+        Parameters
+        ----------
+        clean : bool
+            Whether the store is closed in order, or was refused without a change to it and was left so before.
+        """
+        if not self._file.closed:
+            self._write(self._state() if clean else "")
+            self._file.close()
+
+
+FORMAT = 1
+#: "NDUP", by which the file says whose it is.
+APPLICATION = 0x4E445550
+#: Nine texts of 0.8 KB to a page; in pages of half the size a fifth of the room is lost.
+_PAGE = 8192
+#: The log goes into the file at 32 MB: the larger, the less is written twice, and the longer the pause.
+_WAL_PAGES = 4000
+_WAL_BYTES = 64 << 20
+_CACHE_KIB = 64 << 10
+_BUSY_S = 10.0
+#: Up to here a suspect file is checked with its indexes, 2 s per GB; beyond only its structure, 0.6 s per GB.
+_THOROUGH = 4 << 30
+
+TALLIES = ("arrived", "originals", "duplicates", "late", "ahead", "future", "undecidable")
+
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+    serial INTEGER PRIMARY KEY,            -- in order of arrival
+    id TEXT NOT NULL UNIQUE,
+    origin TEXT NOT NULL,
+    time INTEGER NOT NULL,                 -- microseconds since 1970, UTC
+    entered INTEGER NOT NULL,              -- likewise: by which it leaves the window
+    judged REAL NOT NULL,                  -- seconds since 1970, UTC
+    kind TEXT NOT NULL CHECK (kind IN ('original', 'near', 'exact')),
+    of TEXT,                               -- the id of the document that it repeats
+    similarity REAL,
+    o INTEGER, a INTEGER, b INTEGER,
+    flag TEXT NOT NULL,
+    sum INTEGER NOT NULL,                  -- CRC-32 of the columns above
+    placed INTEGER NOT NULL
+);
+CREATE INDEX of_origin ON documents (origin) WHERE origin <> '';
+CREATE INDEX unplaced ON documents (placed) WHERE placed = 0;
+CREATE TABLE held (serial INTEGER PRIMARY KEY, text TEXT, sum INTEGER NOT NULL);  -- what is in the window
+CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+#: Of learned decisions. Older stores get these tables when they are opened, and an older neardup passes over them.
+_MORE_TABLES = (
+    # the measures by name, each with what it says and by how much it pushed g
+    "CREATE TABLE IF NOT EXISTS learned (serial INTEGER PRIMARY KEY, g REAL NOT NULL, measures TEXT NOT NULL)",
+    # of what is in the window; the checksum in held covers them
+    "CREATE TABLE IF NOT EXISTS titles (serial INTEGER PRIMARY KEY, title TEXT NOT NULL)",
+)
+
+#: How the names of settings and dependencies begin in the table meta.
+_SETTING, _DEPENDENCY = "setting ", "depends on "
+
+_ANOTHER = "move it away to begin a new one, or name another path"
+_RESTORE = f"bring it back from a copy, or {_ANOTHER}"
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def damaged(path: Path, what: str) -> StoreError:
+    """Return the error for a file that is not what was written."""
+    return StoreError(f"{path} is damaged ({what}); {_RESTORE}")
+
+
+def explained(path: Path, error: Exception) -> StoreError:
+    """Return what SQLite says as an error of ours."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code in _FULL:
+        return StoreError(f"{path} cannot grow ({error}); nothing of this was stored: free space there and go on")
+    if code & 0xFF in _DAMAGED or "decode to UTF-8" in str(error):
+        return damaged(path, str(error))
+    if code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return StoreError(
+            f"{path} is being written to by another program ({error}); only neardup may write to it: end that program"
+        )
+    if code & 0xFF == sqlite3.SQLITE_CONSTRAINT:
+        return StoreError(f"{path} has no place for this ({error}); give every document an id and a serial of its own")
+    if code & 0xFF in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+        return StoreError(f"{path} cannot be written ({error}); a store and its folder must be yours to write to")
+    if isinstance(error, (sqlite3.DataError, OverflowError)):
+        return StoreError(f"{path} cannot hold this ({error}); a text may have up to 1 GB: leave it out or split it")
+    return StoreError(f"{path} cannot be used ({error}); look after its disk, or name another path")
+
+
+def look(path: Path) -> bool:
+    """Say whether the store is there, without touching anything.
+
+    Only for a store that no connection of this process has open: closing a file gives up all locks of the process
+    on it, SQLite's too.
+
+    Raises
+    ------
+    StoreError
+        If something else is there, or what is left of a store.
+    """
+    try:
+        with path.open("r+b") as file:
+            head, size = file.read(100), os.fstat(file.fileno()).st_size
+    except FileNotFoundError:
+        _check_place(path)
+        return False
+    except IsADirectoryError:
+        raise StoreError(f"{path} is a folder; a store is a file: name one, for example {path / 'news.db'}") from None
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be opened ({error.strerror}); a store must be yours to read and write"
+        ) from None
+    if not size:
+        raise StoreError(f"{path} is empty, and a store never is; remove it to begin a new one, or name another path")
+    if not head.startswith(b"SQLite format 3\0"[: len(head)]) and any(head):
+        raise StoreError(f"{path} is no SQLite file, so it is no store; {_ANOTHER}")
+    if len(head) < 100 or not any(head):
+        raise damaged(path, "its head is gone")
+    form, application = struct.unpack(">I4xI", head[60:72])
+    if application != APPLICATION:
+        raise StoreError(f"{path} is a SQLite file, but not a store of neardup; {_ANOTHER}")
+    if form != FORMAT:
+        raise StoreError(
+            f"{path} has the format {form}, and neardup {version('neardup')} knows {FORMAT} only; use the neardup that "
+            "wrote it, or name another path"
+        )
+    if not _beside(path, "-wal"):
+        page, pages = struct.unpack(">H10xI", head[16:32])
+        _check_size(path, size, pages * (page if page > 1 else 65536))
+    return True
+
+
+def _check_place(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise StoreError(f"{path.parent} is no folder, so {path.name} cannot be in it; make it first")
+    for ending in ("-wal", "-journal"):
+        if _beside(path, ending):
+            raise StoreError(
+                f"{path} is gone, but {path.name}{ending} is still there with verdicts in it; bring the store back, "
+                "or remove that too to begin a new one"
+            )
+
+
+def _beside(path: Path, ending: str) -> int:
+    """Return the size of a file beside the store, 0 if it is not there."""
+    try:
+        return path.with_name(path.name + ending).stat().st_size
+    except OSError:
+        return 0
+
+
+def _check_size(path: Path, size: int, expected: int) -> None:
+    """Refuse a file that is longer or shorter than it says: SQLite reads half a page as if the rest were zeros."""
+    if size != expected:
+        raise damaged(path, f"{size:,} bytes long instead of {expected:,}")
+
+
+def create(path: Path, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]) -> None:
+    """Make a new store, whole or not at all: under another name, which it loses at the end."""
+    new = path.with_name(f"{path.name}.new")
+    _remove(new)
+    try:
+        with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            _fill(connection, fingerprint, settings, dependencies)
+            _set_wal(connection, path)
+        new.rename(path)
+    except BaseException:
+        _remove(new)
+        raise
+    _sync_folder(path.parent)
+
+
+def _remove(new: Path) -> None:
+    for ending in ("", "-journal", "-wal", "-shm"):
+        new.with_name(new.name + ending).unlink(missing_ok=True)
+
+
+def _fill(
+    connection: sqlite3.Connection, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]
+) -> None:
+    meta = {"fingerprint": fingerprint, "neardup": version("neardup")}
+    meta |= {f"{_SETTING}{name}": value for name, value in settings.items()}
+    meta |= {f"{_DEPENDENCY}{name}": value for name, value in dependencies.items()}
+    connection.execute(f"PRAGMA page_size = {_PAGE}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.executescript(_SCHEMA)
+    _add_tables(connection)
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
+    connection.executemany("INSERT INTO tally VALUES (?, 0)", [(name,) for name in (*TALLIES, "forgotten")])
+
+
+def _add_tables(connection: sqlite3.Connection) -> None:
+    for statement in _MORE_TABLES:
+        connection.execute(statement)
+
+
+def _set_wal(connection: sqlite3.Connection, path: Path) -> None:
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise StoreError(f"{path} cannot have a write-ahead log there (SQLite: {mode}); keep it on a local disk")
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def check(
+    path: Path, lock: Lock, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]
+) -> None:
+    """Refuse a store that is damaged or another's, through a connection that cannot write.
+
+    Raises
+    ------
+    StoreError
+        The store is as it was before.
+    """
+    log = _beside(path, "-wal")
+    # Without a log there is nothing to share with other readers, and so no file to make beside it.
+    with contextlib.closing(_connect(path, "ro" if log else "ro&immutable=1")) as connection:
+        if log or not lock.left_as_it_is:
+            thorough = path.stat().st_size <= _THOROUGH
+            pragma = "PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)"
+            found = connection.execute(pragma).fetchone()[0]
+            if found != "ok":
+                raise damaged(path, " ".join(found.split()))
+        meta = dict(connection.execute("SELECT name, value FROM meta"))
+    if meta.get("fingerprint") != fingerprint:
+        if clause := difference(_named(meta, _DEPENDENCY), dependencies):
+            raise StoreError(f"{path} was made {clause}; use what it was made with, or name another path")
+        raise StoreError(
+            f"{path} was made with another recipe or decision (fingerprint {_shown(meta.get('fingerprint'))}, not "
+            f"{_shown(fingerprint)}); a store keeps its own: take that one, or name another path"
+        )
+    has = _named(meta, _SETTING)
+    for name in sorted({*has, *settings}):
+        if has.get(name) != settings.get(name):
+            raise StoreError(
+                f"{path} was made with {name} {_shown(has.get(name))}, not {_shown(settings.get(name))}; a store keeps "
+                "its settings: take that one, or name another path"
+            )
+
+
+def _named(meta: Mapping[str, str], kind: str) -> dict[str, str]:
+    return {name.removeprefix(kind): value for name, value in meta.items() if name.startswith(kind)}
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Return the connection that writes.
+
+    Raises
+    ------
+    StoreError
+        If the file is still torn after the log of a crash was put into it.
+    """
+    connection = _connect(path, "rw")
+    try:
+        _set_wal(connection, path)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        if _beside(path, "-wal"):
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            if not busy:
+                pages, page = (connection.execute(f"PRAGMA {of}").fetchone()[0] for of in ("page_count", "page_size"))
+                _check_size(path, path.stat().st_size, pages * page)
+        _add_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    name = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(name, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+
+
+def _shown(value: str | None) -> str:
+    text = ascii(value) if value is not None else "none"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+#: The columns of a row in the order of the table, up to its checksum.
+COLUMNS = "serial, id, origin, time, entered, judged, kind, of, similarity, o, a, b, flag"
+
+_OF_D = ", ".join(f"d.{name}" for name in COLUMNS.split(", "))
+_FIELDS = f"SELECT {_OF_D}, d.sum, l.g, l.measures, h.text, t.title, h.sum, h.serial FROM"
+_MORE = "LEFT JOIN learned l ON l.serial = d.serial LEFT JOIN titles t ON t.serial = d.serial"
+#: From what is held, which is little, to the documents, which are all there ever were: so CROSS JOIN.
+HELD = (
+    f"{_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial {_MORE} "
+    "WHERE h.serial >= ? ORDER BY h.serial LIMIT ?"
+)
+_EACH = f"{_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial {_MORE} WHERE"
+UNPLACED = f"{_EACH} d.placed = 0 AND d.serial >= ? ORDER BY d.serial LIMIT ?"
+OF_ID = f"{_EACH} d.id = ?"
+#: The same without texts.
+_NO_TEXT = "NULL, NULL, NULL, NULL FROM documents d LEFT JOIN learned l ON l.serial = d.serial"
+_BARE = f"SELECT {_OF_D}, d.sum, l.g, l.measures, {_NO_TEXT} WHERE"
+BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
+BARE_OF_ID = f"{_BARE} d.id = ?"
+_INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 14}?)"  # noqa: S608
+#: What the window holds of documents from one number to below another.
+LET_GO = tuple(f"DELETE FROM {table} WHERE serial >= ? AND serial < ?" for table in ("held", "titles"))  # noqa: S608
+
+Row = tuple[Any, ...]
+
+_NUMBERS = struct.Struct("<3q2d3q")
+
+
+class Stored(NamedTuple):
+    """A document that was judged.
+
+    Attributes
+    ----------
+    serial : int
+        Its number in the order of arrival.
+    id, origin : str
+        As in the Document.
+    time, entered : int
+        Microseconds: its time, and the time by which it leaves the window.
+    held : bool
+        Whether the window holds it.
+    text : str or None
+        Its text while it is held.
+    verdict : Verdict
+        What was decided.
+    title : str
+        Its title while it is held, where the decision goes by titles.
+    """
+
+    serial: int
+    id: str
+    origin: str
+    time: int
+    entered: int
+    held: bool
+    text: str | None
+    verdict: Verdict
+    title: str = ""
+
+
+def statements(rows: Sequence[Stored]) -> list[tuple[str, list[Row]]]:
+    """Return what puts documents into the tables: statements, and the values of each."""
+    held = [row for row in rows if row.held]
+    learned = [row for row in rows if row.verdict.g is not None]
+    return [
+        (_INSERT, [(*to_row(row), int(not row.origin)) for row in rows]),
+        (
+            "INSERT INTO held VALUES (?, ?, ?)",
+            [(int(row.serial), row.text, text_sum(int(row.serial), row.text, row.title)) for row in held],
+        ),
+        ("INSERT INTO titles VALUES (?, ?)", [(int(row.serial), row.title) for row in held if row.title]),
+        ("INSERT INTO learned VALUES (?, ?, ?)", [(int(row.serial), *learned_row(row.verdict)) for row in learned]),
+    ]
+
+
+def to_row(stored: Stored) -> Row:
+    """Return a document as a row: the columns and their checksum."""
+    verdict = stored.verdict
+    # NumPy's numbers are turned into Python's, of which SQLite keeps each as it is.
+    similarity = None if verdict.similarity is None else float(verdict.similarity) + 0.0  # SQLite has no -0.0
+    o, a, b = (None, None, None) if verdict.counts is None else map(int, verdict.counts)
+    row = (
+        int(stored.serial),
+        stored.id,
+        stored.origin,
+        int(stored.time),
+        int(stored.entered),
+        float(verdict.time) + 0.0,
+        verdict.kind,
+        verdict.of,
+        similarity,
+        o,
+        a,
+        b,
+        verdict.flag,
+    )
+    return *row, row_sum(row, *learned_row(verdict))
+
+
+def learned_row(verdict: Verdict) -> tuple[float | None, str | None]:
+    """Return g and the measures of a verdict as they are stored; None for both where no learned decision decided."""
+    if verdict.g is None:
+        return None, None
+    said = {push.measure: [push.value, push.push] for push in verdict.measures}
+    return float(verdict.g) + 0.0, json.dumps(said, separators=(",", ":"))
+
+
+def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
+    """Return the document that one of the queries found, or which part of it is not what was written.
+
+    Parameters
+    ----------
+    row : tuple
+        The columns, their checksum, g and measures, and where it is held the text, its title, the checksum of both
+        and its serial.
+    forgotten : int
+        Documents with smaller serials are no longer held, even where their texts are still there.
+    """
+    *columns, row_check, g, measures, text, title, text_check, held = row
+    try:
+        if row_sum(tuple(columns), g, measures) != row_check:
+            return None, "row"
+        if held is not None and text_sum(held, text, title or "") != text_check:
+            return None, "text"
+        pushes = tuple(Push(name, *both) for name, both in json.loads(measures or "{}").items())
+    except (struct.error, TypeError, AttributeError, ValueError):  # SQLite keeps any type in any column
+        return None, "row"
+    serial, name, origin, time, entered, judged, kind, of, similarity, o, a, b, flag = columns
+    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), g, pushes)
+    holds = held is not None and held >= forgotten
+    kept = (text, verdict, title or "") if holds else (None, verdict, "")
+    return Stored(serial, name, origin, time, entered, holds, *kept), ""
+
+
+def row_sum(row: Row, g: float | None = None, measures: str | None = None) -> int:
+    """Return the checksum of the columns of a row, and of what a learned decision says besides.
+
+    Raises
+    ------
+    struct.error, TypeError, AttributeError
+        If a column holds another type of value.
+    """
+    serial, name, origin, time, entered, judged, kind, of, similarity, o, a, b, flag = row
+    # What is not there counts as some number: a checksum need not tell all rows apart.
+    alike = -1.0 if similarity is None else similarity
+    o, a, b = (-1, -1, -1) if o is None else (o, a, b)
+    numbers = _NUMBERS.pack(serial, time, entered, judged, alike, o, a, b)
+    found = zlib.crc32("\0".join((name, origin, kind, of or "", flag)).encode(), zlib.crc32(numbers))
+    if g is None and measures is None:
+        return found
+    return zlib.crc32((measures or "").encode(), zlib.crc32(struct.pack("<d", g), found))
+
+
+def text_sum(serial: int, text: str | None, title: str = "") -> int:
+    """Return the checksum of a held text, which goes with its serial, and of a title."""
+    found = zlib.crc32(b"" if text is None else text.encode(), serial & 0xFFFFFFFF)
+    return zlib.crc32(title.encode(), found) if title else found
+
+
+def added(tally: Mapping[str, int], rows: Sequence[Stored]) -> dict[str, int]:
+    """Return the counts with some more documents."""
+    total = dict(tally)
+    for row in rows:
+        total["arrived"] += 1
+        total["duplicates" if row.verdict.is_duplicate else "originals"] += 1
+        if row.verdict.flag:
+            total[row.verdict.flag] += 1
+    return total
+
+
+def storable(name: str) -> bool:
+    """Whether UTF-8 can hold an id; one that it cannot was never stored."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+#: How many ids one question asks for.
+_IDS = 500
+#: Texts deleted at once when they are forgotten, at least with each record, and per document recorded.
+_PIECE, _SWEEP, _SWEEP_EACH = 4096, 256, 4
+
+
+class Store:
+    """Keeps what a flow must not lose.
+
+    What ``record`` was given is on the disk when it returns (WAL, ``synchronous=FULL``): all of it, or after a
+    failure none of it. One process writes at a time, and it may use the store from several threads as long as a
+    lock of its own keeps them apart; anybody may read the file meanwhile, for example with the ``sqlite3`` shell.
+
+    What is found out about damage, and when. At opening: another kind of file, another recipe or other settings; a
+    file that is longer or shorter than it says; and, unless the store was closed in order and is the same file as
+    then by size and time, whatever ``PRAGMA integrity_check`` finds (beyond 4 GB ``quick_check``, which leaves the
+    indexes out). After a crash the log is taken up to its last whole commit. Later: every row and text that is read
+    is compared with its checksum, and what SQLite itself meets is reported. A damaged store is refused, never
+    repaired.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The file; a new one is made where there is none. ``.lock``, ``-wal`` and ``-shm`` files lie beside it.
+    fingerprint : str
+        Of the recipe.
+    settings : dict
+        What else the verdicts depend on, as texts: the window and how it is measured.
+    dependencies : dict
+        What the fingerprint is of (``Recipe.dependencies``), to say what differs.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be used; it is left as it was.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fingerprint: str,
+        settings: Mapping[str, str],
+        dependencies: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.path = Path(os.path.realpath(path))
+        if not Lock.beside(self.path).exists():  # no store yet, or not ours: no lock is put beside what is another's
+            look(self.path)
+        self._lock = Lock(self.path)
+        clean = False
+        try:
+            with self._explained():
+                if look(self.path):
+                    clean = self._lock.left_as_it_is
+                    check(self.path, self._lock, fingerprint, settings, dependencies)
+                else:
+                    create(self.path, fingerprint, settings, dependencies)
+                self._connection = connect(self.path)
+                try:
+                    self._load()
+                except BaseException:
+                    self._connection.close()
+                    raise
+        except BaseException:
+            self._lock.release(clean=clean)
+            raise
+        self._closed = False
+
+    def _load(self) -> None:
+        """Take the numbers that are kept in memory from the file."""
+        tally = dict(self._connection.execute("SELECT name, value FROM tally"))
+        if set(tally) != {*TALLIES, "forgotten"}:
+            raise damaged(self.path, "its counts are gone")
+        self._forgotten: int = tally.pop("forgotten")
+        self._tally: dict[str, int] = {name: tally[name] for name in TALLIES}
+        (last,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
+        self._next = 0 if last is None else last + 1
+        (first,) = self._connection.execute("SELECT min(serial) FROM held").fetchone()
+        self._behind = first is not None and first < self._forgotten
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OverflowError) as error:
+            raise explained(self.path, error) from error
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be used ({error.strerror}); look after its disk") from error
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if self._closed:
+            raise StoreError(f"{self.path} is closed; open it again with a new Store")
+        with self._explained():
+            yield self._connection
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Give one transaction, on the disk when the block is left."""
+        with self._reading() as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error, StoreError):
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    self._load()  # an interrupt may come before or after the commit
+                raise
+
+    @property
+    def next_serial(self) -> int:
+        """The serial after the last one."""
+        return self._next
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
+        return dict(self._tally)
+
+    def record(self, rows: Sequence[Stored], state: Mapping[str, str] | None = None) -> None:
+        """Put documents and their verdicts on the disk, all or none.
+
+        Parameters
+        ----------
+        rows : sequence of Stored
+            New ids, with serials that no document has. Rows with an origin are not yet in their place.
+        state : dict, optional
+            Small texts that change with them, as in ``set_state``.
+
+        Raises
+        ------
+        StoreError
+            If they cannot be written, for example because the disk is full; the store goes on without them.
+        """
+        if not rows and not state:
+            return
+        tally = added(self._tally, rows)
+        with self._writing() as connection:
+            for statement, values in statements(rows):
+                connection.executemany(statement, values)
+            changed = [(value, name) for name, value in tally.items() if value != self._tally[name]]
+            connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
+            if state:
+                connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
+            behind = self._behind and self._sweep(connection, max(_SWEEP, _SWEEP_EACH * len(rows)))
+        self._tally, self._behind = tally, behind
+        self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
+
+    def held(self, batch: int = 4096) -> Iterator[list[Stored]]:
+        """Yield what the window holds in order of serial.
+
+        Parameters
+        ----------
+        batch : int
+            How many at a time.
+        """
+        yield from self._batches(HELD, self._forgotten, batch)
+
+    def unplaced(self) -> Iterator[Stored]:
+        """Yield the documents with verdicts that are not yet in their place, in order of serial."""
+        for found in self._batches(UNPLACED, -(2**63), 256):
+            yield from found
+
+    def _batches(self, query: str, begin: int, batch: int) -> Iterator[list[Stored]]:
+        # Each question is answered whole, so that others may write between two batches.
+        while True:
+            with self._reading() as connection:
+                rows = connection.execute(query, (begin, batch)).fetchall()
+                found = [self._stored(row) for row in rows]
+            if found:
+                yield found
+            if len(rows) < batch:
+                return
+            begin = found[-1].serial + 1
+
+    def _stored(self, row: Row) -> Stored:
+        found, wrong = from_row(row, self._forgotten)
+        if found is None:
+            raise damaged(self.path, f"the {wrong} of document number {row[0]} is not what was written")
+        return found
+
+    def forget(self, serials_below: int) -> None:
+        """Let go of the texts of all documents with smaller serials: the window holds them no longer.
+
+        It holds for everything this store says from now on; the texts themselves are deleted in pieces, now and
+        along with what is recorded next, and their room in the file is used again.
+        """
+        below = min(int(serials_below), self._next)  # those to come are not forgotten
+        if below <= self._forgotten:
+            return
+        with self._writing() as connection:
+            connection.execute("UPDATE tally SET value = ? WHERE name = 'forgotten'", (below,))
+            behind = self._sweep(connection, _PIECE, below)
+        self._forgotten, self._behind = below, behind
+
+    def _sweep(self, connection: sqlite3.Connection, most: int, below: int | None = None) -> bool:
+        """Delete some of the texts that are forgotten; whether there are more."""
+        end = self._forgotten if below is None else below
+        (first,) = connection.execute("SELECT min(serial) FROM held").fetchone()
+        if first is None or first >= end:
+            return False
+        for statement in LET_GO:
+            connection.execute(statement, (first, min(first + most, end)))
+        return bool(first + most < end)
+
+    def unhold(self, serial: int) -> None:
+        """Let go of the text of one document that was removed from the window by hand."""
+        with self._writing() as connection:
+            for statement in LET_GO:
+                connection.execute(statement, (int(serial), int(serial) + 1))
+
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return which of the ids have a verdict."""
+        found: set[str] = set()
+        able = [name for name in ids if storable(name)]
+        with self._reading() as connection:
+            for begin in range(0, len(able), _IDS):
+                asked = able[begin : begin + _IDS]
+                marks = ", ".join("?" * len(asked))
+                found.update(
+                    name
+                    for (name,) in connection.execute(f"SELECT id FROM documents WHERE id IN ({marks})", asked)  # noqa: S608
+                )
+        return found
+
+    def _find(self, name: str) -> Stored | None:
+        with self._reading() as connection:
+            row = connection.execute(OF_ID, (name,)).fetchone() if storable(name) else None
+            return None if row is None else self._stored(row)
+
+    def verdict_of(self, name: str) -> Verdict | None:
+        """Return the Verdict on the document of that id, None if there is none."""
+        found = self._find(name)
+        return None if found is None else found.verdict
+
+    def text_of(self, name: str) -> str | None:
+        """Return the text of the document of that id, None unless the window holds it."""
+        found = self._find(name)
+        return None if found is None else found.text
+
+    def judged(self, origin: str) -> int:
+        """Return how many documents of that origin (not the empty one) have verdicts."""
+        with self._reading() as connection:
+            query = "SELECT count(*) FROM documents WHERE origin = ? AND origin <> ''"
+            return int(connection.execute(query, (origin,)).fetchone()[0])
+
+    def placed(self, serials: Sequence[int]) -> None:
+        """Note that documents are in their place; on the disk when it returns."""
+        if serials:
+            with self._writing() as connection:
+                rows = [(int(serial),) for serial in serials]
+                connection.executemany("UPDATE documents SET placed = 1 WHERE serial = ?", rows)
+
+    def state(self, key: str) -> str | None:
+        """Return the text kept under a name, None if there is none."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT value FROM state WHERE name = ?", (key,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def set_state(self, key: str, value: str) -> None:
+        """Keep a small text under a name; on the disk when it returns."""
+        with self._writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (key, value))
+
+    def close(self) -> None:
+        """Put the log into the file and let go of it; a second time does nothing."""
+        if self._closed:
+            return
+        clean = False
+        try:
+            with contextlib.suppress(StoreError):  # what is not tidied up now is so at the next start
+                while self._behind:
+                    with self._writing() as connection:
+                        self._behind = self._sweep(connection, _PIECE)
+                with self._explained():
+                    clean = not self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            self._closed = True
+            self._connection.close()
+            self._lock.release(clean=clean)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+#: Rows and ids that one question asks for: each is over in a moment, so that the log can go into the file between two.
+_READ_AT_ONCE, _IDS_ASKED = 4096, 500
+
+
+class StoreReader:
+    """Reads a store and never writes to it.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Raises
+    ------
+    StoreError
+        If there is no store, or it cannot be read.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        with self._explained():
+            uri = f"{self.path.absolute().as_uri()}?mode=ro"
+            self._connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
+        try:
+            with self._explained():
+                (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+            if application != APPLICATION:
+                raise StoreError(f"{path} is no store of neardup; name the one of the watcher")
+            self._forgotten = self._tally().get("forgotten", 0)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read ({error}); name the store of the watcher") from error
+
+    def _tally(self) -> dict[str, int]:
+        with self._explained():
+            return dict(self._connection.execute("SELECT name, value FROM tally"))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many documents arrived since the store began, and what they were (``Store.counts``)."""
+        found = self._tally()
+        return {name: found.get(name, 0) for name in TALLIES}
+
+    def last(self, most: int) -> list[Stored]:
+        """Return the documents that arrived last, in the order of their arrival, without their texts.
+
+        Parameters
+        ----------
+        most : int
+            How many at most.
+        """
+        with self._explained():
+            (top,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
+        found: list[Stored] = []
+        begin = 0 if top is None else top + 1 - most
+        while top is not None and begin <= top:
+            with self._explained():
+                rows = self._connection.execute(BARE_SINCE, (begin, min(_READ_AT_ONCE, top + 1 - begin))).fetchall()
+            found += [one for one in map(self._stored, rows) if one.serial <= top]
+            if not rows:
+                break
+            begin = rows[-1][0] + 1
+        return found
+
+    def find(self, name: str, *, text: bool) -> Stored | None:
+        """Return the document of that id; None if it has no verdict.
+
+        Parameters
+        ----------
+        name : str
+            The id.
+        text : bool
+            Whether its text is wanted, too, if the window holds it.
+        """
+        if not storable(name):
+            return None
+        with self._explained():
+            row = self._connection.execute(OF_ID if text else BARE_OF_ID, (name,)).fetchone()
+        return None if row is None else self._stored(row)
+
+    def beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
+        """Return how the texts of these documents begin, of those that the window holds.
+
+        Parameters
+        ----------
+        serials : sequence of int
+            Numbers of documents.
+        characters : int
+            How many of each.
+        """
+        found: dict[int, str] = {}
+        for begin in range(0, len(serials), _IDS_ASKED):
+            asked = [serial for serial in serials[begin : begin + _IDS_ASKED] if serial >= self._forgotten]
+            marks = ", ".join("?" * len(asked))
+            query = f"SELECT serial, substr(text, 1, ?) FROM held WHERE serial IN ({marks})"  # noqa: S608
+            with self._explained():
+                found |= dict(self._connection.execute(query, (characters, *asked)))
+        return found
+
+    def _stored(self, row: Row) -> Stored:
+        found, wrong = from_row(row, self._forgotten)
+        if found is None:
+            raise damaged(self.path, f"the {wrong} of document number {row[0]} is not what was written")
+        return found
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

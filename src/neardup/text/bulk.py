@@ -1,0 +1,135 @@
+"""Texts in bulk to comparable text: the step ``normalize`` for a whole batch.
+
+Each text takes the first way that it fits: the ASCII kernel (nearly the speed of memory), the Unicode kernel,
+or Python for the few texts whose characters must be reordered or composed. All three give the bytes of
+``normalize.normalize``. A normalizer without tables takes Python for every text.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.kernels.unicode import LEFT_OUT, ascii_texts, unicode_texts
+from neardup.runtime import SCRATCH
+from neardup.text.normalize import MAX_EXPANSION, has_kernel, kernel_tables, normalize
+
+Bytes = npt.NDArray[np.uint8]
+Spans = npt.NDArray[np.int64]
+#: The kernels read whole blocks of 64 bytes, past the end of the last text.
+_MARGIN = 64
+#: Bytes of text that Python normalizes in less time than it takes to build the tables.
+_NOT_WORTH_TABLES = 100_000
+
+
+class Comparable(NamedTuple):
+    """Comparable texts: those of text d are text[spans[d, 0]:spans[d, 1]], tokens parted by spaces.
+
+    The text is the thread's scratch: it lasts until the thread makes other texts comparable.
+    """
+
+    text: Bytes
+    spans: Spans
+
+
+@cache
+def _ascii_table(normalizer: str) -> Bytes:
+    """Return what each ASCII byte becomes: a byte, a space that parts tokens, or LEFT_OUT."""
+    # Not 0 for what is left out: a NUL may stay one.
+    table = np.full(256, LEFT_OUT, np.uint8)
+    for byte in range(128):
+        text = normalize(f"x{chr(byte)}x", normalizer)
+        if text == "xx":
+            continue
+        table[byte] = 0x20 if text == "x x" else ord(text[1])
+    return table
+
+
+def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:
+    """Return the UTF-8 bytes and the int64[d + 1] offsets of texts without copying them."""
+    _, offsets, data = texts.buffers()
+    ends = (
+        np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1] if offsets else np.zeros(1, int)
+    )
+    return (np.frombuffer(data, np.uint8) if data and data.size else np.zeros(_MARGIN, np.uint8)), ends
+
+
+def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
+    """Return the comparable texts of a batch.
+
+    Parameters
+    ----------
+    data : uint8[bytes]
+        Valid UTF-8.
+    offsets : int64[d + 1]
+        Where each text begins in data, and where the last ends.
+    normalizer : str
+        A name of ``normalize.NORMALIZERS``.
+    """
+    count = len(offsets) - 1
+    spans = np.empty((count, 2), np.int64)
+    out = SCRATCH.take("comparable", np.uint8, int(offsets[-1] - offsets[0]) + _MARGIN)
+    if has_kernel(normalizer):
+        used = ascii_texts(data, offsets, normalizer == "words", _ascii_table(normalizer), out, spans)
+    else:
+        used, spans[:] = 0, -1
+    others = np.flatnonzero(spans[:, 0] < 0)
+    if len(others):
+        out, used = _not_ascii(data, offsets, normalizer, others, out[:used], spans)
+    out[used : used + _MARGIN] = 0x20
+    return Comparable(out, spans)
+
+
+class _Few:
+    """Says which texts are not worth building the kernel's tables, which takes longer than Python takes for them."""
+
+    def __init__(self) -> None:
+        self._left = _NOT_WORTH_TABLES
+        self._lock = threading.Lock()
+
+    def takes(self, size: int) -> bool:
+        """Return whether these bytes are among the first few of the process."""
+        with self._lock:
+            self._left -= size
+            return self._left >= 0
+
+
+_few = _Few()
+
+
+def _not_ascii(
+    data: Bytes, offsets: Spans, normalizer: str, others: Spans, done: Bytes, spans: Spans
+) -> tuple[Bytes, int]:
+    """Append the texts of others to done, set their spans; return the bytes and how many are used."""
+    lengths = offsets[others + 1] - offsets[others]
+    used = len(done)
+    out = _grown(done, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max()))
+    by_kernel = has_kernel(normalizer) and not _few.takes(int(lengths.sum()))
+    tables: Any = kernel_tables(normalizer) if by_kernel else None
+    at = 0
+    while at < len(others) and by_kernel:
+        at, used = unicode_texts(data, offsets, others, at, tables, out, used, spans)
+        if at < len(others):
+            out = _grown(out, used, 2 * len(out) + MAX_EXPANSION * int(lengths[at]))
+    for d in others[spans[others, 0] < 0]:
+        text = data[offsets[d] : offsets[d + 1]].tobytes().decode("utf-8")
+        encoded = np.frombuffer(normalize(text, normalizer).encode("utf-8"), np.uint8)
+        if used + len(encoded) + _MARGIN > len(out):
+            out = _grown(out, used, 2 * (used + len(encoded)))
+        out[used : used + len(encoded)] = encoded
+        spans[d] = used, used + len(encoded)
+        used += len(encoded)
+    return out, used
+
+
+def _grown(out: Bytes, used: int, room: int) -> Bytes:
+    """Return out with room for so many bytes and a margin."""
+    larger = SCRATCH.take("comparable", np.uint8, room + 2 * _MARGIN)
+    if larger.ctypes.data != out.ctypes.data:
+        larger[:used] = out[:used]
+    return larger

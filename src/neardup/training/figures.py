@@ -1,0 +1,154 @@
+"""Precision, recall, F1 and accuracy of verdicts on labelled pairs, with bootstrap intervals over groups.
+
+As in ``evaluation.scoring``: groups of documents are drawn with replacement, because pairs of one group stand or fall
+together (Efron & Tibshirani 1993, chapter 13). All verdicts are judged on the same draws, so that differences between
+two have intervals, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.evaluation.scores import LEAST_GROUPS, RESAMPLES, Figure, interval
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_CELLS = 1 << 22
+
+
+class Figures(NamedTuple):
+    """What verdicts are worth.
+
+    Attributes
+    ----------
+    precision, recall, f1, accuracy : Figure
+        With 95 % intervals.
+    correct, wrong, missed, rejected : int
+        Duplicates found, others taken for duplicates, duplicates not found, others told apart.
+    """
+
+    precision: Figure
+    recall: Figure
+    f1: Figure
+    accuracy: Figure
+    correct: int
+    wrong: int
+    missed: int
+    rejected: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON takes it."""
+        return {name: value._asdict() if isinstance(value, Figure) else value for name, value in self._asdict().items()}
+
+
+class Gain(NamedTuple):
+    """How far one verdict leads another in F1.
+
+    Attributes
+    ----------
+    difference : Figure
+        Over the same draws of groups.
+    beyond_chance : bool
+        Whether its interval does not hold 0, and the two differ in six groups or more.
+    """
+
+    difference: Figure
+    beyond_chance: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON takes it."""
+        return {"difference": self.difference._asdict(), "beyond_chance": self.beyond_chance}
+
+
+class Draws(NamedTuple):
+    """Draws of groups, in which several verdicts are counted.
+
+    Attributes
+    ----------
+    table : float64[s + 1, 2 v + 2]
+        Found and wrong pairs of each of v verdicts, duplicates and others: first as they are, then in s draws.
+    apart : int64[v, v]
+        In how many groups two verdicts find other duplicates or take others for duplicates.
+    """
+
+    table: Floats
+    apart: Integers
+
+    def figures(self, verdict: int) -> Figures:
+        """Return what one of the verdicts is worth."""
+        correct, wrong, duplicates, others = self._columns(verdict)
+        return Figures(
+            precision=_figure(_ratio(correct, correct + wrong)),
+            recall=_figure(_ratio(correct, duplicates)),
+            f1=_figure(self._f1(verdict)),
+            accuracy=_figure(_ratio(correct + others - wrong, duplicates + others)),
+            correct=int(correct[0]),
+            wrong=int(wrong[0]),
+            missed=int(duplicates[0] - correct[0]),
+            rejected=int(others[0] - wrong[0]),
+        )
+
+    def gain(self, verdict: int, over: int) -> Gain:
+        """Return how far a verdict leads another."""
+        difference = _figure(self._f1(verdict) - self._f1(over))
+        low, high = difference.low, difference.high
+        clear = low is not None and high is not None and (low > 0 or high < 0)
+        return Gain(difference, bool(clear and self.apart[verdict, over] >= LEAST_GROUPS))
+
+    def _columns(self, verdict: int) -> tuple[Floats, Floats, Floats, Floats]:
+        return self.table[:, 2 * verdict], self.table[:, 2 * verdict + 1], self.table[:, -2], self.table[:, -1]
+
+    def _f1(self, verdict: int) -> Floats:
+        correct, wrong, duplicates, _ = self._columns(verdict)
+        return np.where(duplicates > 0, _ratio(2 * correct, correct + wrong + duplicates), np.nan)
+
+
+def draw(labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: int = RESAMPLES, seed: int = 0) -> Draws:
+    """Count verdicts in draws of groups with replacement, as many as there are.
+
+    Parameters
+    ----------
+    labels : bool[n]
+        Whether the pairs are duplicates.
+    groups : int64[n]
+        What is drawn.
+    verdicts : sequence of bool[n]
+        What each says of the pairs.
+    count : int
+        How many draws. Raising it makes the ends of intervals steadier.
+    seed : int
+        Of the draws.
+    """
+    names, place = np.unique(groups, return_inverse=True)
+    marks = [mark for verdict in verdicts for mark in (verdict & labels, verdict & ~labels)] + [labels, ~labels]
+    cells = np.stack([np.bincount(place, mark, len(names)) for mark in marks]).astype(np.int64)
+    # Groups that hold the same are one kind, and a draw is a draw of how many there are of each kind.
+    kinds, members = np.unique(cells, axis=1, return_counts=True)
+    random = np.random.default_rng(seed)
+    table = np.empty((count + 1, len(marks)))
+    table[0] = cells.sum(axis=1)
+    step = max(_CELLS // max(len(members), 1), 1)
+    for begin in range(0, count, step):
+        size = min(step, count - begin)
+        drawn = random.multinomial(len(names), members / max(len(names), 1), size=size)
+        table[begin + 1 : begin + 1 + size] = drawn.astype(np.float64) @ kinds.T.astype(np.float64)
+    held = cells[:-2].reshape(len(verdicts), 2, len(names))
+    apart = (held[:, np.newaxis] != held[np.newaxis]).any(axis=2).sum(axis=2)
+    return Draws(table, apart.astype(np.int64))
+
+
+def _figure(values: Floats) -> Figure:
+    """Return a figure from its value and those in the draws behind it."""
+    return Figure(float(values[0]), *interval(values[1:])) if np.isfinite(values[0]) else Figure(None, None, None)
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    result = np.full(part.shape, np.nan)
+    np.divide(part, whole, out=result, where=whole != 0)
+    return result

@@ -1,0 +1,225 @@
+"""Labelled pairs with all that is measured of them: their documents, whether the net lets them through, and x."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.classifier.columns import records_of_table
+from neardup.classifier.values import Measurer
+from neardup.classifier.vector import Vector, statistics_for
+from neardup.documents import Corpus
+from neardup.errors import InputError, RecipeError
+from neardup.features.embeddings import Encoder
+from neardup.features.extraction import Extractor
+from neardup.features.statistics import Statistics
+from neardup.kernels.pairs import overlaps
+from neardup.labels.labels import read_labels
+from neardup.recipe import Recipe
+from neardup.recipe.measures import reaching
+from neardup.runtime import in_order
+from neardup.text.html import content_of
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Report = Callable[[str, int, int | None], None]
+
+_PAIRS_AT_A_TIME = 1 << 14
+
+
+class Reading(NamedTuple):
+    """How labels and their documents are read; see ``evaluation.labels.read_labels``.
+
+    Attributes
+    ----------
+    label_column, positive, only, ignore_unknown
+        As there.
+    title_column, time_column : str
+        Columns of the corpus; empty to find them by their names.
+    """
+
+    label_column: str | None = None
+    positive: float = 1.0
+    only: str | None = None
+    ignore_unknown: bool = False
+    title_column: str = ""
+    time_column: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledPairs:
+    """n labelled pairs of m documents.
+
+    Attributes
+    ----------
+    names : list of str
+        The ids of the m documents.
+    left, right : int64[n]
+        The documents of each pair, by their places in ``names``.
+    duplicate : bool[n]
+        Whether it is one.
+    family : int64[n]
+        Pairs of documents that labelled duplicates hold together have the same one.
+    x : float64[n, r]
+        The similarity vector; NaN for what is not known.
+    equal : bool[n]
+        Whether the texts are equal, so that nothing is to be decided.
+    inside : bool[n]
+        Whether the net lets the pair through.
+    statistics : dict of str to Statistics
+        Of the collection, as the vector needs them.
+    documents : int
+        How many documents the corpus has.
+    warnings : tuple of str
+        What to keep in mind when reading figures that rest on these labels.
+    """
+
+    names: list[str]
+    left: Integers
+    right: Integers
+    duplicate: Bools
+    family: Integers
+    x: Floats
+    equal: Bools
+    inside: Bools
+    statistics: dict[str, Statistics]
+    documents: int
+    warnings: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.duplicate)
+
+    @property
+    def decided(self) -> Bools:
+        """Which pairs a machine decides on: different texts that the net lets through."""
+        return self.inside & ~self.equal
+
+    def ids(self, pair: int) -> tuple[str, str]:
+        """Return the ids of a pair."""
+        return self.names[self.left[pair]], self.names[self.right[pair]]
+
+
+def labelled_pairs(
+    corpus: Corpus,
+    source: Any,
+    vector: Vector,
+    net: Recipe,
+    reading: Reading,
+    *,
+    threads: int,
+    encoder: Encoder | None = None,
+    report: Report,
+) -> LabelledPairs:
+    """Read the labels of a corpus and measure the pairs.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It is read once, and once more for each kind of feature that the vector counts.
+    source : path, table, or list of (id, id, label)
+        As ``evaluation.labels.read_labels`` takes them.
+    vector : Vector
+        What is measured.
+    net : Recipe
+        Its features and measure say which pairs are inside; its content is what of the texts is compared.
+    reading : Reading
+        How both are read.
+    threads : int
+        They change the time, never the answer.
+    encoder : Encoder, optional
+        For ``semantic``.
+    report : callable
+        Told (stage, done, total or None).
+
+    Raises
+    ------
+    NeardupError
+        If the corpus or the labels cannot be read, or a column is missing.
+    """
+    names, rows = _read(corpus, report)
+    labels = read_labels(
+        source,
+        names,
+        label_column=reading.label_column,
+        positive=reading.positive,
+        only=reading.only,
+        ignore_unknown=reading.ignore_unknown,
+    )
+    if labels.keys is None or labels.duplicate is None:
+        raise RecipeError(
+            "the labels are clusters, and a decision is learned from pairs; give rows like id1,id2,label, with pairs "
+            "that are no duplicates among them"
+        )
+    left, right = np.divmod(labels.keys, len(names))
+    documents = np.unique(np.concatenate([left, right]))
+    statistics = statistics_for(vector, corpus, content=net.content, threads=threads, report=report)
+    table = corpus.take(rows[documents])
+    texts = _contents(table[corpus.text_column].to_pylist(), net.content, threads)
+    columns = {"title_column": reading.title_column, "time_column": reading.time_column}
+    records = records_of_table(table, texts, vector, **columns)
+    measurer = Measurer(vector, statistics, encoder=encoder, threads=threads)
+    prepared = measurer.prepare(records)
+    places = np.searchsorted(documents, left), np.searchsorted(documents, right)
+    parts = [np.empty((0, len(vector)))]
+    for begin in range(0, len(left), _PAIRS_AT_A_TIME):
+        part = slice(begin, begin + _PAIRS_AT_A_TIME)
+        parts.append(measurer.measure(prepared, places[0][part], places[1][part]))
+        report("measure", min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
+    return LabelledPairs(
+        names=[names[document] for document in documents.tolist()],
+        left=places[0],
+        right=places[1],
+        duplicate=labels.duplicate,
+        family=labels.group_of_pairs(left, right),
+        x=np.concatenate(parts),
+        equal=np.array([texts[i] == texts[j] for i, j in zip(*(p.tolist() for p in places), strict=True)], np.bool_),
+        inside=_inside(net, texts, *places),
+        statistics=statistics,
+        documents=len(names),
+        warnings=labels.warnings,
+    )
+
+
+def net_text(net: Recipe) -> str:
+    """Return a net as it is written on the command line."""
+    return f"{net.measure}({net.features}) >= {net.threshold:g}"
+
+
+def _read(corpus: Corpus, report: Report) -> tuple[list[str], Integers]:
+    """Return the ids of a corpus as text, and the rows of its documents."""
+    names: list[str] = []
+    rows = [np.zeros(0, np.int64)]
+    consumed = 0
+    for batch in corpus.scan():
+        names += map(str, batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist())
+        rows.append(batch.rows)
+        consumed += batch.consumed
+        report("read", consumed, corpus.total_bytes)
+    if not names:
+        raise InputError("the input holds no documents; give the ones that the labels are about")
+    return names, np.concatenate(rows)
+
+
+def _contents(texts: list[str], content: str, threads: int) -> list[str]:
+    if not content:
+        return texts
+    return list(in_order(lambda text: content_of(text, content), texts, threads))
+
+
+def _inside(net: Recipe, texts: list[str], left: Integers, right: Integers) -> Bools:
+    """Return which pairs of texts a net lets through; a text without features has no partner."""
+    block = Extractor(net.changed(content=""))(pa.array(texts, pa.large_string()))
+    heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+    owner = np.repeat(np.arange(len(block.sizes)), block.sizes)
+    features = block.features[np.lexsort((block.features, owner))]
+    shared = np.empty(len(left), np.int64)
+    overlaps(heads, features, left, right, shared)
+    sizes = np.maximum(block.sizes, 1)
+    reached = reaching(net.measure, np.column_stack([shared, sizes[left], sizes[right]]), net.exact_threshold)
+    return np.asarray(reached & (shared > 0), np.bool_)

@@ -1,0 +1,748 @@
+"""A machine for labelled pairs, and what machines that had not seen a pair say of it.
+
+The figures come from outer folds; kernel, C, gamma and the zero are chosen anew for each by inner folds of what it
+trains on, so that nothing that is judged has had a say (Varma & Simon 2006). The final machine is trained on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.classifier.classifier import Decision, Machine, cut_of, machine_of
+from neardup.classifier.rule import NET, net_of
+from neardup.classifier.vector import Vector
+from neardup.documents import Corpus
+from neardup.errors import RecipeError, option
+from neardup.evaluation.scores import Figure
+from neardup.features.embeddings import Encoder
+from neardup.recipe import Recipe
+from neardup.runtime import default_threads
+from neardup.training.figures import Draws, Figures, Gain, draw
+from neardup.training.fit import (
+    KERNELS,
+    Chosen,
+    Point,
+    Threshold,
+    best_threshold,
+    fit,
+    moved,
+    out_of_fold_threshold,
+    search,
+    unsearched,
+)
+from neardup.training.folds import LEAST_OF_A_CLASS, Folds, Split, among, connected, deal, folds_of
+from neardup.training.labelled import LabelledPairs, Reading, labelled_pairs, net_text
+from neardup.version import __version__
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+#: The precisions whose working points are judged.
+PRECISIONS = (0.9, 0.95, 0.99)
+#: With more pairs to train on, inner folds are fewer.
+_MANY_PAIRS, _FEW_FOLDS = 1500, 3
+
+
+class Task(NamedTuple):
+    """n labelled pairs to learn from.
+
+    Attributes
+    ----------
+    x : float64[n, r]
+        Measures.
+    labels : bool[n]
+        Whether they are duplicates.
+    left, right : int64[n]
+        Their documents.
+    decided : bool[n]
+        Those that a machine is asked about.
+    equal : bool[n]
+        Those that are duplicates unasked; all others that are not decided are none.
+    """
+
+    x: Floats
+    labels: Bools
+    left: Integers
+    right: Integers
+    decided: Bools
+    equal: Bools
+
+
+class Judged(NamedTuple):
+    """What was said of the n pairs by what had not seen them.
+
+    Attributes
+    ----------
+    verdict : bool[n]
+        Of the learned decision.
+    g, probability : float64[n]
+        NaN where nothing was decided.
+    pushes : float64[n, r]
+        Of each measure on g; NaN where nothing was decided.
+    at : dict of float to bool[n]
+        The verdicts of cuts that had a precision on the pairs trained on.
+    threshold : bool[n]
+        Of the best threshold on one measure.
+    """
+
+    verdict: Bools
+    g: Floats
+    probability: Floats
+    pushes: Floats
+    at: dict[float, Bools]
+    threshold: Bools
+
+
+class Learned(NamedTuple):
+    """A fitted machine and how it was come by.
+
+    Attributes
+    ----------
+    estimator : Pipeline
+        scikit-learn's.
+    machine : Machine
+        The same as arrays.
+    chosen : Chosen
+        Its options, and what the machines of the folds with these options say of the decided pairs.
+    folds : Folds
+        Of all labelled pairs.
+    judged : Judged
+        By the machines of the folds, each with options of its own.
+    """
+
+    estimator: Any
+    machine: Machine
+    chosen: Chosen
+    folds: Folds
+    judged: Judged
+
+
+def learn(
+    task: Task, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
+) -> Learned:
+    """Fit a machine, and judge the pairs by machines that have not seen them.
+
+    Parameters
+    ----------
+    task : Task
+        The pairs.
+    folds : Folds
+        How they are parted.
+    kernels : sequence of str
+        Those that are tried.
+    seed : int
+        Of inner folds and of the pairs that searches look at first.
+    report : callable
+        Told how many of all machines are done.
+    """
+    judged = _nothing_judged(task)
+    for done, (train, test) in enumerate(folds.splits):
+        report(done, len(folds.splits) + 1)
+        _judge(task, train, test, folds.number, kernels, seed, judged)
+    judged.threshold[:] = out_of_fold_threshold(task.x, task.labels, folds.splits)
+    report(len(folds.splits), len(folds.splits) + 1)
+    rows = np.flatnonzero(task.decided)
+    x, labels = task.x[rows], task.labels[rows]
+    groups = connected(task.left[rows], task.right[rows])
+    chosen = search(x, labels, groups, among(folds.splits, rows, len(task.labels)), kernels=kernels, seed=seed)
+    return Learned(*_fitted(x, labels, chosen), chosen, folds, judged)
+
+
+def _nothing_judged(task: Task) -> Judged:
+    count, measures = task.x.shape
+    unknown = np.full(count, np.nan)
+    return Judged(
+        verdict=task.equal.copy(),
+        g=unknown.copy(),
+        probability=unknown.copy(),
+        pushes=np.full((count, measures), np.nan),
+        at={precision: task.equal.copy() for precision in PRECISIONS},
+        threshold=np.zeros(count, np.bool_),
+    )
+
+
+def _judge(
+    task: Task, train: Integers, test: Integers, count: int, kernels: Sequence[str], seed: int, judged: Judged
+) -> None:
+    """Train on some pairs, and write down what that says of others."""
+    train, test = train[task.decided[train]], test[task.decided[test]]
+    x, labels, left, right = task.x[train], task.labels[train], task.left[train], task.right[train]
+    inner = folds_of(left, right, labels, count=count if len(train) <= _MANY_PAIRS else _FEW_FOLDS, seed=seed)
+    if inner is None:
+        chosen = unsearched(x, labels)
+    else:
+        chosen = search(x, labels, connected(left, right), inner.splits, kernels=kernels, seed=seed)
+    _, machine = _fitted(x, labels, chosen)
+    g = machine.g(task.x[test])
+    judged.verdict[test] = g >= 0
+    judged.g[test] = g
+    judged.probability[test] = machine.probability(g)
+    judged.pushes[test] = machine.pushes(task.x[test])
+    for precision, verdict in judged.at.items():
+        cut, _ = cut_of(chosen.g, labels, precision)
+        verdict[test] = False if cut is None else g >= cut
+
+
+def _fitted(x: Floats, labels: Bools, chosen: Chosen) -> tuple[Any, Machine]:
+    estimator = fit(x, labels, chosen.point)
+    moved(estimator, chosen.moved)
+    return estimator, machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b)
+
+
+#: A push that goes along with its measure by less than this correlation goes both ways.
+_ONE_WAY = 0.5
+_BINS = 10
+
+
+class Weight(NamedTuple):
+    """How much a measure matters.
+
+    Attributes
+    ----------
+    measure : str
+        Its name.
+    push : float
+        The mean of what it adds to g or takes from it, without its sign, over the labelled pairs.
+    direction : str
+        ``for`` where higher values speak for duplicates, ``against``, or ``both``.
+    coefficient : float or None
+        Of the standardised measure, with the linear kernel.
+    """
+
+    measure: str
+    push: float
+    direction: str
+    coefficient: float | None
+
+
+class AtPrecision(NamedTuple):
+    """A working point.
+
+    Attributes
+    ----------
+    asked : float
+        The precision that is asked for.
+    cut : float or None
+        From which g on the decision has it on the pairs it was trained on, unseen; None where no cut has.
+    precision, recall : Figure
+        What such cuts had on pairs that had no say in them.
+    """
+
+    asked: float
+    cut: float | None
+    precision: Figure
+    recall: Figure
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON takes it."""
+        return self._asdict() | {"precision": self.precision._asdict(), "recall": self.recall._asdict()}
+
+
+class Wrong(NamedTuple):
+    """A labelled pair whose label a machine that had not seen it does not say.
+
+    Attributes
+    ----------
+    id1, id2 : str
+        The documents.
+    duplicate : bool
+        The label.
+    g, probability : float or None
+        What was said; None where equal texts are labelled as no duplicates.
+    pushes, measures : dict of str to float
+        What each measure added to g, and its value (None where it is not known), the strongest first.
+    """
+
+    id1: str
+    id2: str
+    duplicate: bool
+    g: float | None
+    probability: float | None
+    pushes: dict[str, float]
+    measures: dict[str, float | None]
+
+
+def weights_of(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[Weight, ...]:
+    """Return the weight of each measure over labelled pairs, the heaviest first."""
+    pushes = machine.pushes(x)
+    values = np.where(np.isnan(x), machine.fill, x)
+    weights = [
+        Weight(
+            name,
+            float(np.abs(pushes[:, j]).mean()),
+            _direction(values[:, j], pushes[:, j]),
+            float(machine.support[0, j]) if machine.gamma == 0 else None,
+        )
+        for j, name in enumerate(names)
+    ]
+    return tuple(sorted(weights, key=lambda weight: -weight.push))
+
+
+def _direction(values: Floats, pushes: Floats) -> str:
+    v, p = values - values.mean(), pushes - pushes.mean()
+    spread = float(np.sqrt((v * v).sum() * (p * p).sum()))
+    together = float((v * p).sum()) / spread if spread > 0 else 0.0
+    return "for" if together >= _ONE_WAY else "against" if together <= -_ONE_WAY else "both"
+
+
+def wrong_pairs(pairs: LabelledPairs, names: tuple[str, ...], judged: Judged) -> tuple[Wrong, ...]:
+    """Return the pairs that the net let through and that were judged wrongly, the surest first."""
+    rows = np.flatnonzero((judged.verdict != pairs.duplicate) & pairs.inside)
+    sure = np.where(pairs.equal[rows], 1.0, np.abs(judged.probability[rows] - (~judged.verdict[rows])))
+    found: list[Wrong] = []
+    for row in rows[np.argsort(-sure, kind="stable")].tolist():
+        decided = not pairs.equal[row]
+        pushes = judged.pushes[row]
+        order = np.argsort(-np.abs(pushes), kind="stable").tolist() if decided else []
+        values = pairs.x[row]
+        found.append(
+            Wrong(
+                *pairs.ids(row),
+                bool(pairs.duplicate[row]),
+                float(judged.g[row]) if decided else None,
+                float(judged.probability[row]) if decided else None,
+                {names[j]: float(pushes[j]) for j in order},
+                {names[j]: None if np.isnan(values[j]) else float(values[j]) for j in order},
+            )
+        )
+    return tuple(found)
+
+
+def calibration(judged: Judged, pairs: LabelledPairs) -> list[dict[str, Any]]:
+    """Return for tenths of the probability how many pairs were given one, their mean, and the share of duplicates."""
+    rows = np.flatnonzero(pairs.decided)
+    probability, labels = judged.probability[rows], pairs.duplicate[rows]
+    bins = np.minimum((probability * _BINS).astype(np.int64), _BINS - 1)
+    return [
+        {
+            "from": at / _BINS,
+            "to": (at + 1) / _BINS,
+            "pairs": int((bins == at).sum()),
+            "probability": float(probability[bins == at].mean()),
+            "duplicates": float(labels[bins == at].mean()),
+        }
+        for at in range(_BINS)
+        if (bins == at).any()
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """A learned decision, and what is known of it from pairs that it was not trained on.
+
+    Attributes
+    ----------
+    decision : Decision
+        Trained on all labelled pairs that the net lets through.
+    figures : Figures
+        What such decisions say of pairs that they have not seen.
+    best_threshold : str
+        The best threshold on one measure alone, over all labelled pairs.
+    baseline : Figures
+        What best thresholds, each chosen on the same training folds, say of the same pairs; without a net.
+    gain : Gain
+        How far the decision leads the threshold in F1.
+    weights : tuple of Weight
+        Of the measures, the heaviest first.
+    working_points : tuple of AtPrecision
+        For precisions of 0.9, 0.95 and 0.99.
+    wrong : tuple of Wrong
+        The pairs that were judged wrongly, the surest first.
+    outside : tuple of (str, str)
+        Labelled duplicates that the net does not let through; they count as missed.
+    warnings : tuple of str
+        What to keep in mind when reading the figures.
+    summary : dict
+        Everything, ready for JSON.
+    """
+
+    decision: Decision
+    figures: Figures
+    best_threshold: str
+    baseline: Figures
+    gain: Gain
+    weights: tuple[Weight, ...]
+    working_points: tuple[AtPrecision, ...]
+    wrong: tuple[Wrong, ...]
+    outside: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+    summary: dict[str, Any]
+
+    def __repr__(self) -> str:
+        figure = self.figures.f1.value
+        return f"<{self.decision!r} trained on {self.summary['pairs']:,} labelled pairs, F1 {figure or 0.0:.3f}>"
+
+
+def told(pairs: LabelledPairs, decision: Decision, learned: Learned, *, options: dict[str, Any]) -> Training:
+    """Return a decision with what is known of it.
+
+    Parameters
+    ----------
+    pairs : LabelledPairs
+        What it was trained on.
+    decision : Decision
+        Without an account of its training.
+    learned : Learned
+        How the machine was come by.
+    options : dict
+        Of the training, for the summary.
+    """
+    judged, names = learned.judged, decision.vector.names
+    groups = connected(pairs.left, pairs.right) if learned.folds.by == "groups" else pairs.family
+    verdicts = [judged.verdict, judged.threshold, *judged.at.values()]
+    drawn = draw(pairs.duplicate, groups, verdicts)
+    threshold = best_threshold(pairs.x, pairs.duplicate)
+    points = _working_points(drawn, decision)
+    weights = weights_of(decision.machine, names, pairs.x[pairs.decided])
+    wrong = wrong_pairs(pairs, names, judged)
+    outside = tuple(pairs.ids(row) for row in np.flatnonzero(pairs.duplicate & ~pairs.inside).tolist())
+    warnings = (*pairs.warnings, *_warnings(pairs, decision, learned, options["folds"]))
+    figures, baseline, gain = drawn.figures(0), drawn.figures(1), drawn.gain(0, 1)
+    told_threshold = _threshold_text(threshold, names)
+    account: dict[str, Any] = {
+        "documents": pairs.documents,
+        "pairs": len(pairs),
+        "duplicates": int(pairs.duplicate.sum()),
+        "others": int((~pairs.duplicate).sum()),
+        "groups": len(np.unique(groups)),
+        "equal_texts": int((pairs.equal & pairs.inside).sum()),
+        "duplicates_outside_the_net": len(outside),
+        "others_outside_the_net": int((~pairs.duplicate & ~pairs.inside).sum()),
+        "trained_on": int(pairs.decided.sum()),
+        "folds": learned.folds._asdict() | {"splits": len(learned.folds.splits)},
+        "machine": _machine(learned, len(names)),
+        "figures": figures.to_dict(),
+        "threshold": {"at": told_threshold} | baseline.to_dict(),
+        "gain": gain.to_dict(),
+        "working_points": [point.to_dict() for point in points],
+        "calibration": calibration(judged, pairs),
+        "weights": [weight._asdict() for weight in weights],
+        "warnings": list(warnings),
+        "options": options,
+    }
+    decision = replace(decision, training=account)
+    summary = {
+        "fingerprint": decision.fingerprint,
+        "net": net_text(decision.net),
+        "content": decision.net.content,
+        "vector": list(names),
+        **account,
+        "wrong": [one._asdict() for one in wrong],
+        "outside": [list(ids) for ids in outside],
+        "version": __version__,
+    }
+    return Training(
+        decision=decision,
+        figures=figures,
+        best_threshold=told_threshold,
+        baseline=baseline,
+        gain=gain,
+        weights=weights,
+        working_points=points,
+        wrong=wrong,
+        outside=outside,
+        warnings=warnings,
+        summary=summary,
+    )
+
+
+def _working_points(drawn: Draws, decision: Decision) -> tuple[AtPrecision, ...]:
+    points: list[AtPrecision] = []
+    for number, asked in enumerate(PRECISIONS):
+        figures = drawn.figures(2 + number)
+        cut, _ = cut_of(decision.scores, decision.labels, asked)
+        points.append(AtPrecision(asked, cut, figures.precision, figures.recall))
+    return tuple(points)
+
+
+def _machine(learned: Learned, measures: int) -> dict[str, Any]:
+    point, chosen = learned.chosen.point, learned.chosen
+    return {
+        "kernel": point.kernel,
+        "c": point.c,
+        "gamma": point.gamma / measures,
+        "balanced": point.balanced,
+        "support_vectors": int(learned.estimator.named_steps["svm"].n_support_.sum()),
+        "probability_at_0": chosen.zero,
+        "a": learned.machine.a,
+        "b": learned.machine.b,
+        "tried": chosen.tried,
+        "pairs_of_the_coarse_search": chosen.coarse,
+    }
+
+
+def _threshold_text(threshold: Threshold, names: tuple[str, ...]) -> str:
+    return f"{names[threshold.measure]} {'<=' if threshold.below else '>='} {threshold.at:.4g}"
+
+
+def _warnings(pairs: LabelledPairs, decision: Decision, learned: Learned, asked: int) -> list[str]:
+    """Return what to keep in mind of folds, net and measures."""
+    folds, found = learned.folds, []
+    largest = f"One group of connected pairs holds {folds.largest:.0%} of the labelled ones"
+    if folds.by == "documents":
+        found.append(
+            f"{largest}, so documents are dealt into folds instead: each machine is trained without the pairs that "
+            f"straddle its folds, {folds.left_out:.0%} of all, and the figures are rather too low than too high."
+        )
+    elif folds.by == "pairs":
+        found.append(
+            f"{largest}, and no folds without shared documents leave enough to train on: pairs that share a document "
+            "judge each other, and the figures may flatter; label pairs of other documents."
+        )
+    if folds.number < asked:
+        found.append(f"The labels give {folds.number} folds in place of {asked}: the pairs lie in too few groups.")
+    if not learned.chosen.sigmoid.informed:
+        found.append(
+            "The measures do not tell the labelled duplicates from the others, so this decision is of no use; choose "
+            f"others with {option('--vector')}, or look at the labels."
+        )
+    missed = int((pairs.duplicate & ~pairs.inside).sum())
+    if missed:
+        words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
+        found.append(
+            f"{missed:,} of {int(pairs.duplicate.sum()):,} labelled duplicates lie outside the net, "
+            f"{net_text(decision.net)}, and count as missed; a lower bound or single words, as in {words}, let more "
+            "through."
+        )
+    for name, share in zip(decision.vector.names, np.isnan(pairs.x[pairs.decided]).mean(axis=0).tolist(), strict=True):
+        if share:
+            found.append(f"{name} is not known of {share:.0%} of the pairs; there its median is taken.")
+    return found
+
+
+#: With fewer labels of a class there is nothing to say, and nothing is trained.
+LEAST_LABELS = 5
+_FOLDS, _DRAWS = 5, 500
+_MACHINE = Point("linear", 0.1)
+
+
+class Standing(NamedTuple):
+    """How well the labelled pairs can be told apart, each judged by what was learned from others.
+
+    Attributes
+    ----------
+    duplicates, others : int
+        Labels of each class.
+    learned, threshold : Figures
+        Of a linear machine without search, and of the best threshold on one measure.
+    measure : int
+        The place in the vector of the measure with the best threshold.
+    gain : Gain
+        Of the machine over the threshold, in F1.
+    shared : bool
+        Whether one group holds more than half of the pairs: then its documents are on both sides, and the figures
+        may flatter.
+    """
+
+    duplicates: int
+    others: int
+    learned: Figures
+    threshold: Figures
+    measure: int
+    gain: Gain
+    shared: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON takes it."""
+        return {
+            name: value.to_dict() if isinstance(value, Figures | Gain) else value
+            for name, value in self._asdict().items()
+        }
+
+
+def standing(x: Floats, labels: Bools, groups: Integers) -> Standing | None:
+    """Return what can be said of labels; None while there are too few.
+
+    Parameters
+    ----------
+    x : float64[n, r]
+        A row of measures for each labelled pair; NaN for what is not known.
+    labels : bool[n]
+        Whether they are duplicates.
+    groups : int64[n]
+        The group of each pair, as ``folds.connected`` gives them: those that hang together over shared documents.
+    """
+    labels = np.asarray(labels, np.bool_)
+    if min(labels.sum(), (~labels).sum()) < LEAST_LABELS:
+        return None
+    shared = np.unique(groups, return_counts=True)[1].max() > len(labels) / 2
+    units = np.arange(len(labels)) if shared else groups
+    splits = _splits(units, labels)
+    if splits is None:
+        shared, units = True, np.arange(len(labels))
+        splits = _splits(units, labels)
+    if splits is None:
+        return None
+    drawn = draw(labels, units, [_learned(x, labels, splits), out_of_fold_threshold(x, labels, splits)], count=_DRAWS)
+    return Standing(
+        duplicates=int(labels.sum()),
+        others=int((~labels).sum()),
+        learned=drawn.figures(0),
+        threshold=drawn.figures(1),
+        measure=best_threshold(x, labels).measure,
+        gain=drawn.gain(0, 1),
+        shared=bool(shared),
+    )
+
+
+def _learned(x: Floats, labels: Bools, splits: list[Split]) -> Bools:
+    """Return what linear machines say of the pairs they were not trained on.
+
+    Each cuts where its F1 on the pairs it was trained on is highest, for whether one class is rarer is not known.
+    """
+    passed = np.zeros(len(labels), np.bool_)
+    for train, test in splits:
+        machine = fit(x[train], labels[train], _MACHINE)
+        cut = best_threshold(machine.decision_function(x[train])[:, np.newaxis], labels[train])
+        passed[test] = cut.passes(machine.decision_function(x[test])[:, np.newaxis])
+    return passed
+
+
+def _splits(units: Integers, labels: Bools) -> list[Split] | None:
+    """Return folds of units, as many as leave both classes to train on, five at most."""
+    for count in range(min(_FOLDS, len(np.unique(units))), 1, -1):
+        fold = deal(units, labels, count, 0)
+        splits = [Split(np.flatnonzero(fold != at), np.flatnonzero(fold == at)) for at in range(count)]
+        counts = [np.bincount(labels[split.train].astype(np.int64), minlength=2) for split in splits]
+        if min(map(min, counts)) >= LEAST_OF_A_CLASS and all(len(split.test) for split in splits):
+            return splits
+    return None
+
+
+#: The folds where nothing else is asked for, and the most.
+FOLDS, _MOST_FOLDS = 5, 20
+
+Report = Callable[[str, int, int | None], None]
+
+
+def train(
+    corpus: Corpus,
+    labels: Any,
+    *,
+    vector: str | Vector = "default",
+    net: str = NET,
+    content: str = "",
+    label_column: str | None = None,
+    positive: float = 1.0,
+    only: str | None = None,
+    ignore_unknown: bool = False,
+    kernels: Sequence[str] = KERNELS,
+    folds: int = FOLDS,
+    seed: int = 0,
+    threads: int | None = None,
+    encoder: Encoder | None = None,
+    title_column: str | None = None,
+    time_column: str | None = None,
+    progress: Report | None = None,
+) -> Training:
+    """Learn from labelled pairs what a near-duplicate is.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The documents; it is read once, and once more for each kind of feature that the vector counts.
+    labels : path, table, or list of (id, id, label)
+        Pairs that people judged; see ``evaluation.labels.read_labels``.
+    vector : str or Vector
+        The measures: a name such as ``default``, or a list as ``jaccard(words:4), numbers``.
+    net : str
+        A low bound on one measure of feature sets; pairs below it are never looked at.
+    content : str
+        What of the texts is compared, as in ``Recipe``.
+    label_column, positive, only, ignore_unknown
+        See ``evaluation.labels.read_labels``.
+    kernels : sequence of str
+        ``linear``, ``rbf`` or both; then the linear one is taken unless the other is clearly better.
+    folds : int
+        Raising it trains the judging machines on more of the pairs, and takes longer.
+    seed : int
+        Of the folds, and of the pairs that a search looks at first.
+    threads : int, optional
+        They change the time of reading and measuring, never the answer; machines are trained in one.
+    encoder : object with ``encode(texts)``, optional
+        For the measure ``semantic``.
+    title_column, time_column : str, optional
+        For measures that compare titles or times; found by their names.
+    progress : callable, optional
+        Told (stage, done, total or None) from time to time.
+
+    Raises
+    ------
+    NeardupError
+        If something cannot be read, an option does not fit, or the labels are too few.
+    """
+    _check(kernels, folds, seed, threads)
+    chosen = vector if isinstance(vector, Vector) else Vector.parse(vector)
+    if chosen.needs_encoder and encoder is None:
+        raise RecipeError(
+            "vector: semantic needs an encoder, an object with encode(texts): hand one over in Python, "
+            "nd.train(..., encoder=...)"
+        )
+    wide, report = net_of(net, content=content), progress or _silent
+    reading = Reading(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
+    threads = default_threads() if threads is None else threads
+    pairs = labelled_pairs(corpus, labels, chosen, wide, reading, threads=threads, encoder=encoder, report=report)
+    _check_enough(pairs, wide)
+    parted = folds_of(pairs.left, pairs.right, pairs.duplicate, count=folds, seed=seed, decided=pairs.decided)
+    if parted is None:
+        raise RecipeError(
+            f"the {len(pairs):,} labelled pairs leave no part to judge by; label pairs of other documents"
+        )
+    task = Task(pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside)
+    learned = learn(task, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total))
+    decision = _decision(pairs, chosen, wide, reading, learned)
+    return told(pairs, decision, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    return None
+
+
+def _check(kernels: Sequence[str], folds: int, seed: int, threads: int | None) -> None:
+    unknown = [kernel for kernel in kernels if kernel not in KERNELS]
+    if unknown or not kernels:
+        raise RecipeError(f"kernels {list(kernels)!r}: choose from {', '.join(KERNELS)}")
+    if not 2 <= folds <= _MOST_FOLDS:
+        raise RecipeError(f"folds {folds} is outside 2 to {_MOST_FOLDS}")
+    if seed < 0:
+        raise RecipeError(f"seed {seed} is below 0")
+    if threads is not None and threads < 1:
+        raise RecipeError(f"threads {threads} is below 1")
+
+
+def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
+    """Refuse labels that nothing can be learned from."""
+    labels = pairs.duplicate[pairs.decided]
+    duplicates, others = int(labels.sum()), int((~labels).sum())
+    if min(duplicates, others) >= LEAST_LABELS:
+        return
+    outside, equal = int((~pairs.inside).sum()), int((pairs.equal & pairs.inside).sum())
+    lost = [f"{outside:,} that the net {net_text(net)} does not let through"] if outside else []
+    lost += [f"{equal:,} of equal texts, which need no decision"] if equal else []
+    without = f" (besides {' and '.join(lost)})" if lost else ""
+    net_of_words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
+    wider = f", or widen the net, as with {net_of_words}" if outside else ""
+    raise RecipeError(
+        f"labelled duplicates: {duplicates:,}, others: {others:,}{without}, which is too few to learn from; "
+        f"{LEAST_LABELS} of each are the least: label more pairs{wider}"
+    )
+
+
+def _decision(pairs: LabelledPairs, vector: Vector, net: Recipe, reading: Reading, learned: Learned) -> Decision:
+    return Decision(
+        net=net,
+        vector=vector,
+        statistics=pairs.statistics,
+        machine=learned.machine,
+        scores=learned.chosen.g,
+        labels=pairs.duplicate[pairs.decided],
+        title_column=reading.title_column,
+        time_column=reading.time_column,
+        estimator=learned.estimator,
+    )

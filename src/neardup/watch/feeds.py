@@ -1,0 +1,221 @@
+"""Items of feeds: RSS 0.9x, 1.0 and 2.0, and Atom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from neardup.text.html import strip_tags
+from neardup.watch.records import NO_TEXT, Broken, Item, Items, first_time, joined
+from neardup.watch.xml import local, xml_bytes, xml_items, xml_text
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+_CONTENT = "{http://purl.org/rss/1.0/modules/content/}"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_TERMS = "{http://purl.org/dc/terms/}"
+_RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
+_ATOM = "{http://www.w3.org/2005/Atom}"
+#: Types of text that hold markup as text.
+_MARKUP = ("html", "text/html", "application/xhtml+xml")
+
+
+def rss_items(data: bytes, found: Items) -> Iterator[Item]:
+    """Give the items of an RSS feed of any version; an item without title and description is set aside."""
+    for where, item in xml_items(data, "item", found):
+        title = _markup(item, "title", f"{_DC}title")
+        body = _markup(item, f"{_CONTENT}encoded", "description", f"{_DC}description")
+        link = _text(item, "link") or item.get(f"{_RDF}about", "") or _link_of(item.iterfind(f"{_ATOM}link"))
+        key = _text(item, "guid", f"{_DC}identifier") or item.get(f"{_RDF}about", "")
+        dates = ("pubDate", f"{_DC}date", f"{_ATOM}updated", f"{_TERMS}modified", f"{_TERMS}issued", "date")
+        yield from made(item, where, found, key=key, title=title, body=body, link=link, times=_texts(item, dates))
+
+
+def atom_items(data: bytes, found: Items) -> Iterator[Item]:
+    """Give the entries of an Atom feed; the time of an entry is that of its last update."""
+    for where, entry in xml_items(data, "entry", found):
+        title = _atom_text(_child(entry, "title"))
+        body = _atom_text(_child(entry, "content")) or _atom_text(_child(entry, "summary"))
+        links = [child for child in entry if child.tag == f"{_space(entry)}link"]
+        dates = ("updated", "modified", "published", "issued", "created", f"{_DC}date")
+        yield from made(
+            entry,
+            where,
+            found,
+            key=_text(entry, "id"),
+            title=title,
+            body=body,
+            link=_link_of(links),
+            times=_texts(entry, dates),
+        )
+
+
+def made(
+    element: Element,
+    where: str,
+    found: Items,
+    *,
+    key: str,
+    title: str,
+    body: str,
+    link: str,
+    times: Iterable[str],
+) -> Iterator[Item]:
+    """Give the item with these parts, or set it aside when it has no text."""
+    raw = xml_bytes(element)
+    text = joined(title, body)
+    if not text:
+        found.broken.append(Broken(where, NO_TEXT, raw))
+        return
+    yield Item(key.strip(), text, title, first_time(times), link.strip(), raw)
+
+
+def _space(element: Element) -> str:
+    """Return the namespace of an element, as it stands before names."""
+    tag: str = element.tag
+    return tag[: tag.rfind("}") + 1]
+
+
+def _child(element: Element, name: str) -> Element | None:
+    """Return the first child of that name; names without a namespace are of the element's own."""
+    return element.find(name if name.startswith("{") else _space(element) + name)
+
+
+def _texts(element: Element, names: Iterable[str]) -> list[str]:
+    found = (_child(element, name) for name in names)
+    return ["".join(child.itertext()).strip() for child in found if child is not None]
+
+
+def _text(element: Element, *names: str) -> str:
+    """Return the text of the first child of those names that has one."""
+    return next((text for text in _texts(element, names) if text), "")
+
+
+def _markup(element: Element, *names: str) -> str:
+    """Return the text of the first child of those names that has one; it may hold markup, as text or as elements."""
+    found = (child for name in names if (child := _child(element, name)) is not None)
+    texts = (xml_text(child) if len(child) else strip_tags(child.text or "") for child in found)
+    return next(filter(None, texts), "")
+
+
+def _atom_text(element: Element | None) -> str:
+    """Return a text of Atom: plain, markup written as text, or elements."""
+    if element is None:
+        return ""
+    kind = element.get("type", "text").strip().lower()
+    if len(element):
+        return xml_text(element)
+    text = element.text or ""
+    if kind in _MARKUP or element.get("mode") == "escaped":
+        return strip_tags(text)
+    return text.strip() if kind == "text" or kind.startswith("text/") else ""
+
+
+def _link_of(links: Iterable[Element]) -> str:
+    """Return where the links of Atom lead: to the page, before anything else."""
+    found = {link.get("rel", "alternate"): link.get("href", "") for link in reversed(list(links))}
+    return found.get("alternate", "") or next(iter(found.values()), "")
+
+
+#: Elements of NITF that are not part of the text.
+_ASIDE = {"media", "body.end", "body.head"}
+
+
+def nitf_items(data: bytes, found: Items) -> Iterator[Item]:
+    """Give the item of a NITF file: headline and body, the id of its document, the time of its issue."""
+    for where, root in xml_items(data, "nitf", found):
+        title, body, times = _nitf(root)
+        key = next((known for node in _all(root, "doc-id") if (known := node.get("id-string", ""))), "")
+        yield from made(root, where, found, key=key, title=title, body=body, link="", times=times)
+
+
+def newsml_items(data: bytes, found: Items) -> Iterator[Item]:
+    """Give the news items of a NewsML 1 file; the text is that of all components, the time that of the revision."""
+    for where, item in xml_items(data, "NewsItem", found):
+        identifier = _first(item, "NewsIdentifier")
+        key = _string_of(identifier, "PublicIdentifier") or _string_of(identifier, "NewsItemId")
+        bodies, titles = [], [_string_of(item, "HeadLine")]
+        for content in _all(item, "DataContent"):
+            title, body = _inline(content)
+            titles.append(title)
+            bodies.append(body)
+        names = ("ThisRevisionCreated", "FirstCreated", "DateAndTime", "DateId")
+        yield from made(
+            item,
+            where,
+            found,
+            key=key,
+            title=next(filter(None, titles), ""),
+            body="\n".join(filter(None, bodies)),
+            link="",
+            times=[_string_of(item, name) for name in names],
+        )
+
+
+def g2_items(data: bytes, found: Items) -> Iterator[Item]:
+    """Give the news items of a NewsML-G2 file, a message of many or a single one; packages and concepts have no text.
+
+    The time is that of the version.
+    """
+    for where, item in xml_items(data, "newsItem", found):
+        meta = _first(item, "contentMeta")
+        titles = [_string_of(meta, "headline"), _string_of(_first(item, "itemMeta"), "title")]
+        bodies = []
+        for content in _all(item, "contentSet"):
+            for inline in content:
+                if local(inline.tag) == "inlineXML":
+                    title, body = _inline(inline)
+                    titles.append(title)
+                    bodies.append(body)
+                elif local(inline.tag) == "inlineData" and "encoding" not in inline.attrib:
+                    text = "".join(inline.itertext())
+                    bodies.append(strip_tags(text) if "html" in inline.get("contenttype", "") else text.strip())
+        names = ("versionCreated", "contentModified", "contentCreated", "firstCreated")
+        yield from made(
+            item,
+            where,
+            found,
+            key=item.get("guid", ""),
+            title=next(filter(None, titles), ""),
+            body="\n".join(filter(None, bodies)) or _string_of(meta, "description"),
+            link=next((known for node in _all(item, "link") if (known := node.get("href", ""))), ""),
+            times=[_string_of(item, name) for name in names],
+        )
+
+
+def _inline(content: Element) -> tuple[str, str]:
+    """Return the title and body of what is inside an item: NITF, a page, or plain text."""
+    nitf = _first(content, "nitf")
+    if nitf is not None:
+        title, body, _ = _nitf(nitf)
+        return title, body
+    return "", xml_text(content)
+
+
+def _nitf(root: Element) -> tuple[str, str, list[str]]:
+    head, body = _first(root, "body.head"), _first(root, "body")
+    title = " ".join(
+        (_string_of(head, "hl1") or _string_of(head, "headline") or _string_of(_first(root, "head"), "title")).split()
+    )
+    content = _first(root, "body.content")
+    holder = body if content is None else content
+    text = "" if holder is None else xml_text(holder, _ASIDE)
+    dates = [node.get("norm", "") for name in ("date.issue", "date.release") for node in _all(root, name)]
+    dates += [node.get("norm", "") for node in _all(head, "story.date")]
+    return title, text, dates
+
+
+def _all(element: Element | None, name: str) -> Iterable[Element]:
+    """Return the elements of that name inside another, whatever namespace they are in."""
+    return () if element is None else (node for node in element.iter() if local(node.tag) == name)
+
+
+def _first(element: Element | None, name: str) -> Element | None:
+    return next(iter(_all(element, name)), None)
+
+
+def _string_of(element: Element | None, name: str) -> str:
+    """Return the text of the first element of that name that has one."""
+    texts = (" ".join("".join(node.itertext()).split()) for node in _all(element, name))
+    return next(filter(None, texts), "")

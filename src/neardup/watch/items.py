@@ -1,0 +1,195 @@
+"""A file of news -> its items: what it holds is told, read by the reader of that kind, and what is broken set aside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from neardup.text.encoding import is_half_a_mark, marked_encoding, page_text, utf8_text
+from neardup.text.html import Tags, check_extraction, read_page, strip_tags
+from neardup.watch.feeds import atom_items, g2_items, newsml_items, nitf_items, rss_items
+from neardup.watch.json_items import json_lines, json_values
+from neardup.watch.kinds import KINDS, Kind, kind_of, unpacked
+from neardup.watch.records import EMPTY, ENDED_EARLY, NO_TEXT, Broken, Item, Items, Note, first_time
+from neardup.watch.xml import check_xml, root_name
+
+__all__ = ["KINDS", "Broken", "Item", "Items", "Note", "items_in"]
+
+_Reader = Callable[[bytes, Items], Iterator[Item]]
+
+_SPACE = b" \t\r\n"
+#: Kinds with one item alone.
+_SINGLE = frozenset({"text", "html", "json", "nitf", "xml"})
+#: Characters at the start of a page in which its title, time and address are looked for.
+_HEAD = 1 << 17
+_ATTRIBUTE = re.compile(
+    r"""([a-zA-Z:_-]{1,40})\s{0,9}=\s{0,9}(?:"([^"]{0,2000})"|'([^']{0,2000})'|([^\s"'>]{1,2000}))"""
+)
+#: What pages call their times, the last change before the first publication.
+_META_TIMES = (
+    "article:modified_time",
+    "og:updated_time",
+    "datemodified",
+    "article:published_time",
+    "og:published_time",
+    "datepublished",
+    "dc.date",
+    "pubdate",
+    "date",
+)
+
+
+def items_in(name: str, data: bytes, *, modified: float | None = None) -> Items:
+    """Read the items of a file.
+
+    What it holds is told by its content, and by its name's ending where that leaves it open: plain text, HTML, RSS,
+    Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of them, or an object around such a list), JSON lines,
+    each also packed by gzip. Text is UTF-8, UTF-16 or UTF-32, or what XML or a page declares; other bytes are read as
+    Windows-1252, and a note says so. No content makes it raise.
+
+    Parameters
+    ----------
+    name : str
+        The name or path of the file; it is not opened.
+    data : bytes
+        Its content.
+    modified : float, optional
+        When the file was last changed. No item takes its time from that: a file does not say by being written when
+        its news are from.
+
+    Returns
+    -------
+    Items
+        The kind; the items, read as they are asked for; what is broken, and notes, complete once the items have ended.
+
+    Raises
+    ------
+    InputError
+        For a page or a feed, when the library that reads it is not installed.
+    """
+    del modified
+    content, damage, early = unpacked(data)
+    encoding, begin = marked_encoding(content)
+    if encoding == "utf-8":
+        content = content[begin:]
+    elif encoding:
+        content, wide_damage = _from_wide(content[begin:], encoding)
+        damage, early = (damage, early) if damage else (wide_damage, wide_damage == ENDED_EARLY)
+    kind = kind_of(content, name)
+    found = Items(kind)
+    if not content.strip(_SPACE) and not damage:
+        found.broken.append(Broken("the file", EMPTY, data, True))
+    elif is_half_a_mark(content):
+        found.broken.append(Broken("the file", ENDED_EARLY, data, True))
+    elif damage and kind in _SINGLE:
+        # Not all of its one item is there.
+        found.broken.append(Broken("the file", damage, data, early))
+    else:
+        if kind == "html":
+            check_extraction()
+        elif kind in _OF_XML:
+            check_xml()
+        found.items = _read(kind, content, data, damage, early, found)
+    return found
+
+
+def _read(kind: Kind, content: bytes, data: bytes, damage: str, early: bool, found: Items) -> Iterator[Item]:
+    yield from _READERS[kind](content, found)
+    if damage and not any(fault.ended_early for fault in found.broken):
+        found.broken.append(Broken("the end", damage, data, early))
+
+
+def _from_wide(data: bytes, encoding: str) -> tuple[bytes, str]:
+    """Return UTF-16 or UTF-32 as UTF-8, and what is wrong with it."""
+    try:
+        return data.decode(encoding).encode(), ""
+    except UnicodeError as error:
+        if isinstance(error, UnicodeDecodeError) and error.start >= len(data) - 3:
+            return data[: error.start].decode(encoding, "replace").encode(), ENDED_EARLY
+        return data.decode(encoding, "replace").encode(errors="replace"), f"not valid {encoding[:6].upper()}"
+
+
+def _text_items(data: bytes, found: Items) -> Iterator[Item]:
+    if b"\0" in data:
+        # A file system may show a half-written file as full of NUL bytes.
+        begun = data.rstrip(b"\0")
+        early = b"\0" not in begun and begun.decode(errors="ignore").encode() == begun
+        found.broken.append(Broken("the file", "NUL bytes, so it is no text", data, early))
+        return
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        is_begun = error.reason == "unexpected end of data"
+        if is_begun and not data[: error.start].isascii():
+            found.broken.append(Broken("the file", ENDED_EARLY, data, True))
+            return
+        # Behind nothing but ASCII the last bytes may as well be a letter of another encoding.
+        found.may_go_on = is_begun
+        text, note = utf8_text(data)
+        found.notes.append(Note("the file", note))
+    if text.strip():
+        yield Item("", text, "", None, "", data)
+    else:
+        found.broken.append(Broken("the file", NO_TEXT, data))
+
+
+def _page_items(data: bytes, found: Items) -> Iterator[Item]:
+    if b"\0" in data and not data.strip(b"\0"):
+        found.broken.append(Broken("the file", ENDED_EARLY, data, True))
+        return
+    markup = page_text(data)
+    text = read_page(markup).text
+    if not text:
+        found.broken.append(Broken("the file", NO_TEXT, data))
+        return
+    title, timestamp, link = _about(markup[:_HEAD])
+    yield Item("", text, title, timestamp, link, data)
+
+
+def _about(head: str) -> tuple[str, datetime | None, str]:
+    """Return title, time and address as the head of a page states them."""
+    title, link, opened = "", "", -1
+    times: dict[str, str] = {}
+    for tag in Tags(head):
+        if tag.name == "title" and not title:
+            if tag.opens:
+                opened = tag.end
+            elif opened >= 0:
+                title = strip_tags(head[opened : tag.start]).replace("\n", " ")
+        elif tag.name in ("meta", "link") and tag.end - tag.start < 8192:
+            pairs = _ATTRIBUTE.findall(head, tag.start, tag.end)
+            attributes = {key.lower(): "".join(values) for key, *values in pairs}
+            if tag.name == "link" and attributes.get("rel", "").lower() == "canonical":
+                link = link or attributes.get("href", "")
+            for naming in ("property", "name", "itemprop"):
+                times.setdefault(attributes.get(naming, "").lower(), attributes.get("content", ""))
+        elif tag.name == "body":
+            break
+    return title, first_time(times[name] for name in _META_TIMES if name in times), link
+
+
+def _unknown_xml(data: bytes, found: Items) -> Iterator[Item]:
+    root = root_name(data)
+    if root:
+        known = "RSS, Atom, NewsML, NewsML-G2 and NITF are read"
+        reason = f"XML of an unknown kind (it begins with <{root[:60]}>); {known}"
+        found.broken.append(Broken("the file", reason, data))
+    else:
+        found.broken.append(Broken("the end", ENDED_EARLY, b"", True))
+    yield from ()
+
+
+_READERS: dict[Kind, _Reader] = {
+    "text": _text_items,
+    "html": _page_items,
+    "rss": rss_items,
+    "atom": atom_items,
+    "newsml": newsml_items,
+    "newsml-g2": g2_items,
+    "nitf": nitf_items,
+    "xml": _unknown_xml,
+    "json": json_values,
+    "jsonl": json_lines,
+}
+_OF_XML = frozenset({"rss", "atom", "newsml", "newsml-g2", "nitf"})

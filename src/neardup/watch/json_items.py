@@ -1,0 +1,333 @@
+"""The fields of an object that is an item: what they are called, and the item that they make."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from neardup.text.encoding import utf8_text, whole_text
+from neardup.text.html import strip_tags
+from neardup.watch.records import (
+    ENDED_EARLY,
+    HALF_CHARACTER,
+    NO_TEXT,
+    NOT_AN_OBJECT,
+    NOT_JSON,
+    Broken,
+    Item,
+    Items,
+    Note,
+    first_time,
+    joined,
+)
+
+#: Fields that hold the text, the id and the time, in order of preference, as in a corpus that the commands read.
+TEXT_NAMES = (
+    "text",
+    "content",
+    "body",
+    "document",
+    "article",
+    "raw_content",
+    "full_text",
+    "fulltext",
+    "description",
+    "abstract",
+    "sentence",
+)
+ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
+TIME_NAMES = (
+    "timestamp",
+    "time",
+    "date",
+    "datetime",
+    "published",
+    "published_at",
+    "pubdate",
+    "created",
+    "created_at",
+    "updated",
+    "modified",
+)
+#: Names that only news have, asked after those.
+NEWS_TIMES = (
+    "versioncreated",
+    "datecreated",
+    "datepublished",
+    "date_published",
+    "publisheddate",
+    "published_date",
+    "publishedat",
+    "pub_date",
+    "datemodified",
+    "date_modified",
+    "firstcreated",
+)
+TITLE_NAMES = ("title", "headline")
+LINK_NAMES = ("link", "url", "uri")
+#: What may describe an item, and describes a whole feed as well.
+ABOUT_NAMES = ("description", "abstract", "summary", "description_text")
+#: Fields of markup, as JSON Feed and ninjs name them.
+_MARKUP_NAMES = ("content_html", "body_html", "body_xhtml")
+#: Fields that hold the text itself, in order of preference.
+BODY_NAMES = (
+    *(name for name in TEXT_NAMES if name not in ABOUT_NAMES),
+    *("content_text", "body_text", "articlebody"),
+    *_MARKUP_NAMES,
+)
+#: Where the fields of an item are that are not beside its id: in Elasticsearch and in JSON:API.
+_INNER_NAMES = ("_source", "attributes")
+
+
+def item_of(value: object, raw: bytes, where: str) -> Item | Broken:
+    """Return the item that a JSON value is, or why it is none."""
+    if not isinstance(value, dict):
+        return Broken(where, NOT_AN_OBJECT, raw)
+    fields = fields_of(value)
+    title = string_of(fields, TITLE_NAMES).strip()
+    text = joined(title, _text_of(fields))
+    if not text.strip():
+        return Broken(where, NO_TEXT, raw)
+    key = next((value for name in ID_NAMES if _is_id(value := fields.get(name))), "")
+    timestamp = first_time(fields.get(name) for name in TIME_NAMES + NEWS_TIMES)
+    item = Item(str(key), text, title, timestamp, string_of(fields, LINK_NAMES), raw)
+    try:
+        f"{item.key}{text}{item.link}".encode()
+    except UnicodeEncodeError:
+        return Broken(where, HALF_CHARACTER, raw)
+    return item
+
+
+def fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an object by their names in lower case, its own before those of an object inside it."""
+    fields: dict[str, Any] = {}
+    for holder in (value, *(value.get(name) for name in _INNER_NAMES)):
+        for name, one in holder.items() if isinstance(holder, dict) else ():
+            fields.setdefault(name.lower(), one)
+    return fields
+
+
+def _text_of(fields: Mapping[str, Any]) -> str:
+    texts = ((name, string_of(fields, (name,))) for name in (*BODY_NAMES, *ABOUT_NAMES))
+    return next(filter(None, (strip_tags(text) if name in _MARKUP_NAMES else text for name, text in texts)), "")
+
+
+def string_of(fields: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the first string of these fields that is not empty."""
+    return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
+
+
+def _is_id(value: object) -> bool:
+    return (isinstance(value, str) and bool(value)) or (
+        isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 128
+    )
+
+
+#: What objects call the list of items that they are wrapped around, or a further wrapper.
+_WRAPPED_WORDS = (
+    "items articles entries documents results data hits stories docs news posts records response feed rss channel item "
+    "entry"
+)
+WRAPPED_NAMES = frozenset(_WRAPPED_WORDS.split())
+_SAID = (*BODY_NAMES, *ABOUT_NAMES, *TITLE_NAMES)
+#: Lists and wrappers inside one another.
+DEEPEST = 16
+#: Broken objects after which the rest of a list is given up: finding the next one may mean reading all that follows.
+MOST_BROKEN = 100
+_NEXT = re.compile(r"\}\s*,\s*(?=\{)")
+_NUMBER_OR_ESCAPE = re.compile(r"\.|[eE][+-]?|\\?u?[0-9a-fA-F]{0,4}")
+_UNWRITTEN = re.compile(r"[ \t\r\n\0]*")
+_BLANK = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+def json_lines(data: bytes, found: Items) -> Iterator[Item]:
+    """Give the items of JSON lines; a line that is none is set aside, and the rest goes on.
+
+    A last line without line feed that cannot be read has ended early. Memory is that of one line at a time.
+    """
+    begin = number = 0
+    while begin < len(data):
+        number += 1
+        feed = data.find(b"\n", begin)
+        line = data[begin : feed if feed >= 0 else len(data)]
+        begin = feed + 1 if feed >= 0 else len(data)
+        if line.strip(b" \t\r\n"):
+            yield from _items_of_line(line.strip(b" \t\r"), f"line {number}", found, is_last=feed < 0)
+
+
+def _items_of_line(line: bytes, where: str, found: Items, *, is_last: bool) -> Iterator[Item]:
+    if line.count(b"\0") == len(line):
+        found.broken.append(Broken(where, ENDED_EARLY, line, is_last))
+        return
+    text, note = utf8_text(line)
+    try:
+        decoded = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        found.broken.append(Broken(where, ENDED_EARLY if is_last else NOT_JSON, line, is_last))
+        return
+    if note:
+        found.notes.append(Note(where, note))
+    yield from items_of(decoded, _raw(text) if note else line, where, found)
+
+
+def json_values(data: bytes, found: Items) -> Iterator[Item]:
+    """Give the items of one object or of a list of objects; broken ones are set aside, and the rest goes on."""
+    text, note = whole_text(data)
+    if note:
+        found.notes.append(Note("the file", note))
+    at = _blank(text, 0)
+    if text[at : at + 1] == "[":
+        yield from _of_list(text, at + 1, found)
+        return
+    try:
+        decoded, end = _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError) as error:
+        early = _ends(text, error)
+        found.broken.append(Broken("the file", ENDED_EARLY if early else _said(error), data, early))
+        return
+    if text[_blank(text, end) :].strip("\0"):
+        found.broken.append(Broken("the file", f"{NOT_JSON} (something follows the object)", data))
+        return
+    yield from items_of(decoded, data, "the file", found)
+
+
+def _of_list(text: str, at: int, found: Items) -> Iterator[Item]:
+    number = faults = 0
+    while True:
+        at = _blank(text, at)
+        if text[at : at + 1] == "]":
+            rest = text[at + 1 :].strip(" \t\r\n\0")
+            if rest:
+                found.broken.append(Broken("after the list", f"{NOT_JSON} (something follows the list)", _raw(rest)))
+            return
+        number += 1
+        where = f"item {number}"
+        try:
+            decoded, end = _DECODER.raw_decode(text, at)
+            after = _blank(text, end)
+            if text[after : after + 1] not in (",", "]", ""):
+                raise json.JSONDecodeError("expecting ',' or ']'", text, after)
+        except (ValueError, RecursionError) as error:
+            early = _ends(text, error)
+            faults += 1
+            resumed = None if early or faults >= MOST_BROKEN else _NEXT.search(text, getattr(error, "pos", at))
+            stop = resumed.start() + 1 if resumed else len(text)
+            found.broken.append(Broken(where, ENDED_EARLY if early else _said(error), _raw(text[at:stop]), early))
+            if resumed is None:
+                return
+            at = resumed.end()
+            continue
+        yield from items_of(decoded, _raw(text[at:end]), where, found)
+        if after >= len(text):
+            found.broken.append(Broken("the end", ENDED_EARLY, b"", True))
+            return
+        at = after + (text[after] == ",")
+
+
+def items_of(value: object, raw: bytes, where: str, found: Items) -> Iterator[Item]:
+    """Give the item that a JSON value is, or those of the lists that it is wrapped around.
+
+    An object with a text of its own is one item, whatever lists it holds. One without is a wrapper when it holds a list
+    under one of `WRAPPED_NAMES`: its title and its description are those of a feed, and no item.
+
+    Parameters
+    ----------
+    value : object
+        From JSON.
+    raw : bytes
+        What it was read from.
+    where : str
+        Its place.
+    found : Items
+        Takes what is no item, and a note of lists that are not read.
+    """
+    entries = _entries(value)
+    if entries is None:
+        found.notes += _unread(value, where)
+        entries = [value]
+    for number, entry in enumerate(entries, 1):
+        is_whole = entry is value
+        place = where if is_whole else f"item {number}" if where == "the file" else f"{where}, item {number}"
+        item = item_of(entry, raw if is_whole else _raw(json.dumps(entry, ensure_ascii=False)), place)
+        if isinstance(item, Item):
+            yield item
+        else:
+            found.broken.append(item)
+
+
+def _entries(value: object, depth: int = 0) -> list[object] | None:
+    """Return what a value is wrapped around, also inside further wrappers; None for one that is no wrapper."""
+    if depth > DEEPEST:
+        return None
+    if isinstance(value, list):
+        if not any(isinstance(entry, dict | list) for entry in value):
+            return None
+        unwrapped = ((entry, _entries(entry, depth + 1)) for entry in value)
+        return [one for entry, inner in unwrapped for one in ([entry] if inner is None else inner)]
+    if not isinstance(value, dict) or _has(value, BODY_NAMES):
+        return None
+    wrapped: list[object] | None = None
+    for name, inner in fields_of(value).items():
+        if name not in WRAPPED_NAMES:
+            continue
+        entries = [] if inner == [] else _entries(inner, depth + 1)
+        if entries is None and _has(inner, BODY_NAMES):
+            entries = [inner]
+        if entries is not None:
+            wrapped = [*(wrapped or []), *entries]
+    if wrapped and _has(value, ABOUT_NAMES) and not any(_has(entry, _SAID) for entry in wrapped):
+        # Lists of something else, in an item that has a description for its text.
+        return None
+    return wrapped
+
+
+def _has(value: object, names: Sequence[str]) -> bool:
+    """Return whether a value is an object with a text in one of these fields."""
+    return isinstance(value, dict) and bool(string_of(fields_of(value), names).strip())
+
+
+def _unread(value: object, where: str) -> Iterator[Note]:
+    """Give a note for each list in an item that could be one of items."""
+    for name, inner in sorted(fields_of(value).items()) if isinstance(value, dict) else ():
+        if name not in WRAPPED_NAMES or not isinstance(inner, list):
+            continue
+        if any(isinstance(one, str) or _has(one, _SAID) for one in inner):
+            yield Note(where, f"read as one item, without the {len(inner):,} entries in {name!r}")
+
+
+def _blank(text: str, at: int) -> int:
+    """Where white space ends."""
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
+
+
+def _ends(text: str, error: BaseException) -> bool:
+    """Whether JSON could not be read because it ends, rather than because of what it holds."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    if error.msg.startswith("Unterminated string"):
+        # A string that is not closed runs to the end.
+        return True
+    blank = _UNWRITTEN.match(text, error.pos)
+    if blank is not None and blank.end() == len(text):
+        return True
+    return len(text) - error.pos < 16 and _is_begun(text[error.pos :].strip("\0"))
+
+
+def _is_begun(rest: str) -> bool:
+    """Whether the rest of a text is the begin of something that JSON knows."""
+    words = ("true", "false", "null", "NaN", "Infinity", "-Infinity", "-")
+    return any(word.startswith(rest) for word in words) or _NUMBER_OR_ESCAPE.fullmatch(rest) is not None
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{NOT_JSON} ({error.msg[:60].rstrip(': ')}, character {error.pos})"
+    return f"{NOT_JSON} ({'nested too deep' if isinstance(error, RecursionError) else 'a number too long'})"
+
+
+def _raw(text: str) -> bytes:
+    return text.encode(errors="replace")

@@ -1,0 +1,545 @@
+"""Single moves of files, such that nothing is overwritten, and nothing is half there after a crash."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import filecmp
+import os
+import shutil
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from datetime import UTC, datetime
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from neardup.watch.names import SIDECAR_LINES, Stamp, first_free, numbered, sidecar_of, stamp_of
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Decision
+    from neardup.pipeline.resolved_features import Side
+    from neardup.recipe import Recipe
+    from neardup.stream.document import Verdict
+
+_HERE, _NO_REPLACE = -100, 1
+_MANY = 8
+#: What a file system says that has no hard links, or no more for this file.
+_NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
+
+
+class Replaced(Exception):
+    """The file is not the one that was judged: it was changed or replaced since."""
+
+
+def _native(name: str, *types: Any) -> Any:
+    """Return a function of the system that Python does not offer, None where there is none."""
+    try:
+        call = getattr(ctypes.CDLL(None, use_errno=True), name)
+    except (OSError, AttributeError, TypeError):
+        return None
+    call.argtypes = types
+    return call
+
+
+#: The rename that refuses to replace, and the flush of a whole file system.
+_RENAME = _native("renameat2", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+_SYNC = _native("syncfs", ctypes.c_int)
+
+
+def rename_new(source: str, target: str) -> None:
+    """Rename a file to a name that is free.
+
+    Where the system has no such rename, a name that is taken between the look and the rename is overwritten.
+
+    Raises
+    ------
+    FileExistsError
+        If the name is taken.
+    OSError
+        As os.rename.
+    """
+    if _RENAME is not None:
+        if not _RENAME(_HERE, os.fsencode(source), _HERE, os.fsencode(target), _NO_REPLACE):
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+            raise OSError(number, os.strerror(number), source, None, target)
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    os.rename(source, target)
+
+
+def is_still(path: str, stamp: Stamp) -> bool:
+    """Return whether a file is there and as it was.
+
+    Raises
+    ------
+    OSError
+        If the system cannot say.
+    """
+    try:
+        return stamp_of(os.lstat(path)) == stamp
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
+    """Move a file to a free name, by one rename; to another file system by a copy that is complete when it appears.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    stamp : Stamp
+        As it was judged.
+    target : str
+        Its new place.
+    beside : str
+        Where a copy is made, on the file system of the target.
+
+    Raises
+    ------
+    Replaced
+        If the file is not the one that was judged.
+    FileExistsError
+        If the target is taken.
+    OSError
+        As os.rename.
+    """
+    if not is_still(source, stamp):
+        raise Replaced
+    try:
+        rename_new(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        copy(source, stamp, target, beside)
+        # Until here the source was complete as well; now it is only the target.
+        if is_still(source, stamp):
+            os.unlink(source)
+        return
+    if is_still(target, stamp):
+        return
+    # In the moment between the look and the rename, another file took the name: it goes back, to be judged.
+    rename_new(target, source)
+    raise Replaced
+
+
+def link(source: str, stamp: Stamp, target: str, beside: str) -> None:
+    """Give a file a second name, a free one; copy it where that cannot be. The rest is that of `move`."""
+    if not is_still(source, stamp):
+        raise Replaced
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        copy(source, stamp, target, beside)
+
+
+def copy(source: str, stamp: Stamp, target: str, beside: str) -> None:
+    """Copy a file with its times, flush it, and give it its name when it is complete. The rest is that of `move`."""
+    reading = os.open(source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        with open(reading, "rb", closefd=False) as original, open(beside, "wb") as made:
+            shutil.copyfileobj(original, made, 1 << 20)
+            made.flush()
+            with suppress(OSError):
+                shutil.copystat(source, beside, follow_symlinks=False)
+            os.fsync(made.fileno())
+        if stamp_of(os.fstat(reading)) != stamp:
+            raise Replaced
+        rename_new(beside, target)
+    except BaseException:
+        drop(beside)
+        raise
+    finally:
+        os.close(reading)
+
+
+def write_new(content: bytes, target: str, beside: str, *, flush: bool = False) -> None:
+    """Write a file that appears complete, under a free name.
+
+    Raises
+    ------
+    FileExistsError
+        If the name is taken.
+    OSError
+        If it cannot be written.
+    """
+    try:
+        with open(beside, "wb") as made:
+            made.write(content)
+            made.flush()
+            if flush:
+                os.fsync(made.fileno())
+        rename_new(beside, target)
+    except BaseException:
+        drop(beside)
+        raise
+
+
+def drop(path: str) -> None:
+    """Remove a file of ours, if it is there."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def flush_folders(folders: Collection[str]) -> None:
+    """Make the disk hold the names in folders of one file system, as far as the system can.
+
+    Each of a few folders is flushed; for many it is the file system as a whole, which then takes less time.
+    """
+    if len(folders) > _MANY and _SYNC is not None:
+        flush: Callable[[int], None] = _flush_all
+        folders = [next(iter(folders))]
+    else:
+        flush = os.fsync
+    for folder in folders:
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        try:
+            flush(handle)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+                raise
+        finally:
+            os.close(handle)
+
+
+def _flush_all(handle: int) -> None:
+    if _SYNC(handle):
+        raise OSError(ctypes.get_errno(), "the file system cannot be flushed")
+
+
+#: In a folder that files go to: what is not yet complete.
+_WORK = ".neardup"
+
+
+class Outlet:
+    """A folder that files go to, each under its path in the inbox.
+
+    Parameters
+    ----------
+    root : str
+        The folder.
+    tag : str
+        Tells this watcher's work in progress from that of others.
+    """
+
+    def __init__(self, root: str, tag: str) -> None:
+        self.root = root
+        self._work = os.path.join(root, _WORK, f"incomplete-{tag}")
+        self._number = 0
+        self._touched: set[str] = set()
+        self._hints: dict[str, int] = {}
+
+    def open(self) -> None:
+        """Make the folder if it is missing, and drop what an earlier run left incomplete."""
+        os.makedirs(self.root, exist_ok=True)
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def close(self) -> None:
+        """Remove the place of work in progress, if nothing is in it."""
+        for folder in (self._work, os.path.dirname(self._work)):
+            with suppress(OSError):
+                os.rmdir(folder)
+
+    def path(self, name: str) -> str:
+        """Return the full path of a name."""
+        return os.path.join(self.root, name)
+
+    def beside(self) -> str:
+        """Return a path for work in progress, on the file system of the folder.
+
+        Raises
+        ------
+        OSError
+            If the folder itself is gone: it may have been a disk that is to come back, so it is not made anew.
+        """
+        if not os.path.isdir(self.root):
+            raise FileNotFoundError(errno.ENOENT, "the folder is gone", self.root)
+        os.makedirs(self._work, exist_ok=True)
+        self._number += 1
+        return os.path.join(self._work, str(self._number))
+
+    def room_for(self, name: str) -> str:
+        """Make the sub-folders that a name needs, and return its full path."""
+        target = self.path(name)
+        folder = os.path.dirname(target)
+        if not os.path.isdir(self.root):
+            raise FileNotFoundError(errno.ENOENT, "the folder is gone", self.root)
+        if not os.path.isdir(folder):
+            try:
+                os.makedirs(folder, exist_ok=True)
+            except NotADirectoryError as error:
+                # A file has the name of a sub-folder: the name is taken, and another one is chosen.
+                raise FileExistsError(errno.EEXIST, "the name is taken", target) from error
+            # The names of the new folders are to last as well.
+            above = os.path.dirname(folder)
+            while len(above) >= len(self.root):
+                self._touched.add(above)
+                above = os.path.dirname(above)
+        self._touched.add(folder)
+        return target
+
+    def free(self, name: str, reserved: Collection[str]) -> str:
+        """Return the name, or with a number if a file or a sidecar has it already."""
+        name = self._in_folders(name)
+
+        def taken(number: int) -> bool:
+            candidate = numbered(name, number)
+            if candidate in reserved:
+                return True
+            path = self.path(candidate)
+            return any(os.path.lexists(p) for p in (path, sidecar_of(path), sidecar_of(path, SIDECAR_LINES)))
+
+        if not taken(1):
+            return name
+        hint = self._hints.get(name, 2)
+        number = hint if not taken(hint) else first_free(taken)
+        if len(self._hints) > 10_000:
+            self._hints.clear()
+        self._hints[name] = number + 1
+        return numbered(name, number)
+
+    def _in_folders(self, name: str) -> str:
+        """Return the name with numbers on those of its sub-folders whose names are files."""
+        folder, base = os.path.split(name)
+        if not folder or os.path.isdir(self.path(folder)):
+            return name
+        above, last = os.path.split(folder)
+        above = self._in_folders(os.path.join(above, "")).rstrip(os.sep) if above else ""
+
+        def taken(number: int) -> bool:
+            path = self.path(os.path.join(above, numbered(last, number)))
+            return os.path.lexists(path) and not os.path.isdir(path)
+
+        return os.path.join(above, numbered(last, first_free(taken)) if taken(1) else last, base)
+
+    def flush(self) -> None:
+        """Make the disk hold the names that were given."""
+        flush_folders(self._touched)
+        self._touched.clear()
+
+
+class Spool:
+    """Records that become one file when they are complete; until then they are work in progress.
+
+    Parameters
+    ----------
+    outlet : Outlet
+        Where the file goes.
+    """
+
+    def __init__(self, outlet: Outlet) -> None:
+        self.outlet = outlet
+        self.lines = 0
+        self.placed = False
+        self._beside = ""
+        self._good = 0
+        self._pending: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        """Take a record, to be written by `flush`."""
+        self._pending.append(line)
+        self.lines += 1
+
+    def flush(self) -> None:
+        """Write the records taken so far; after an error they are still there to be written."""
+        if not self._pending:
+            return
+        if not self._beside:
+            self._beside = self.outlet.beside()
+            with open(self._beside, "xb"):
+                pass
+        with open(self._beside, "r+b", buffering=0) as file:
+            # What an earlier attempt wrote in part is written again.
+            file.truncate(self._good)
+            file.seek(self._good)
+            content = memoryview(b"".join(self._pending))
+            while content:
+                content = content[file.write(content) :]
+            self._good = file.tell()
+        self._pending = []
+
+    def place(self, name: str, *, resumed: bool) -> None:
+        """Put the file in its place; again after a crash, it may be there already.
+
+        Raises
+        ------
+        FileExistsError
+            If another file has the name.
+        OSError
+            If it cannot be placed; `outlet` may be gone, and the work in progress with it.
+        """
+        if self.placed or not self.lines:
+            return
+        self.flush()
+        handle = os.open(self._beside, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        target = self.outlet.room_for(name)
+        try:
+            rename_new(self._beside, target)
+        except FileExistsError:
+            if not resumed or not filecmp.cmp(self._beside, target, shallow=False):
+                raise
+            drop(self._beside)
+        self.placed = True
+
+    def drop(self) -> None:
+        """Let go of what was written."""
+        if self._beside and not self.placed:
+            drop(self._beside)
+
+
+#: Passages that are shown, and characters of each.
+_MOST, _LONGEST = 5, 600
+#: Characters of each text that are looked at: an item that was made to be hard costs no more than any other.
+_LOOKED_AT = 20_000
+
+
+def verdict_record(
+    verdict: Verdict,
+    recipe: Recipe,
+    file: str,
+    text: str | None = None,
+    other: str | None = None,
+    decision: Decision | None = None,
+) -> dict[str, Any]:
+    """Return what is to be said of a duplicate.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        What was decided.
+    recipe : Recipe
+        By which it was decided.
+    file : str
+        The file it came in.
+    text, other : str, optional
+        The texts of the duplicate and of what it repeats, for the evidence; None where they are not at hand.
+    decision : Decision, optional
+        The learned decision whose recipe it is.
+    """
+    record: dict[str, Any] = {
+        "id": verdict.id,
+        "file": file,
+        "kind": verdict.kind,
+        "of": verdict.of,
+        "similarity": verdict.similarity,
+        **(_learned(verdict, decision) if decision else _measured(verdict, recipe)),
+        "time": datetime.fromtimestamp(verdict.time, UTC).isoformat().replace("+00:00", "Z"),
+        "flag": verdict.flag,
+        "recipe": recipe.name,
+        "fingerprint": recipe.fingerprint,
+    }
+    if text is None or other is None:
+        record["passages"], record["passages_note"] = [], "the text of the original is no longer in the window"
+        return record
+    record["passages"] = passages(text, other, recipe)
+    if max(len(text), len(other)) > _LOOKED_AT:
+        record["passages_note"] = f"looked for in the first {_LOOKED_AT:,} characters of each text"
+    return record
+
+
+def _measured(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
+    """Return by what measure the two match, and the numbers behind it."""
+    return {"measure": recipe.measure, "threshold": recipe.threshold, **_counts(verdict, recipe)}
+
+
+def _learned(verdict: Verdict, decision: Decision) -> dict[str, Any]:
+    """Return what a learned decision went by."""
+    # What lets everything pass has no cut that JSON could hold.
+    cut = decision.cut if isfinite(decision.cut) else None
+    said: dict[str, Any] = {"measure": "learned", "decision": decision.fingerprint, "cut": cut, "g": verdict.g}
+    if verdict.g is None:
+        return said | {"reason": "equal texts, of which no decision is asked", "measures": []}
+    bar = "" if cut is None else f" >= {cut:g}"
+    reason = f"g {verdict.g:.4f}{bar}, probability {verdict.similarity:.4f}; {verdict.evidence}"
+    return said | {"reason": reason, "measures": [push._asdict() for push in verdict.measures]}
+
+
+def _counts(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
+    """Return the numbers behind a similarity, by the names that ``neardup explain`` has for them."""
+    if verdict.counts is None:
+        return {}
+    o, a, b = verdict.counts
+    kind = recipe.parsed_features.kind
+    if recipe.then or recipe.weights or recipe.signature or kind == "checksum" or recipe.measure == "semantic":
+        return {"counts": {"o": o, "a": a, "b": b}}
+    from neardup.pipeline.counterfactual import reason_of
+    from neardup.pipeline.resolved_features import Counts
+
+    why = reason_of(recipe, Counts(o, a, b), (o, a, b), ("", ""))
+    return {"reason": why, "shared": o, "sizes": [a, b]}
+
+
+def passages(text: str, other: str, recipe: Recipe) -> list[dict[str, Any]]:
+    """Return the longest passages that two texts share, the longest first.
+
+    A passage is four words in a row or more, whatever the features of the recipe are; where there is none, it is
+    what the recipe's own features share.
+
+    Parameters
+    ----------
+    text, other : str
+        Two texts; passages are as the first one writes them.
+    recipe : Recipe
+        By which they match.
+    """
+    from neardup.pipeline.passages import passages_of
+    from neardup.pipeline.resolved_features import side_of
+    from neardup.recipe import Recipe
+
+    text, other = text[:_LOOKED_AT], other[:_LOOKED_AT]
+    if text == other:
+        words = len(side_of(text, Recipe(features="words:1")).units)
+        return [{"tokens": words, "text": _cut(text)}] if text else []
+    way = Recipe(features="words:4")
+    found = _runs(side_of(text, way), side_of(other, way))
+    if not found:
+        short = _LOOKED_AT // 10
+        shared = passages_of(side_of(text[:short], recipe), side_of(other[:short], recipe))
+        found = [(passage.tokens, passage.left.start, passage.text) for passage in shared]
+    found.sort(key=lambda run: (-run[0], run[1]))
+    return [{"tokens": tokens, "text": _cut(shown)} for tokens, _, shown in found[:_MOST]]
+
+
+def _runs(left: Side, right: Side) -> list[tuple[int, int, str]]:
+    """Return words, start and text of each run of grams in both, without all its places in the right text.
+
+    Those may be as many as the product of both lengths.
+    """
+    from neardup.pipeline.passages import Places
+
+    places = Places(right.grams)
+    found: list[tuple[int, int, str]] = []
+    at = 0
+    while at < len(left.grams):
+        run = places.longest(left.grams, at)
+        if run.length:
+            first, last = left.places[at][0], left.places[at + run.length - 1][-1]
+            start, end = left.units[first].start, left.units[last].end
+            found.append((last - first + 1, start, left.text[start:end]))
+        at += max(run.length, 1)
+    return found
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def aside_record(file: str, reason: str, **fields: Any) -> dict[str, Any]:
+    """Return what is to be said of a file that was set aside."""
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {"file": file, "reason": reason, **fields, "time": now}

@@ -1,0 +1,342 @@
+"""One file of the inbox: its bytes, read so that no half of a change is in them, and its items."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from neardup.errors import NeardupError
+from neardup.text.encoding import page_text
+from neardup.watch.inbox import Found
+from neardup.watch.items import items_in
+from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, origin_of, shown, stamp_of
+from neardup.watch.outputs import Outlet, Spool
+from neardup.watch.records import Broken, Item, Items, Note
+
+if TYPE_CHECKING:
+    from neardup.stream.document import Verdict
+    from neardup.watch.records import Item
+
+#: Larger files are gone through once before their items are taken, rather than listed.
+_LISTED = 4_000_000
+_PIECE = 1 << 22
+
+
+class Changed(Exception):
+    """A file is not what it was when it had come to rest; `stamp` is what it is now, None if it is gone."""
+
+    def __init__(self, stamp: Stamp | None) -> None:
+        super().__init__()
+        self.stamp = stamp
+
+
+@dataclass(slots=True, eq=False)
+class Taken:
+    """A file that was read.
+
+    Attributes
+    ----------
+    found : Found
+        Which one.
+    content : bytes
+        Its bytes; empty for one that is too large to be read.
+    kind : str
+        What it was read as.
+    count : int
+        How many items it has.
+    items : iterator of Item
+        They, in order, given once.
+    broken : list of Broken
+        What could not be read in it.
+    notes : list of Note
+        What was read though it is not as it ought to be.
+    may_go_on : bool
+        Whether it may be half-written.
+    """
+
+    found: Found
+    content: bytes
+    kind: str
+    count: int
+    items: Iterator[Item]
+    broken: list[Broken]
+    notes: list[Note]
+    may_go_on: bool
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the file is one item and nothing else, so that it is placed itself."""
+        return self.count == 1 and not self.broken
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether nothing in it can be judged, but something in it is broken."""
+        return not self.count and bool(self.broken)
+
+
+def take(root: str, found: Found, content: str, largest: int) -> Taken:
+    """Read a file and find its items.
+
+    Parameters
+    ----------
+    root : str
+        The inbox.
+    found : Found
+        The file.
+    content : str
+        ``auto`` takes the article of a page; anything else the page as it is.
+    largest : int
+        Bytes of the largest file that is read.
+
+    Raises
+    ------
+    Changed
+        If it is not, or no longer, what was found.
+    OSError, NeardupError
+        If it cannot be read now, though perhaps later.
+    """
+    if found.stamp.size > largest:
+        too_large = Broken("the file", f"{found.stamp.size:,} bytes are more than --largest allows ({largest:,})", b"")
+        return Taken(found, b"", "", 0, iter(()), [too_large], [], False)
+    data = _read(os.path.join(root, found.path), found.stamp)
+    read = read_items(found.path, data, content)
+    if len(data) <= _LISTED:
+        listed = list(read.items)
+        count, items = len(listed), iter(listed)
+    else:
+        count = sum(1 for _ in read.items)
+        items = read_items(found.path, data, content).items
+    may_go_on = read.may_go_on or any(broken.ended_early for broken in read.broken)
+    return Taken(found, data, read.kind, count, items, read.broken, read.notes, may_go_on)
+
+
+def read_items(path: str, data: bytes, content: str) -> Items:
+    """Return the items of a file, as ``items_in`` does.
+
+    Parameters
+    ----------
+    path : str
+        Where it is below the inbox.
+    data : bytes
+        What is in it.
+    content : str
+        As in ``take``.
+
+    Raises
+    ------
+    NeardupError
+        If a library is missing.
+    """
+    read = items_in(shown(path), data)
+    items = read.items
+    if read.kind == "html" and content != "auto":
+        # What of a page is compared is then the recipe's to say, as in every other command.
+        items = (replace(item, text=page_text(item.raw)) for item in items)
+    read.items = _guarded(items, read.broken)
+    return read
+
+
+def _guarded(items: Iterator[Item], broken: list[Broken]) -> Iterator[Item]:
+    """Set aside what a reader fails at in a way that nobody thought of: the flow goes on without it."""
+    try:
+        yield from items
+    except (NeardupError, OSError):
+        raise
+    except Exception as error:
+        broken.append(Broken("the file", f"it cannot be read ({type(error).__name__}: {error})", b""))
+
+
+def _read(path: str, stamp: Stamp) -> bytes:
+    """Return the bytes of a file that is, before and after, the one that was found."""
+    # What was a file may be a link or a pipe by now: neither is followed, nor waited for.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        handle = os.open(path, flags)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
+            raise Changed(None) from None
+        raise
+    try:
+        before = os.fstat(handle)
+        if not stat.S_ISREG(before.st_mode):
+            raise Changed(None)
+        if stamp_of(before) != stamp:
+            raise Changed(stamp_of(before))
+        pieces = []
+        while piece := os.read(handle, _PIECE):
+            pieces.append(piece)
+            if sum(map(len, pieces)) > stamp.size:
+                break
+        data = b"".join(pieces)
+        after = stamp_of(os.fstat(handle))
+    finally:
+        os.close(handle)
+    now = _stamp_at(path)
+    if now != stamp or after != stamp or len(data) != stamp.size:
+        raise Changed(now)
+    return data
+
+
+def _stamp_at(path: str) -> Stamp | None:
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
+
+
+ORIGINALS, DUPLICATES, QUARANTINE, DONE = "originals", "duplicates", "quarantine", "done"
+
+
+class Before(NamedTuple):
+    """A verdict whose document is not yet in its place."""
+
+    serial: int
+    verdict: Verdict
+
+
+class Hand:
+    """A file from the moment it was read until it is in its place.
+
+    Parameters
+    ----------
+    taken : Taken
+        The file.
+    before : sequence of Before
+        Verdicts that an earlier run gave to its first items, in order.
+    outlets : dict of str to Outlet
+        Where files go, by duty.
+
+    Attributes
+    ----------
+    verdicts : list of Before
+        On all its items so far.
+    names : dict of str to str
+        The names chosen, by duty; empty until then.
+    resumed : bool
+        Whether an earlier attempt may have done a part.
+    verdict : Verdict or None
+        On a file that is one item.
+    record : dict or None
+        Beside such a file, or one that is set aside.
+    """
+
+    def __init__(self, taken: Taken, before: Sequence[Before], outlets: dict[str, Outlet]) -> None:
+        self.taken = taken
+        self.path = taken.found.path
+        self.stamp = taken.found.stamp
+        self.origin = origin_of(self.path, self.stamp)
+        self.name = shown(self.path)
+        self.verdicts: list[Before] = list(before)
+        self.names: dict[str, str] = {}
+        self.resumed = bool(before)
+        self.verdict: Verdict | None = None
+        self.record: dict[str, Any] | None = None
+        self.given = 0
+        self._outlets = outlets
+        self.spools: dict[str, Spool] = {}
+        self.details: Spool | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of its items have verdicts."""
+        return self.given == self.taken.count
+
+    def before(self, number: int) -> Verdict | None:
+        """Return the verdict that an earlier run gave to an item, from 0 on."""
+        return self.verdicts[number].verdict if number < len(self.verdicts) else None
+
+    def next_item(self) -> Item | None:
+        """Give the next item; None after the last."""
+        return next(self.taken.items, None)
+
+    def name_of(self, item: Item, number: int) -> str:
+        """Return the id of an item, counted from 1, before it is known whether the id is free."""
+        if item.key:
+            return item.key
+        return self.name if self.taken.count == 1 else f"{self.name}#{number}"
+
+    @property
+    def serials(self) -> list[int]:
+        """The numbers of its documents."""
+        return [before.serial for before in self.verdicts]
+
+    def judged(self, item: Item, verdict: Verdict, serial: int, record: dict[str, Any] | None) -> None:
+        """Take the verdict on the next item, and its serial, where it is a new one."""
+        if self.given == len(self.verdicts):
+            self.verdicts.append(Before(serial, verdict))
+        self.given += 1
+        if self.taken.is_single:
+            self.verdict, self.record = verdict, record
+            return
+        duty = DUPLICATES if verdict.is_duplicate else ORIGINALS
+        self._spool(duty).add(self._line(item, verdict))
+        if record is not None:
+            if self.details is None:
+                self.details = Spool(self._outlets[DUPLICATES])
+            self.details.add(_json({"item": self.given, **record}))
+
+    def finish(self) -> None:
+        """Set aside what was broken in a file of several items, when all the others have verdicts."""
+        if self.taken.is_single or self.taken.is_unreadable:
+            return
+        for broken in self.taken.broken:
+            record = {"where": broken.where, "reason": broken.reason, "raw": broken.raw.decode("utf-8", "replace")}
+            self._spool(QUARANTINE).add(_json(record))
+
+    def _spool(self, duty: str) -> Spool:
+        if duty not in self.spools:
+            self.spools[duty] = Spool(self._outlets[duty])
+        return self.spools[duty]
+
+    def _line(self, item: Item, verdict: Verdict) -> bytes:
+        """Return an item as a line of JSON: as it is where it is JSON, else its fields and what they were read from."""
+        if self.taken.kind.startswith("json"):
+            # No string of JSON holds a bare line feed, so that one between its fields is as good as a space.
+            return item.raw.replace(b"\r", b" ").replace(b"\n", b" ").strip() + b"\n"
+        record: dict[str, Any] = {"id": verdict.id, "title": item.title, "text": item.text}
+        timestamp = None if item.timestamp is None else item.timestamp.isoformat().replace("+00:00", "Z")
+        record |= {"timestamp": timestamp, "link": item.link, "raw": item.raw.decode("utf-8", "replace")}
+        return _json({name: value for name, value in record.items() if value not in ("", None)})
+
+    def flush(self) -> None:
+        """Write what was taken so far of a file of several items.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; it can be tried again.
+        """
+        for spool in self._all_spools():
+            spool.flush()
+
+    def drop(self) -> None:
+        """Let go of work in progress."""
+        for spool in self._all_spools():
+            spool.drop()
+
+    def _all_spools(self) -> list[Spool]:
+        return [*self.spools.values(), *([self.details] if self.details else [])]
+
+    def wanted(self) -> dict[str, str]:
+        """Return the names that this file asks for, by duty."""
+        if self.taken.is_unreadable:
+            return {QUARANTINE: self.path}
+        if self.verdict is not None:
+            return {DUPLICATES if self.verdict.is_duplicate else ORIGINALS: self.path}
+        lines = self.path if self.path.endswith((".jsonl", ".ndjson")) else f"{self.path}.jsonl"
+        return dict.fromkeys(self.spools, lines) | {DONE: self.path}
+
+    @property
+    def sidecar_ending(self) -> str:
+        """What the name of its sidecar ends in."""
+        return SIDECAR_LINES if self.details else SIDECAR
+
+
+def _json(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
