@@ -267,7 +267,7 @@ def test_threads_pieces_and_memory_change_nothing(choices: dict[str, Any], monke
     choices = {"features": "words:1"} | choices
     once = nd.dedup(texts, threads=1, **choices)
     monkeypatch.setattr(reading, "_PIECE", 50)
-    for threads, memory in [(2, None), (3, 1), (1, 1)]:
+    for threads, memory in [(2, None), (3, 1_000_000), (1, 1_000_000)]:
         again = nd.dedup(texts, threads=threads, memory=memory, **choices)
         assert found_by(again) == found_by(once)
         assert again.kept == once.kept
