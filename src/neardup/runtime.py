@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any, TypedDict, TypeVar
 
 import numpy as np
@@ -147,6 +147,10 @@ class Memory:
         if len(self._maps) == before:
             self._left += array.nbytes
 
+    def take_back(self, size: int) -> None:
+        """Take back so many bytes of arrays that nobody reads any more."""
+        self._left += size
+
     def release(self) -> None:
         """Let the system have the memory of what lies in the file; it comes back when it is read."""
         for mapped in self._maps:
@@ -155,6 +159,29 @@ class Memory:
     def forget(self) -> None:
         """Forget the arrays given so far: their memory and space go when nobody holds them any more."""
         self._maps.clear()
+
+
+_CGROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+
+
+def free_memory() -> float:
+    """Return how many bytes of memory this process may still take without others giving up theirs.
+
+    It is the least of what the system has available and of what is left of the limit of the control group; infinity
+    where neither is known.
+    """
+    found = [math.inf]
+    with suppress(OSError, ValueError, IndexError):
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            available = next((line for line in lines if line.startswith("MemAvailable:")), "")
+        found.append(float(available.split()[1]) * 1024)
+    for limit, used in _CGROUPS:
+        with suppress(OSError, ValueError), open(limit, encoding="ascii") as most, open(used, encoding="ascii") as now:
+            found.append(max(float(most.read()) - float(now.read()), 0.0))
+    return min(found)
 
 
 #: Linux counts ru_maxrss in kibibytes, macOS in bytes.

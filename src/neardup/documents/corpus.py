@@ -224,6 +224,19 @@ class Corpus:
         yield from ahead(sized(self._sifted()))
         self.raw_rows = self._bounds[-1]
 
+    def scan_again(self) -> Iterator[Batch]:
+        """Read the good documents once more, after `scan`; nothing is noted of broken records."""
+
+        def batches() -> Iterator[Batch]:
+            row = 0
+            for source in self.sources:
+                with closing(source.parts(self.wanted)) as parts:
+                    for part in parts:
+                        yield sift(part, self.wanted, row)[0]
+                        row += part.rows
+
+        yield from ahead(sized(batches()))
+
     def _begin(self) -> None:
         self._quarantine.close(commit=False)
         self._quarantine = Quarantine(self._quarantine_path, self._strict)

@@ -46,6 +46,16 @@ def pieces(
         yield from _cut(batch)
 
 
+def texts_again(corpus: Corpus, report: Progress | None = None) -> Iterator[pa.LargeStringArray]:
+    """Yield the texts once more, after ``pieces``, in pieces."""
+    consumed = 0
+    for batch in corpus.scan_again():
+        consumed += batch.consumed
+        if report is not None:
+            report("read again", consumed, corpus.total_bytes)
+        yield from _cut(batch)
+
+
 def _cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
     texts = batch.texts
     ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]

@@ -74,7 +74,14 @@ class FeatureStore:
     ----------
     memory : Memory, optional
         Where the features lie; without one all are in memory.
+
+    Attributes
+    ----------
+    marks_decide : bool
+        Whether sets with equal marks are equal, so that nobody need compare them.
     """
+
+    marks_decide = False
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = memory or Memory()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import log2
 
 import numpy as np
-from numba import int64, njit, uint8, uint64
+from numba import int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import need, smallest_partner
@@ -417,3 +417,108 @@ def expand_pairs(begin, end, representative, members, graph, out, similarities):
         out[first:written, 1] = out[first:written, 1][order]
         similarities[first:written] = similarities[first:written][order]
     return end, written
+
+
+@kernel
+def keyed_marks(features, sizes, keys, marks):
+    """Write to marks two sums over each set that lies behind the other in features: uint64[d, 2].
+
+    Sets with equal marks are equal: whoever does not know the keys (uint64[2], drawn for each run) finds no others, and
+    of sets that nobody chose two have one mark with probability 2**-128.
+    """
+    at = 0
+    for d in range(sizes.shape[0]):
+        first = uint64(0)
+        second = uint64(0)
+        for i in range(at, at + sizes[d]):
+            first += mix(features[i] ^ keys[0])
+            second += mix(features[i] + keys[1])
+        marks[d, 0] = first
+        marks[d, 1] = second
+        at += sizes[d]
+
+
+@kernel
+def note_first(marks, sizes, begin, end, table, bits, representative):
+    """Set representative[d] of d in [begin, end) to the first document with its mark and size, -1 for an empty set.
+
+    table: uint32[2**bits], more than the documents so far, all ones where it is free; it gets those that are first.
+    """
+    mask = (1 << bits) - 1
+    for d in range(begin, end):
+        if sizes[d] == 0:
+            representative[d] = -1
+            continue
+        slot = int64(marks[d, 0] >> uint64(64 - bits))
+        while True:
+            first = table[slot]
+            if first == uint32(0xFFFFFFFF):
+                table[slot] = uint32(d)
+                representative[d] = d
+                break
+            if marks[first, 0] == marks[d, 0] and marks[first, 1] == marks[d, 1] and sizes[first] == sizes[d]:
+                representative[d] = first
+                break
+            slot = (slot + 1) & mask
+
+
+@kernel
+def count_to_two(features, sizes, counted, shift, cells):
+    """Count up to two, in two bits, how many of the counted sets may hold each feature.
+
+    features: uint64, the sets one behind the other; counted: bool[d]; cells: uint8, a quarter as many as slots; the
+    slot of a feature is feature >> shift.
+    """
+    base = uint64(cells.ctypes.data)
+    last = features.shape[0] - 1
+    at = 0
+    for d in range(sizes.shape[0]):
+        end = at + sizes[d]
+        if counted[d]:
+            for i in range(at, end):
+                prefetch(base + (features[min(i + _AHEAD, last)] >> (shift + uint64(2))))
+                slot = features[i] >> shift
+                place = uint8((slot & uint64(3)) << uint64(1))
+                byte = int64(slot >> uint64(2))
+                if (cells[byte] >> place) & uint8(3) < uint8(2):
+                    cells[byte] += uint8(1) << place
+        at = end
+
+
+@kernel
+def find_able(features, sizes, shift, cells, rule, able):
+    """Write to able whether as many features of each set as its smallest partner needs may be in two sets.
+
+    features, sizes, shift, cells: as ``count_to_two`` takes and leaves them.
+    """
+    base = uint64(cells.ctypes.data)
+    last = features.shape[0] - 1
+    at = 0
+    for d in range(sizes.shape[0]):
+        size = sizes[d]
+        able[d] = size > 0
+        if size > 0:
+            alone = size - need(rule, smallest_partner(rule, size), size)
+            for i in range(at, at + size):
+                prefetch(base + (features[min(i + _AHEAD, last)] >> (shift + uint64(2))))
+                slot = features[i] >> shift
+                place = uint8((slot & uint64(3)) << uint64(1))
+                if (cells[int64(slot >> uint64(2))] >> place) & uint8(3) < uint8(2):
+                    alone -= 1
+                    if alone < 0:
+                        able[d] = False
+                        break
+        at += size
+
+
+@kernel
+def chosen_sets(features, sizes, chosen, out):
+    """Copy the chosen sets to out, one behind the other; return how many features they have."""
+    at = 0
+    written = 0
+    for d in range(sizes.shape[0]):
+        if chosen[d]:
+            out[written : written + sizes[d]] = features[at : at + sizes[d]]
+            written += sizes[d]
+        at += sizes[d]
+    return written

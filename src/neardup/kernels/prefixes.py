@@ -317,6 +317,78 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch):
 
 
 @kernel
+def list_candidates(begin, end, sets, index, rule, ranks_of_size, scratch):
+    """Find the candidates before them of the ranks in [begin, end), as ``match`` does; write (earlier, later).
+
+    scratch: (met, found, pairs), the first two as for ``verify``; pairs: int32[p, 2] with room for r at least. Stops
+    early when they may not suffice for one more rank.
+    Returns (rank to go on with, pairs written).
+    """
+    met, found, pairs = scratch
+    written = 0
+    rank = begin
+    heads = uint64(index.heads.ctypes.data)
+    entries = uint64(index.entries.ctypes.data)
+    bitmaps = uint64(sets.bitmaps.ctypes.data)
+    last = sets.sizes.shape[0] - 1
+    while rank < end:
+        _fetch_heads(min(rank + 2, last), sets, index, heads)
+        _fetch_lists(min(rank + 1, last), sets, index, entries)
+        count = _candidates(rank, sets, index, rule, ranks_of_size, met, found)
+        if written + count > pairs.shape[0]:
+            for c in range(count):
+                met[found[c]] = 0
+            break
+        size = sets.sizes[rank]
+        for c in range(count):
+            other = found[c]
+            passed = met[other] > 0
+            met[other] = 0
+            if c + 2 < count:
+                prefetch(bitmaps + uint64(64 * found[c + 2]))
+            if not passed:
+                continue
+            apart = uint64(0)
+            for w in range(8):
+                apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
+            if (size + sets.sizes[other] - int64(apart)) // 2 >= need(rule, sets.sizes[other], size):
+                pairs[written, 0] = other
+                pairs[written, 1] = rank
+                written += 1
+        rank += 1
+    return rank, written
+
+
+@kernel
+def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
+    """Write the overlap of each pair of documents, or -1 where it does not reach the threshold.
+
+    left, right: int64[p], pairs with the same right one together; addresses, sizes: of all documents; of those in pairs
+    the addresses hold.
+    """
+    longest = 1
+    for p in range(right.shape[0]):
+        longest = max(longest, sizes[right[p]])
+    bits = 2
+    while (1 << bits) < 2 * longest:
+        bits += 1
+    table = np.empty(1 << bits, np.uint64)
+    entered = int64(-1)
+    bits = 2
+    for p in range(left.shape[0]):
+        size = sizes[right[p]]
+        if right[p] != entered:
+            entered = right[p]
+            bits = 2
+            while (1 << bits) < 2 * size:
+                bits += 1
+            enter_set(addresses[entered], size, table, bits)
+        least = need(rule, sizes[left[p]], size)
+        overlap = overlap_with(addresses[left[p]], sizes[left[p]], table, bits, least)
+        overlaps[p] = overlap if overlap >= least else -1
+
+
+@kernel
 def _kept_candidates(rank, sets, chains, rule, met, found):
     """Write to found the kept ranks that share a prefix key and pass the bounds; met as in matching."""
     heads, following, entries, bits = chains

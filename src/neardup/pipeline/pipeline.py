@@ -12,18 +12,19 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Decision
 from neardup.classifier.values import Records
-from neardup.documents import REPEATED_ID, Corpus, repeated_ids
+from neardup.documents import REPEATED_ID, Batch, Corpus, repeated_ids
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
 from neardup.features.embeddings import Encoder, embed
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, Remembered, contents_of, gather, pieces
+from neardup.features.recomputed import BoundedStore, Recomputed
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
 from neardup.keep.order import keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.runtime import Clock, Memory, default_threads, in_order
+from neardup.runtime import Clock, Memory, default_threads, free_memory, in_order
 from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs
 from neardup.search.findings import Documents, decision_details, recipe_details
 from neardup.search.lsh import bands_of
@@ -76,6 +77,7 @@ def collect(
     memory: int | None = None,
     report: Progress | None = None,
     clock: Clock | None = None,
+    recompute: bool = False,
 ) -> Collected:
     """Read a corpus and make its features.
 
@@ -89,6 +91,9 @@ def collect(
         As in ``run``.
     clock : Clock, optional
         Gets the stages "count" and "read and features".
+    recompute : bool
+        Whether features that do not fit into memory are not kept: the store is a ``BoundedStore``, and the corpus is
+        read again when pairs are looked for.
     """
     threads, memory = checked_threads(threads), _checked_memory(memory)
     clock = clock or Clock()
@@ -96,12 +101,27 @@ def collect(
     if recipe.needs_statistics:
         with clock.stage("count"):
             statistics = gather(corpus, recipe, threads=threads, report=report)
-    store, remembered = FeatureStore(Memory(memory)), Remembered()
+    digests = bool(recipe.then) or recipe.measure == "semantic"
+    extractor, remembered = Extractor(recipe, statistics, digests=digests), Remembered()
+    store = FeatureStore(Memory(memory))
+    if recompute:
+        most = (free_memory() if memory is None else store.memory.room) / 2
+        store = BoundedStore(store.memory, most, Recomputed(corpus, extractor, threads, report))
+    read = 0
+
+    def see(batch: Batch) -> None:
+        nonlocal read
+        remembered.see(batch)
+        read += batch.consumed
+        if isinstance(store, BoundedStore) and corpus.total_bytes:
+            store.read_share = read / corpus.total_bytes
+
     with clock.stage("read and features"):
-        digests = bool(recipe.then) or recipe.measure == "semantic"
-        extractor = partial(Extractor(recipe, statistics, digests=digests), allocate=store.allocate)
-        for block in in_order(extractor, pieces(corpus, "read", report, remembered.see), threads):
+        make = partial(extractor, allocate=store.allocate)
+        for block in in_order(make, pieces(corpus, "read", report, see), threads):
             store.add(block)
+        if isinstance(store, BoundedStore):
+            store.close_count()
     pa.default_memory_pool().release_unused()
     names = remembered.names()
     present = _first_of_their_id(corpus, names)
@@ -159,7 +179,8 @@ def run(
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, decision)
     looser = None if around is None else loosened(recipe, around)
-    read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock)
+    recompute = recipe.search == "exact" and recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
+    read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock, recompute=recompute)
     most = None
     if pairs_per_document is not None and not recipe.then:
         most = most_pairs(pairs_per_document, len(read.names))

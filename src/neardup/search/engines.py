@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
 from neardup.features.embeddings import Floats
+from neardup.features.recomputed import BoundedStore
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
@@ -85,8 +87,12 @@ def find_pairs(
         from neardup.search.lsh import lsh_join
 
         return lsh_join(store, recipe, threads=threads, excluded=excluded)
-    return self_join(
-        store,
+    join = partial(self_join, store)
+    if isinstance(store, BoundedStore) and store.recomputed is not None:
+        from neardup.search.recomputed import recomputed_join
+
+        join = partial(recomputed_join, store, store.recomputed)
+    return join(
         rule(recipe.measure, recipe.threshold, recipe.jaccard_floor),
         threads=threads,
         excluded=excluded,

@@ -164,13 +164,36 @@ def self_join(
     progress : callable
         Told (sets done, sets in all) from time to time.
     """
-    sizes = store.sizes
     representative = equal_sets(store, excluded)
+    steps = Steps(store.addresses(), store.sizes, rule, threads, store.memory)
+    wanted = Wanted(representative, keep_order, most_pairs, with_kept, progress)
     members = members_of(representative)
-    steps = Steps(store.addresses(), sizes, rule, threads, store.memory)
     steps.statistics["distinct_sets"] = len(members)
+    return join_held(steps, members, wanted)
+
+
+class Wanted(NamedTuple):
+    """Which pairs a join is asked for: ``self_join`` has the parameters.
+
+    Attributes
+    ----------
+    representative : int64[n]
+        The first document with the same set, -1 for one that matches nothing.
+    """
+
+    representative: Integers
+    keep_order: Integers | None
+    most_pairs: int | None
+    with_kept: bool
+    progress: Callable[[int, int], None]
+
+
+def join_held(steps: Steps, members: Integers, wanted: Wanted) -> Matches:
+    """Return the pairs of member sets, whose features the addresses of the steps hold."""
+    representative, keep_order, most_pairs, with_kept, progress = wanted
+    sizes = steps.sizes
     members, prefix = prune(steps, members)
-    run = _Join(steps)
+    run = Join(steps)
     order = np.argsort(sizes[members], kind="stable")
     found = run.match(run.sets(members, prefix, order), most_pairs, progress)
     complete = found is not None
@@ -200,7 +223,7 @@ def _in_keep_order(members: Integers, representative: Integers, keep_order: Inte
     return np.argsort(place[members], kind="stable")
 
 
-class _Join:
+class Join:
     """The second half of a join: sets by rank, and the pairs among them."""
 
     def __init__(self, steps: Steps) -> None:
@@ -211,7 +234,7 @@ class _Join:
         chosen = members[order]
         return Sets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
 
-    def _index(self, sets: Sets) -> Index:
+    def index(self, sets: Sets) -> Index:
         """Return the index of the prefixes of sets in order of size."""
         held = np.empty(len(sets.sizes), np.int64)
         index_lengths(sets, self.steps.rule, held)
@@ -234,7 +257,7 @@ class _Join:
     ) -> tuple[Integers, Integers] | None:
         """Return int64[k, 2] ranks that match and int64[k] overlaps, or None if they are too many."""
         count = len(sets.sizes)
-        index = self._index(sets)
+        index = self.index(sets)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         local = threading.local()
 

@@ -66,7 +66,11 @@ def equal_sets(store: FeatureStore, excluded: npt.NDArray[np.bool_] | None = Non
     if excluded is not None:
         alone |= excluded
     found = np.empty(len(sizes), np.int64)
-    group_equal(store.marks, sizes, alone, store.addresses(), store.weight_addresses(), found)
+    if store.marks_decide:
+        none = np.empty(0, np.uint64)
+        group_equal(store.marks, sizes, alone, none, none, found)
+    else:
+        group_equal(store.marks, sizes, alone, store.addresses(), store.weight_addresses(), found)
     return found
 
 

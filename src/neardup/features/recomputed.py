@@ -1,0 +1,222 @@
+"""Features that are made again instead of kept: what pass one leaves of them, and the passes that follow.
+
+Features of word n-grams take more room than the text, and making them again costs less than the file that would hold
+them. Pass one counts, in two bits a slot, which features may be in two documents, and leaves a mark of each set; a
+later pass makes the features of some documents only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.documents import Corpus
+from neardup.errors import InputError, NeardupError
+from neardup.features.extraction import Extractor
+from neardup.features.reading import Progress, texts_again
+from neardup.features.store import Block, Features64, FeatureStore
+from neardup.kernels.counts import count_to_two, find_able, keyed_marks, note_first
+from neardup.recipe.measures import Rule
+from neardup.runtime import Memory, in_order
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Booleans = npt.NDArray[np.bool_]
+Made = TypeVar("Made")
+
+_NO_FEATURES = np.empty(0, np.uint64)
+_FREE = np.uint32(0xFFFFFFFF)
+_MOST_DOCUMENTS = (1 << 32) - 2
+#: The least number of bits that choose a slot.
+_FEWEST_BITS = 16
+#: Slots for each feature that is expected: more would find few more features that no other document has.
+_SLOTS_FOR_EACH = 2
+
+
+class Recomputed:
+    """What is known of feature sets that are not kept.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It is read again for each pass.
+    extractor : Extractor
+        Makes the features, the same ones each time.
+    threads : int
+        They change the time, never the answer.
+    report : callable
+        Told ("read again", bytes done, bytes in all or None).
+    """
+
+    def __init__(self, corpus: Corpus, extractor: Extractor, threads: int, report: Progress | None = None) -> None:
+        self._corpus, self._extractor, self._threads, self._report = corpus, extractor, threads, report
+        self._keys = np.frombuffer(os.urandom(16), np.uint64)
+        self._bits = _FEWEST_BITS
+        self._cells = np.empty(0, np.uint8)
+        self._marks = np.empty((1 << 10, 2), np.uint64)
+        self._sizes = np.empty(1 << 10, np.int64)
+        self._representative = np.empty(1 << 10, np.int64)
+        self._table = np.full(1 << 11, _FREE, np.uint32)
+        self._count = 0
+        self.passes = 1
+
+    @property
+    def cell_bytes(self) -> int:
+        """The bytes that the counts take."""
+        return self._cells.nbytes
+
+    def begin(self, expected: float, most_bytes: float) -> None:
+        """Make room to count so many features, in at most so many bytes."""
+        wanted = max(int(_SLOTS_FOR_EACH * expected), 1).bit_length()
+        self._bits = _FEWEST_BITS
+        while self._bits < wanted and (1 << (self._bits + 1)) // 4 <= most_bytes:
+            self._bits += 1
+        self._cells = np.zeros((1 << self._bits) // 4, np.uint8)
+
+    def count(self, block: Block) -> Block:
+        """Count the features of a block and return what is kept of it: marks that decide, and no features."""
+        begin, end = self._count, self._count + len(block.sizes)
+        self._make_room(end)
+        keyed_marks(block.features, block.sizes, self._keys, self._marks[begin:end])
+        self._sizes[begin:end] = block.sizes
+        bits = len(self._table).bit_length() - 1
+        note_first(self._marks, self._sizes, begin, end, self._table, bits, self._representative)
+        first = self._representative[begin:end] == np.arange(begin, end)
+        count_to_two(block.features, block.sizes, first, np.uint64(64 - self._bits), self._cells)
+        self._count = end
+        return block._replace(features=_NO_FEATURES, marks=np.empty((0, 2), np.uint64))
+
+    def _make_room(self, count: int) -> None:
+        if count > _MOST_DOCUMENTS:
+            raise NeardupError(f"there are more than {_MOST_DOCUMENTS:,} documents; split the corpus")
+        if count > len(self._sizes):
+            more = max(count, 2 * len(self._sizes)) - len(self._sizes)
+            self._marks = np.concatenate([self._marks, np.empty((more, 2), np.uint64)])
+            self._sizes = np.concatenate([self._sizes, np.empty(more, np.int64)])
+            self._representative = np.concatenate([self._representative, np.empty(more, np.int64)])
+        if 3 * count > 2 * len(self._table):
+            bits = (3 * count).bit_length()
+            self._table = np.full(1 << bits, _FREE, np.uint32)
+            note_first(self._marks, self._sizes, 0, self._count, self._table, bits, self._representative)
+
+    def close_count(self) -> None:
+        """End pass one: let go of what only it needs."""
+        self._table = np.empty(0, np.uint32)
+        self._marks = self._marks[: self._count].copy()
+        self._sizes = self._sizes[: self._count].copy()
+        self._representative = self._representative[: self._count].copy()
+
+    @property
+    def marks(self) -> Words:
+        """uint64[n, 2], equal for equal sets and for no others."""
+        return self._marks
+
+    def each(self, chosen: Booleans, make: Callable[[Integers, Block], Made]) -> Iterator[Made]:
+        """Yield make(documents, block) of the chosen documents, in order; make is called in threads.
+
+        Raises
+        ------
+        InputError
+            If the corpus is no longer what pass one read.
+        """
+        self.passes += 1
+
+        def made(piece: tuple[Integers, pa.LargeStringArray]) -> Made:
+            documents, texts = piece
+            block = self._extractor(texts)
+            if not np.array_equal(block.sizes, self._sizes[documents]):
+                raise _changed()
+            return make(documents, block)
+
+        yield from in_order(made, self._pieces(chosen), self._threads)
+
+    def _pieces(self, chosen: Booleans) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
+        first = 0
+        for texts in texts_again(self._corpus, self._report):
+            here = np.flatnonzero(chosen[first : first + len(texts)])
+            if len(here) == len(texts):
+                yield first + here, texts
+            elif len(here):
+                yield first + here, texts.take(pa.array(here))
+            first += len(texts)
+        if first != self._count:
+            raise _changed()
+
+    def able(self, block: Block, rule: Rule) -> Booleans:
+        """Return which sets of a block share enough features, by the counts, for a partner."""
+        found = np.empty(len(block.sizes), np.bool_)
+        find_able(block.features, block.sizes, np.uint64(64 - self._bits), self._cells, rule, found)
+        return found
+
+
+def _changed() -> InputError:
+    return InputError(
+        "the input changed while it was read, and it is read more than once where features do not fit into memory; "
+        "let it be finished first, or give more --memory"
+    )
+
+
+class BoundedStore(FeatureStore):
+    """A store that holds features up to a number of bytes; beyond it lets go of all and has them made again.
+
+    Parameters
+    ----------
+    memory : Memory
+        As for ``FeatureStore``.
+    most_bytes : float
+        Bytes of features that may be held. Raising it saves passes over the corpus and changes no answer.
+    recomputed : Recomputed
+        Takes over beyond that.
+
+    Attributes
+    ----------
+    recomputed : Recomputed or None
+        None while features are held.
+    read_share : float
+        Which share of the corpus has been read, above 0: whoever reads it sets it.
+    """
+
+    def __init__(self, memory: Memory, most_bytes: float, recomputed: Recomputed) -> None:
+        super().__init__(memory)
+        self.most_bytes, self._held_bytes, self._in_reserve = most_bytes, 0, recomputed
+        self.recomputed: Recomputed | None = None
+        self.read_share = 1.0
+
+    def allocate(self, size: int) -> Features64:
+        """Return a uint64 array for a block that is to be added; from any thread."""
+        return super().allocate(size) if self.recomputed is None else np.empty(size, np.uint64)
+
+    def add(self, block: Block) -> None:
+        """Append a block, or what is kept of it."""
+        if self.recomputed is not None:
+            self._blocks.append(self.recomputed.count(block))
+            return
+        super().add(block)
+        self._held_bytes += block.features.nbytes
+        if self._held_bytes > self.most_bytes:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        expected = self._held_bytes / 8 / max(self.read_share, 1e-6)
+        self.recomputed = self._in_reserve
+        self.recomputed.begin(expected, self.most_bytes / 2)
+        for number, block in enumerate(self._blocks):
+            self._blocks[number] = self.recomputed.count(block)
+        self._slab = np.empty(0, np.uint64)
+        self.memory.take_back(self._held_bytes)
+        self.marks_decide = True
+
+    def close_count(self) -> None:
+        """Say that all blocks are added."""
+        if self.recomputed is not None:
+            self.recomputed.close_count()
+
+    @property
+    def marks(self) -> Features64:
+        """uint64[n, 2], equal for equal sets."""
+        return super().marks if self.recomputed is None else self.recomputed.marks

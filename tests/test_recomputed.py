@@ -1,0 +1,133 @@
+"""Features that are not kept but made again: the same answers, whatever fits into memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from saying import says
+
+import neardup as nd
+from neardup.errors import InputError
+from neardup.search import recomputed
+
+SMALL = 1_000_000
+
+
+def corpus(count: int, seed: int = 1) -> list[str]:
+    """Texts in families of near copies and alone, some equal, some empty."""
+    rng = random.Random(seed)
+    words = [f"word{n}" for n in range(400)] + ["Ωμέγα", "слово", "단어", "كلمة"]
+    texts: list[str] = []
+    while len(texts) < count:
+        own = rng.choices(words, k=rng.randint(1, 60))
+        texts.append(" ".join(own))
+        for _ in range(rng.choice([0, 0, 0, 1, 3])):
+            copy = [word if rng.random() > 0.05 else rng.choice(words) for word in own]
+            texts.append(" ".join(copy))
+    return [*texts[:count], "", texts[0], texts[1].upper()]
+
+
+def outcome(result: nd.Result) -> tuple[Any, ...]:
+    """All that a run says, but for how it was found."""
+    pairs = [tuple(pair) for pair in result.pairs]
+    return result.kept, list(result.dropped), pairs, result.summary["undecidable"]
+
+
+@pytest.fixture(params=["held", "candidates", "file"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which of the three ways features go, however small the corpus of a test is."""
+    if request.param != "held":
+        monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
+    if request.param == "file":
+        monkeypatch.setattr(recomputed, "_MOST_CANDIDATES", 0)
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"features": "words:1", "threshold": 0.5},
+        {"features": "words:2", "threshold": 0.3},
+        {"features": "qgrams:4", "measure": "overlap", "threshold": 0.8},
+        {"features": "words:1:multiset", "measure": "containment", "threshold": 0.9},
+        {"features": "words:1", "measure": "containment", "threshold": 0.7, "jaccard_floor": 0.2},
+        {"features": "words:1", "measure": "euclidean", "threshold": 4},
+        {"features": "words:1", "signature": "sketch:25", "measure": "overlap", "threshold": 0.5},
+        {"features": "words:1", "clip": "df:2:0.5", "threshold": 0.6},
+    ],
+    ids=lambda choices: " ".join(map(str, choices.values())),
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_recomputed_features_give_the_same_answers(choices: dict[str, Any], seed: int, way: str) -> None:
+    texts = corpus(300, seed)
+    plain = nd.dedup(texts, **choices)
+    assert len(plain.pairs) > 20
+    for threads in (1, 3):
+        again = nd.dedup(texts, memory=SMALL, threads=threads, **choices)
+        assert outcome(again) == outcome(plain)
+        assert again.summary["search"]["passes_over_the_input"] > 1
+    assert "passes_over_the_input" not in plain.summary["search"]
+
+
+def test_a_second_step_and_a_margin_are_the_same(way: str) -> None:
+    texts = corpus(200)
+    for choices in ({"then": "edit >= 0.8"}, {}):
+        plain = nd.dedup(texts, features="words:1", threshold=0.5, around=0.2, **choices)
+        again = nd.dedup(texts, features="words:1", threshold=0.5, around=0.2, memory=SMALL, **choices)
+        assert outcome(again) == outcome(plain)
+        if not choices:
+            assert again.at(0.4).kept == plain.at(0.4).kept
+
+
+def test_too_many_pairs_are_those_of_the_kept_ones(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
+    texts = corpus(300)
+    plain = nd.dedup(texts, features="words:1", threshold=0.5, pairs_per_document=0)
+    again = nd.dedup(texts, features="words:1", threshold=0.5, pairs_per_document=0, memory=SMALL)
+    assert outcome(again) == outcome(plain)
+    assert len(plain.pairs) > 10
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
+def test_files_are_read_again(tmp_path: Path, suffix: str, way: str) -> None:
+    texts = corpus(200)
+    lines = [json.dumps({"id": f"d{n}", "text": text}) for n, text in enumerate(texts)]
+    lines[7] = "{broken"
+    path = tmp_path / f"a{suffix}"
+    data = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(data) if suffix.endswith(".gz") else data)
+    plain = nd.dedup_files(path, features="words:1", threshold=0.5)
+    again = nd.dedup_files(path, features="words:1", threshold=0.5, memory=SMALL)
+    assert outcome(again) == outcome(plain)
+    assert again.summary["set_aside"] == plain.summary["set_aside"]
+    assert sum(again.summary["set_aside"].values()) == 1
+
+
+@pytest.mark.parametrize("change", ["shorter", "other"])
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [json.dumps({"text": text}) for text in corpus(200)]
+    path.write_text("\n".join(lines) + "\n")
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        if stage == "join" or (stage == "read" and done == total):
+            kept = lines[:100] if change == "shorter" else [json.dumps({"text": "now it is another"})] * len(lines)
+            path.write_text("\n".join(kept) + "\n")
+
+    with pytest.raises(InputError) as caught:
+        nd.dedup_files(path, features="words:1", threshold=0.5, memory=SMALL, progress=progress)
+    assert says(caught.value, "changed", "memory")
+
+
+def test_groups_of_candidates_that_fit_are_whole_families() -> None:
+    import numpy as np
+
+    ranks = np.array([[0, 1], [2, 3], [1, 4], [5, 6]], np.int32)
+    groups = recomputed._groups(ranks, np.full(7, 10), 25)
+    assert groups[0] == groups[2]
+    assert len(set(groups.tolist())) == int(groups.max()) + 1 >= 2
