@@ -12,7 +12,7 @@ import pytest
 from saying import says
 
 import neardup as nd
-from neardup.errors import InputError
+from neardup.errors import InputError, RecipeError
 from neardup.search import recomputed
 
 SMALL = 1_000_000
@@ -76,7 +76,8 @@ def test_recomputed_features_give_the_same_answers(choices: dict[str, Any], seed
 
 def test_a_second_step_and_a_margin_are_the_same(way: str) -> None:
     texts = corpus(200)
-    for choices in ({"then": "edit >= 0.8"}, {}):
+    steps: list[dict[str, Any]] = [{"then": "edit >= 0.8"}, {}]
+    for choices in steps:
         plain = nd.dedup(texts, features="words:1", threshold=0.5, around=0.2, **choices)
         again = nd.dedup(texts, features="words:1", threshold=0.5, around=0.2, memory=SMALL, **choices)
         assert outcome(again) == outcome(plain)
@@ -131,3 +132,10 @@ def test_groups_of_candidates_that_fit_are_whole_families() -> None:
     groups = recomputed._groups(ranks, np.full(7, 10), 25)
     assert groups[0] == groups[2]
     assert len(set(groups.tolist())) == int(groups.max()) + 1 >= 2
+
+
+def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.features.recomputed.BYTES_A_DOCUMENT", 10_000_000)
+    with pytest.raises(RecipeError) as caught:
+        nd.dedup(corpus(200), features="words:1", memory=SMALL)
+    assert says(caught.value, "memory 1,000,000", "203 documents", "give 2,300MB")

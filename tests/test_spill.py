@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from saying import says
 
-from neardup.runtime import _BASE, Memory
+from neardup.runtime import BASE, Memory
 
 FULL = """
 import resource, signal
@@ -27,7 +27,7 @@ except OutputError as error:
 
 
 def test_arrays_come_from_memory_until_the_budget_is_used_up() -> None:
-    memory = Memory(_BASE + 1000)
+    memory = Memory(BASE + 1000)
     assert memory.room == 1000
     first = memory.array(np.uint64, 100)
     assert (first.nbytes, memory.room, memory.spilled_bytes) == (800, 200, 0)

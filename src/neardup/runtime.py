@@ -78,7 +78,7 @@ SCRATCH = Scratch()
 
 
 #: What the interpreter, its libraries and the compiled kernels take before the first document is read.
-_BASE = 250_000_000
+BASE = 250_000_000
 _PIECE = 1 << 20
 
 
@@ -105,7 +105,7 @@ class Memory:
     """
 
     def __init__(self, budget: int | None = None) -> None:
-        self._left = math.inf if budget is None else max(budget - _BASE, 0)
+        self._left = math.inf if budget is None else max(budget - BASE, 0)
         self._maps: list[mmap.mmap] = []
         self.spilled_bytes = 0
 

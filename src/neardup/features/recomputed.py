@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents import Corpus
-from neardup.errors import InputError, NeardupError
+from neardup.errors import InputError, NeardupError, RecipeError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
 from neardup.features.store import Block, Features64, FeatureStore
 from neardup.kernels.counts import count_to_two, find_able, keyed_marks, note_first
 from neardup.recipe.measures import Rule
-from neardup.runtime import Memory, in_order
+from neardup.runtime import BASE, SCRATCH, Memory, in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -36,6 +36,8 @@ _MOST_DOCUMENTS = (1 << 32) - 2
 _FEWEST_BITS = 16
 #: Slots for each feature that is expected: more would find few more features that no other document has.
 _SLOTS_FOR_EACH = 2
+#: What is known of each document besides its features: sizes, marks, names, orders.
+BYTES_A_DOCUMENT = 150
 
 
 class Recomputed:
@@ -119,6 +121,8 @@ class Recomputed:
     def each(self, chosen: Booleans, make: Callable[[Integers, Block], Made]) -> Iterator[Made]:
         """Yield make(documents, block) of the chosen documents, in order; make is called in threads.
 
+        The features of the block are overwritten when make has returned: it copies what is to stay.
+
         Raises
         ------
         InputError
@@ -128,12 +132,13 @@ class Recomputed:
 
         def made(piece: tuple[Integers, pa.LargeStringArray]) -> Made:
             documents, texts = piece
-            block = self._extractor(texts)
+            block = self._extractor(texts, _scratch)
             if not np.array_equal(block.sizes, self._sizes[documents]):
                 raise _changed()
             return make(documents, block)
 
         yield from in_order(made, self._pieces(chosen), self._threads)
+        pa.default_memory_pool().release_unused()
 
     def _pieces(self, chosen: Booleans) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0
@@ -154,6 +159,11 @@ class Recomputed:
         return found
 
 
+def _scratch(size: int) -> Words:
+    found: Words = SCRATCH.take("features made again", np.uint64, size)[:size]
+    return found
+
+
 def _changed() -> InputError:
     return InputError(
         "the input changed while it was read, and it is read more than once where features do not fit into memory; "
@@ -170,6 +180,8 @@ class BoundedStore(FeatureStore):
         As for ``FeatureStore``.
     most_bytes : float
         Bytes of features that may be held. Raising it saves passes over the corpus and changes no answer.
+    budget : int or None
+        Bytes for the whole process, as they were given.
     recomputed : Recomputed
         Takes over beyond that.
 
@@ -181,10 +193,11 @@ class BoundedStore(FeatureStore):
         Which share of the corpus has been read, above 0: whoever reads it sets it.
     """
 
-    def __init__(self, memory: Memory, most_bytes: float, recomputed: Recomputed) -> None:
+    def __init__(self, memory: Memory, most_bytes: float, budget: int | None, recomputed: Recomputed) -> None:
         super().__init__(memory)
         self.most_bytes, self._held_bytes, self._in_reserve = most_bytes, 0, recomputed
         self.recomputed: Recomputed | None = None
+        self.budget = budget
         self.read_share = 1.0
 
     def allocate(self, size: int) -> Features64:
@@ -212,9 +225,24 @@ class BoundedStore(FeatureStore):
         self.marks_decide = True
 
     def close_count(self) -> None:
-        """Say that all blocks are added."""
-        if self.recomputed is not None:
-            self.recomputed.close_count()
+        """Say that all blocks are added.
+
+        Raises
+        ------
+        RecipeError
+            If the budget is too little for what is known of each document.
+        """
+        if self.recomputed is None:
+            return
+        self.recomputed.close_count()
+        count = len(self)
+        needed = BASE + BYTES_A_DOCUMENT * count
+        if self.budget is not None and needed > max(self.budget, 2 * BASE):
+            least = -(-needed // 100_000_000) * 100_000_000
+            raise RecipeError(
+                f"{option('--memory')} {self.budget:,} bytes is too little for {count:,} documents, of which some "
+                f"{BYTES_A_DOCUMENT} bytes each are kept; give {least // 1_000_000:,}MB or more"
+            )
 
     @property
     def marks(self) -> Features64:

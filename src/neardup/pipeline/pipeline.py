@@ -106,7 +106,7 @@ def collect(
     store = FeatureStore(Memory(memory))
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
-        store = BoundedStore(store.memory, most, Recomputed(corpus, extractor, threads, report))
+        store = BoundedStore(store.memory, most, memory, Recomputed(corpus, extractor, threads, report))
     read = 0
 
     def see(batch: Batch) -> None:

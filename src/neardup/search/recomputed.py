@@ -8,16 +8,18 @@ that fit, each from a file that is read once.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import IO, Any, NamedTuple
+from io import BufferedRandom
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import OutputError
-from neardup.features.recomputed import BoundedStore, Recomputed
+from neardup.features.recomputed import BYTES_A_DOCUMENT, BoundedStore, Recomputed
 from neardup.features.store import Block
 from neardup.kernels.counts import chosen_sets, components, count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import list_candidates, overlaps_of_pairs
@@ -30,11 +32,9 @@ Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 #: Which share of the room the features of one step may take.
-_SHARE_HELD = 0.5
+_SHARE_HELD = 0.4
 #: However little room there is, features of so many bytes are held at once.
 _LEAST_HELD = 1 << 24
-#: What is known of each document besides its features: sizes, marks, names, orders.
-_BYTES_A_DOCUMENT = 150
 #: More candidates than this for each set are not listed: the features are held in a file instead.
 _MOST_CANDIDATES = 64
 _PAIRS_AT_A_TIME = 1 << 16
@@ -85,7 +85,7 @@ def recomputed_join(
     """
     steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory)
     wanted = Wanted(equal_sets(store, excluded), keep_order, most_pairs, with_kept, progress)
-    room = store.memory.room - recomputed.cell_bytes - _BYTES_A_DOCUMENT * len(steps.sizes)
+    room = store.memory.room - recomputed.cell_bytes - BYTES_A_DOCUMENT * len(steps.sizes)
     room = max(min(_SHARE_HELD * room, store.most_bytes), _LEAST_HELD)
     found = _Passes(recomputed, steps, room).matches(wanted)
     found.statistics["passes_over_the_input"] = recomputed.passes
@@ -153,7 +153,7 @@ class _Passes:
     def _held_in_a_file(self, able: Integers) -> Held:
         """Return the features of sets, in memory as far as there is room, else in a file that the system maps."""
         documents, arrays = [], []
-        for these, features in self.recomputed.each(self._mask(able), _as_they_are):
+        for these, features in self.recomputed.each(self._mask(able), _copied):
             array = self.steps.memory.array(np.uint64, len(features))
             array[:] = features
             documents.append(these)
@@ -262,7 +262,7 @@ class _Passes:
         """Yield the features of the documents of each group, all in memory or each from a file of its own."""
         if count <= 1:
             documents, arrays = [], []
-            for these, features in self.recomputed.each(self._mask(involved), _as_they_are):
+            for these, features in self.recomputed.each(self._mask(involved), _copied):
                 documents.append(these)
                 arrays.append(features)
             yield self._held(involved, documents, arrays)
@@ -288,9 +288,11 @@ class _Passes:
                 f"{tempfile.gettempdir()} ({error.strerror}); free space there, set TMPDIR to a larger place or give "
                 "more memory"
             ) from None
+        largest = max(os.fstat(file.fileno()).st_size for file in files)
+        features = np.empty(largest // 8, np.uint64)
         for number, file in enumerate(files):
             file.seek(0)
-            features = np.frombuffer(file.read(), np.uint64)
+            file.readinto(features.view(np.uint8).data)
             file.close()
             documents = involved[group_of == number]
             yield Held(documents, _addresses(features, self.steps.sizes[documents]), [features])
@@ -320,12 +322,12 @@ class _Counts:
         self.table = np.empty(0, np.uint8)
 
 
-def _file() -> IO[bytes]:
+def _file() -> BufferedRandom:
     return tempfile.TemporaryFile(prefix="neardup-")
 
 
-def _as_they_are(documents: Integers, block: Block) -> tuple[Integers, Words]:
-    return documents, block.features
+def _copied(documents: Integers, block: Block) -> tuple[Integers, Words]:
+    return documents, block.features.copy()
 
 
 def _chosen(block: Block, chosen: npt.NDArray[np.bool_]) -> Words:
@@ -359,4 +361,5 @@ def _groups(ranks: npt.NDArray[np.int32], sizes: Integers, room: float) -> Integ
     before = np.cumsum(total) - total
     group = (before // max(room, total.sum() / _MOST_GROUPS, 1)).astype(np.int64)
     used = np.unique(group[root[ranks[:, 1]]])
-    return np.searchsorted(used, group[root[ranks[:, 1]]])
+    found: Integers = np.searchsorted(used, group[root[ranks[:, 1]]])
+    return found
