@@ -93,7 +93,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "words:1 tfidf cosine": {"features": "words:1", "weights": "tfidf", "measure": "cosine"},
     "words:5 idf weighted_jaccard": {"weights": "idf", "measure": "weighted_jaccard"},
     "ddd clipped df:2:0.1": {"features": "qgrams:4", "measure": "overlap", "threshold": 0.7, "clip": "df:2:0.1"},
-    "words:5 then edit": {"threshold": 0.5, "then": "edit >= 0.9"},
+    "words:5 then edit": {"threshold": 0.5, "second_step": "edit >= 0.9"},
 }
 #: The page of each named recipe, and for which texts it is.
 NAMED = {

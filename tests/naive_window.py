@@ -200,10 +200,12 @@ class NaiveIndex:
             return None
         if recipe.search == "lsh" and not bands(item.text, recipe) & bands(other.text, recipe):
             return None
-        return naive.similarity(recipe.measure, o, a, b) if not recipe.then else self._second(item.text, other.text)
+        return (
+            naive.similarity(recipe.measure, o, a, b) if not recipe.second_step else self._second(item.text, other.text)
+        )
 
     def _second(self, left: str, right: str) -> float | None:
-        step = self.recipe.second_step
+        step = self.recipe.parsed_second_step
         assert step is not None
         if left == right:
             return 1.0

@@ -225,7 +225,7 @@ def texts() -> dict[str, list[str]]:
 
 RECIPES: list[Recipe | str] = [
     Recipe(name="pairs", features="words:2", threshold=0.6),
-    Recipe(name="edited", features="words:1", threshold=0.5, then="edit >= 0.9"),
+    Recipe(name="edited", features="words:1", threshold=0.5, second_step="edit >= 0.9"),
     Recipe(name="simhash", features="words:1", signature="simhash", measure="hamming", threshold=3),
     "checksum",
     Recipe(name="pairs", features="words:2", measure="overlap", threshold=0.6),

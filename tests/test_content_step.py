@@ -44,10 +44,10 @@ RECIPES: dict[str, dict[str, Any]] = {
     "sketch": {"signature": "sketch:25", "measure": "overlap", "threshold": 0.5},
     "imatch": {"features": "words:1", "clip": "idf:0.1:0.9", "signature": "imatch:3", "measure": "jaccard"},
     "checksum": {"features": "checksum", "threshold": 1.0},
-    "edit": {"then": "edit >= 0.8"},
-    "sets twice": {"then": "jaccard(words:2) >= 0.7"},
+    "edit": {"second_step": "edit >= 0.8"},
+    "sets twice": {"second_step": "jaccard(words:2) >= 0.7"},
     "semantic": {"measure": "semantic", "threshold": 0.9},
-    "semantic twice": {"then": "semantic >= 0.9"},
+    "semantic twice": {"second_step": "semantic >= 0.9"},
 }
 
 
@@ -109,7 +109,7 @@ def test_neighbours_and_queries_are_those_of_the_twin(content: str) -> None:
     texts = [method(text) for text in pages]
     assert list(nd.neighbors(pages, 2, content=content, **choices)) == list(nd.neighbors(texts, 2, **choices))
     for then in ("", "edit >= 0.5"):
-        asked = choices | {"threshold": 0.5, "then": then}
+        asked = choices | {"threshold": 0.5, "second_step": then}
         answer = list(nd.query(pages[2:], pages[1], content=content, **asked))
         assert answer
         assert answer == list(nd.query(texts[2:], texts[1], **asked))

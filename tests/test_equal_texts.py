@@ -97,14 +97,14 @@ def test_the_forgeries_are_what_they_should_be(climbers: str, pence: str) -> Non
 
 @pytest.mark.parametrize("then", ["edit >= 0.9", "jaccard(words:1) >= 0.9"])
 def test_a_second_step_merges_no_text_on_another_subject(climbers: str, then: str) -> None:
-    result = nd.dedup([NORWAY, climbers, NORWAY], threshold=0.5, then=then)
+    result = nd.dedup([NORWAY, climbers, NORWAY], threshold=0.5, second_step=then)
     assert result.kept == [0, 1]
     assert [tuple(pair) for pair in result.pairs] == [(0, 2, 1.0)]
     assert result.summary["exact_copies"] == 1
 
 
 def test_a_second_step_looks_at_a_pair_that_only_seems_equal(pence: str) -> None:
-    strict = nd.dedup([NORWAY, pence], features="words:1", threshold=0.5, then="edit >= 0.99")
+    strict = nd.dedup([NORWAY, pence], features="words:1", threshold=0.5, second_step="edit >= 0.99")
     assert strict.kept == [0, 1]
     assert strict.summary["search"]["first_step_pairs"] == 1
 
@@ -133,7 +133,7 @@ def test_a_sample_tells_its_texts_apart(climbers: str) -> None:
 
 @pytest.mark.parametrize("then", ["", "edit >= 0.5"])
 def test_an_index_calls_no_near_pair_exact(pence: str, then: str) -> None:
-    index = nd.Index(features="words:1", threshold=0.5, then=then)
+    index = nd.Index(features="words:1", threshold=0.5, second_step=then)
     index.add(nd.Document("norway", NORWAY, 0))
     near = index.add(nd.Document("pence", pence, 1))
     assert (near.kind, near.of) == ("near", "norway")
@@ -142,7 +142,7 @@ def test_an_index_calls_no_near_pair_exact(pence: str, then: str) -> None:
 
 
 def test_an_index_asks_the_second_step_about_a_pair_that_only_seems_equal(pence: str) -> None:
-    index = nd.Index(features="words:1", threshold=0.5, then="edit >= 0.99")
+    index = nd.Index(features="words:1", threshold=0.5, second_step="edit >= 0.99")
     index.add(nd.Document("norway", NORWAY, 0))
     assert index.add(nd.Document("pence", pence, 1)).kind == "original"
 
@@ -150,7 +150,7 @@ def test_an_index_asks_the_second_step_about_a_pair_that_only_seems_equal(pence:
 def test_a_worker_of_spark_tells_texts_and_sets_apart(climbers: str) -> None:
     texts = [NORWAY, climbers, NORWAY, *SUMS, " ".join(reversed(SUMS[0].split()))]
     batch = pa.RecordBatch.from_pydict({"row": list(range(len(texts))), "text": texts})
-    recipe = Recipe(features="words:1", threshold=0.3, then="edit >= 0.9")
+    recipe = Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.9")
     (found,) = extract_batches(recipe, None, [], iter([batch]))
     marks = list(zip(found["text_mark0"].to_pylist(), found["text_mark1"].to_pylist(), strict=True))
     assert marks[0] == marks[2]

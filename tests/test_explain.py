@@ -362,10 +362,12 @@ def test_the_floor_is_named_in_the_reason() -> None:
         Recipe(features="words:3", signature="supershingle:6:4", measure="overlap", threshold=0.3),
         Recipe(features="words:2", signature="simhash", measure="hamming", threshold=10),
         Recipe(features="words:1", signature="imatch:5", clip="idf:0.2:0.8"),
-        Recipe(threshold=0.3, then="edit >= 0.8"),
-        Recipe(threshold=0.3, then="dice(qgrams:3) >= 0.8"),
+        Recipe(threshold=0.3, second_step="edit >= 0.8"),
+        Recipe(threshold=0.3, second_step="dice(qgrams:3) >= 0.8"),
     ],
-    ids=lambda r: " ".join(filter(None, [r.features, r.normalize, r.clip, r.weights, r.signature, r.measure, r.then])),
+    ids=lambda r: " ".join(
+        filter(None, [r.features, r.normalize, r.clip, r.weights, r.signature, r.measure, r.second_step])
+    ),
 )
 def test_a_run_comes_to_the_same_numbers(recipe: Recipe) -> None:
     with SAMPLE.open(encoding="utf-8") as file:

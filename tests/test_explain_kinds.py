@@ -435,12 +435,12 @@ class Letters:
 
 @given(left=st.text("abc ", max_size=12), right=st.text("abc ", max_size=12))
 def test_edit_distance_in_a_second_step(left: str, right: str) -> None:
-    recipe = Recipe(features="qgrams:1", threshold=0.1, then="edit >= 0.6")
+    recipe = Recipe(features="qgrams:1", threshold=0.1, second_step="edit >= 0.6")
     why = explain(left, right, recipe)
     assert isinstance(why.second, Second)
     longer = max(len(left), len(right))
     assert why.second.counts == (longer - naive.levenshtein(left, right), longer, longer)
-    first = explain(left, right, recipe.changed(then=""))
+    first = explain(left, right, recipe.changed(second_step=""))
     assert why.passed == first.match
     if longer:
         similar = Fraction(longer - naive.levenshtein(left, right), longer)
@@ -452,7 +452,7 @@ def test_edit_distance_in_a_second_step(left: str, right: str) -> None:
 
 
 def test_both_steps_are_told() -> None:
-    recipe = Recipe(features="words:1", threshold=0.5, then="jaccard(words:2) >= 0.9")
+    recipe = Recipe(features="words:1", threshold=0.5, second_step="jaccard(words:2) >= 0.9")
     why = explain("a b c d e", "a b c e d", recipe)
     assert why.passed
     assert not why.match
@@ -463,7 +463,7 @@ def test_both_steps_are_told() -> None:
     assert says(at_any, "No threshold would part", "highest")
     assert says(first, "no longer pass", "first step", " 2 shared features", "fewer than 5.")
     assert says(second, "They pass", "second step", " 0.3333 or lower")
-    assert why.as_dict()["then"] == {
+    assert why.as_dict()["second_step"] == {
         "measure": "jaccard",
         "features": "words:2",
         "threshold": 0.9,
@@ -482,7 +482,7 @@ def test_embeddings() -> None:
     assert says(sentence, "No threshold would part", "highest")
     (sentence,) = explain("aa", "bb", recipe, encoder=Letters()).sentences
     assert says(sentence, "No threshold", "match", "cosine", "not above 0")
-    step = Recipe(features="words:1", threshold=0.1, then="semantic >= 0.9")
+    step = Recipe(features="words:1", threshold=0.1, second_step="semantic >= 0.9")
     assert explain("a b", "a bb", step, encoder=Letters()).reason.endswith("then semantic 0.9486 >= 0.9")
     for lacking in (recipe, step):
         with pytest.raises(RecipeError, match="needs an encoder"):

@@ -61,7 +61,7 @@ def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str
         assert step.evidence.g == g
         sign = ">=" if step.passed else "<"
         assert says(why.reason, f"g {g:.4f} {sign} {cut:g},", "probability")
-    assert json.loads(json.dumps(why.as_dict(), allow_nan=False))["then"]["in_net"] == in_net
+    assert json.loads(json.dumps(why.as_dict(), allow_nan=False))["second_step"]["in_net"] == in_net
 
 
 @settings(max_examples=40)
@@ -100,7 +100,7 @@ def test_a_pair_outside_the_net_says_so() -> None:
     assert not why.match
     assert step_of(why).passed
     assert says(why.reason, "outside the net", "not asked (g ")
-    assert why.as_dict()["then"]["passed"]
+    assert why.as_dict()["second_step"]["passed"]
     assert not why.as_dict()["match"]
 
 

@@ -123,7 +123,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
         {"measure": "edit"},
         "measure 'edit' does not fit features 'words:5' without weights",
-        "for edit distance take a second step: then 'edit >= 0.9'",
+        "for edit distance give second_step 'edit >= 0.9'",
     ),
     (
         {"jaccard_floor": 0.2, "signature": "minhash", "measure": "overlap"},
@@ -220,8 +220,8 @@ def test_what_does_not_fit_is_refused_in_one_sentence(choices: dict[str, Any], w
         {"search": "lsh", "measure": "containment", "jaccard_floor": 0.4},
         {"search": "lsh", "measure": "extended_jaccard", "features": "terms:9"},
         {"search": "lsh", "clip": "df:2:0.5", "features": "words:3:multiset"},
-        {"measure": "semantic", "then": "edit >= 0.5"},
-        {"signature": "imatch", "then": "semantic >= 0.9"},
+        {"measure": "semantic", "second_step": "edit >= 0.5"},
+        {"signature": "imatch", "second_step": "semantic >= 0.9"},
     ],
     ids=lambda choices: " ".join(map(str, choices.values())),
 )
@@ -281,7 +281,7 @@ def test_languages_without_stop_words_are_refused(languages: str, words: str) ->
             ("num_perm 16 is too", "recall 0.99", "Jaccard of 0.1,", "takes 44; raise num_perm"),
         ),
         ({"measure": "semantic"}, ("measure 'semantic'", "needs an encoder", "encode(texts)")),
-        ({"then": "semantic >= 0.9"}, ("then 'semantic >= 0.9'", "needs an encoder", "encode(texts)")),
+        ({"second_step": "semantic >= 0.9"}, ("second_step 'semantic >= 0.9'", "needs an encoder", "encode(texts)")),
         ({"stop_words": "xx"}, ("'xx'",)),
     ],
 )

@@ -145,7 +145,7 @@ def test_too_few_tokens_for_a_skip_are_no_skip_of_as_many() -> None:
 def test_plain_grams_load_no_kernels() -> None:
     code = (
         "from neardup.pipeline.explanation import explain; from neardup.recipe import Recipe; import sys; "
-        "explain('a b', 'b c', Recipe(features='words:1', then='jaccard(qgrams:2) >= 0.5')); "
+        "explain('a b', 'b c', Recipe(features='words:1', second_step='jaccard(qgrams:2) >= 0.5')); "
         "print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -206,12 +206,12 @@ def test_the_threshold_of_a_second_step_is_the_fraction_that_is_written() -> Non
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("edit", ("then 'edit'", "not known", "edit >= 0.9", "jaccard(words:2) >= 0.6")),
-        ("edit > 0.9", ("then 'edit > 0.9'", "not known")),
-        ("edit >= -1", ("then 'edit >= -1'", "not known")),
-        ("edit >= 0", ("then", "threshold 0 is outside", "(0, 1]")),
-        ("edit >= 1.1", ("then", "threshold 1.1 is outside", "(0, 1]")),
-        ("edit >= 0.9.1", ("then", "threshold '0.9.1'", "not a number")),
+        ("edit", ("second_step 'edit'", "not known", "edit >= 0.9", "jaccard(words:2) >= 0.6")),
+        ("edit > 0.9", ("second_step 'edit > 0.9'", "not known")),
+        ("edit >= -1", ("second_step 'edit >= -1'", "not known")),
+        ("edit >= 0", ("second_step", "threshold 0 is outside", "(0, 1]")),
+        ("edit >= 1.1", ("second_step", "threshold 1.1 is outside", "(0, 1]")),
+        ("edit >= 0.9.1", ("second_step", "threshold '0.9.1'", "not a number")),
         ("jacard(words:2) >= 0.5", ("measure 'jacard'", "not known")),
         ("hamming >= 0.5", ("hamming", "no second step")),
         ("euclidean(words:1) >= 0.5", ("euclidean", "no second step")),

@@ -103,7 +103,7 @@ USUAL = {
     "recall": 0.99,
     "num_perm": 256,
     "seed": 1,
-    "then": "",
+    "second_step": "",
     "keep": "first",
 }
 

@@ -122,10 +122,10 @@ def test_recipes_of_every_kind_answer_alike() -> None:
         WORDS.changed(weights="tfidf", measure="euclidean", threshold=5.0),
         WORDS.changed(weights="tf", measure="weighted_jaccard"),
         WORDS.changed(signature="simhash", measure="hamming", threshold=12),
-        WORDS.changed(then="edit >= 0.9"),
-        WORDS.changed(then="jaccard(words:2) >= 0.6"),
+        WORDS.changed(second_step="edit >= 0.9"),
+        WORDS.changed(second_step="jaccard(words:2) >= 0.6"),
     ],
-    ids=lambda recipe: f"{recipe.weights} {recipe.signature} {recipe.measure} {recipe.then}",
+    ids=lambda recipe: f"{recipe.weights} {recipe.signature} {recipe.measure} {recipe.second_step}",
 )
 def test_queries_and_pairs_agree(recipe: Recipe) -> None:
     for place, text in enumerate(TEXTS):
@@ -147,7 +147,7 @@ def test_the_most_similar_come_first() -> None:
     answer = list(answer_of(TEXTS[0]))
     assert [row.document for row in answer] == ["fox", "fox2", "dog"]
     assert [row.similarity for row in answer] == sorted((row.similarity for row in answer), reverse=True)
-    second = list(answer_of(TEXTS[0], WORDS.changed(then="edit >= 0.5")))
+    second = list(answer_of(TEXTS[0], WORDS.changed(second_step="edit >= 0.5")))
     assert [row.document for row in second] == ["fox", "fox2", "dog"]
     assert second[1].similarity == pytest.approx(1 - 5 / 72, abs=0.02)
 
@@ -163,7 +163,7 @@ def test_a_semantic_second_step_takes_an_encoder() -> None:
         def encode(self, texts: list[str]) -> Any:
             return np.array([[float(len(text)), 40.0] for text in texts])
 
-    recipe = WORDS.changed(then="semantic >= 0.99")
+    recipe = WORDS.changed(second_step="semantic >= 0.99")
     found = list(answer_of(TEXTS[0], recipe, encoder=Lengths()))
     assert [row.document for row in found] == ["fox", "fox2"]
     with pytest.raises(RecipeError, match="needs an encoder"):

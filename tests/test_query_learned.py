@@ -108,7 +108,7 @@ def test_other_answers_have_no_such_columns() -> None:
             ("time 'soon'", "1 and 9999", "ISO 8601"),
         ),
         ({"decision": trained(DATED), "title_column": "x"}, ("no column 'x'", "id, text, title")),
-        ({"then": trained(SETS).recipe.then}, ("needs the decision", "fingerprint", "there is none")),
+        ({"second_step": trained(SETS).recipe.second_step}, ("needs the decision", "fingerprint", "there is none")),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, Any], said: tuple[str, ...]) -> None:

@@ -75,7 +75,7 @@ def test_the_default_recipe_is_that_of_the_class() -> None:
         ('clip = "df"', ("clip 'df'", "not known")),
         ('weights = "bm25"', ("weights 'bm25'", "not known", "tf, idf, tfidf")),
         ('signature = "bloom"', ("signature 'bloom'", "not known")),
-        ('then = "edit"', ("then 'edit'", "not known")),
+        ('second_step = "edit"', ("second_step 'edit'", "not known")),
         ('keep = ""', ("keep", "empty")),
         ("treshold = 0.7", ("key 'treshold'", "keys are name, description")),
         ("threshold = ", ("not TOML",)),
@@ -140,14 +140,14 @@ def test_the_fingerprint_tells_answers_apart_not_names() -> None:
         {"search": "lsh", "recall": 0.9},
         {"search": "lsh", "num_perm": 128},
         {"search": "lsh", "seed": 2},
-        {"then": "edit >= 0.9"},
-        {"then": "edit >= 0.91"},
-        {"then": "jaccard(spots) >= 0.9"},
+        {"second_step": "edit >= 0.9"},
+        {"second_step": "edit >= 0.91"},
+        {"second_step": "jaccard(spots) >= 0.9"},
     ]
     assert len({base.fingerprint, *(base.changed(**c).fingerprint for c in changes)}) == len(changes) + 1
     assert Recipe(threshold=1).fingerprint == Recipe(threshold=1.0).fingerprint
     assert Recipe(features="words:4").fingerprint == Recipe(features="words").fingerprint
-    assert Recipe(then="edit>=0.90").fingerprint == Recipe(then="edit >= 0.9").fingerprint
+    assert Recipe(second_step="edit>=0.90").fingerprint == Recipe(second_step="edit >= 0.9").fingerprint
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_other_lists_of_stop_words_are_another_fingerprint(monkeypatch: pytest.M
         Recipe(stop_words="en"),
         Recipe(features="spots"),
         Recipe(features="words:1", stop_words="de,en"),
-        Recipe(then="jaccard(spots) >= 0.5"),
+        Recipe(second_step="jaccard(spots) >= 0.5"),
     ]
     before = [recipe.fingerprint for recipe in recipes]
     own = stop_words.get_stop_words
@@ -248,9 +248,9 @@ def test_what_a_recipe_holds_is_taken_apart() -> None:
     assert recipe.parsed_features == Features("words", (1,), ())
     assert recipe.parsed_clip == Clip.parse("df:2:0.5")
     assert recipe.parsed_signature == Signature("simhash", ())
-    assert recipe.second_step is None
+    assert recipe.parsed_second_step is None
     assert (Recipe().parsed_clip, Recipe().parsed_signature) == (None, None)
-    assert Recipe(then="edit >= 0.00001").second_step == SecondStep("edit", "", 0.00001)
+    assert Recipe(second_step="edit >= 0.00001").parsed_second_step == SecondStep("edit", "", 0.00001)
     assert Recipe(features="words", signature="supershingle", measure="overlap").signature == "supershingle:6:14"
 
 
@@ -277,14 +277,14 @@ def test_recipes_say_whether_they_need_the_collection(choices: dict[str, Any], n
         recipe.normalize,
         recipe.stop_words,
     )
-    assert not before.clip + before.weights + before.signature + before.then
+    assert not before.clip + before.weights + before.signature + before.second_step
 
 
 def test_a_recipe_can_be_said_on_one_line() -> None:
     assert Recipe().in_words() == "words:5 (words), jaccard >= 0.85"
     assert says(Recipe(content="html").in_words(), "content html", "words:5 (words)", "jaccard >= 0.85")
     long = Recipe(features="words:1", stop_words="en", clip="df:2:0.5", weights="tfidf", measure="euclidean",
-                  threshold=2.5, then="edit >= 0.9")  # fmt: skip
+                  threshold=2.5, second_step="edit >= 0.9")  # fmt: skip
     assert long.in_words().split(", ")[0] == "words:1 (words)"
     assert says(long.in_words(), "without stop words", "of en", "clip df:2:0.5", "weights tfidf", "euclidean <= 2.5")
     assert long.in_words().endswith("then edit >= 0.9")

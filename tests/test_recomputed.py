@@ -76,10 +76,10 @@ def test_recomputed_features_give_the_same_answers(choices: dict[str, Any], seed
 
 def test_a_second_step_and_a_margin_are_the_same(way: str) -> None:
     texts = corpus(200)
-    steps: list[dict[str, Any]] = [{"then": "edit >= 0.8"}, {}]
+    steps: list[dict[str, Any]] = [{"second_step": "edit >= 0.8"}, {}]
     for choices in steps:
-        plain = nd.dedup(texts, features="words:1", threshold=0.5, around=0.2, **choices)
-        again = nd.dedup(texts, features="words:1", threshold=0.5, around=0.2, memory=SMALL, **choices)
+        plain = nd.dedup(texts, features="words:1", threshold=0.5, margin=0.2, **choices)
+        again = nd.dedup(texts, features="words:1", threshold=0.5, margin=0.2, memory=SMALL, **choices)
         assert outcome(again) == outcome(plain)
         if not choices:
             assert again.at(0.4).kept == plain.at(0.4).kept

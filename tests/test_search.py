@@ -258,7 +258,7 @@ def test_a_stricter_threshold_of_weights_equals_another_run(name: str) -> None:
         {"signature": "simhash", "weights": "tfidf", "measure": "hamming", "threshold": 6},
         {"search": "lsh", "threshold": 0.5},
         {"clip": "df:2:0.5", "signature": "imatch:3", "threshold": 1},
-        {"then": "edit >= 0.6", "threshold": 0.3},
+        {"second_step": "edit >= 0.6", "threshold": 0.3},
     ],
     ids=lambda choices: " ".join(map(str, choices.values())),
 )
@@ -282,7 +282,7 @@ def test_documents_set_aside_match_nothing_whatever_finds_them() -> None:
         {"signature": "simhash", "measure": "hamming", "threshold": 3},
         {"search": "lsh"},
         {"signature": "minhash:5", "measure": "overlap"},
-        {"then": "edit >= 0.5"},
+        {"second_step": "edit >= 0.5"},
     ]
     for choices in engines:
         result = nd.dedup(table, features="words:1", **choices)

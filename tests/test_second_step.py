@@ -106,7 +106,7 @@ STEPS = [
 def test_pairs_pass_both_steps(
     texts: list[str], step: tuple[str, tuple[str, str, Fraction]], threshold: float, threads: int
 ) -> None:
-    result = nd.dedup(texts, features="words:1", threshold=threshold, then=step[0], threads=threads)
+    result = nd.dedup(texts, features="words:1", threshold=threshold, second_step=step[0], threads=threads)
     expected = plain(texts, ("jaccard", "words:1", Fraction(str(threshold))), step[1])
     assert found_by(result) == pytest.approx(expected)
     assert found_by(result).keys() == expected.keys()
@@ -118,12 +118,12 @@ def test_a_larger_corpus_passes_both_steps(
 ) -> None:
     texts = corpus(150)
     expected = plain(texts, ("jaccard", "words:1", Fraction(3, 10)), step)
-    result = nd.dedup(texts, features="words:1", threshold=0.3, then=then, threads=1)
+    result = nd.dedup(texts, features="words:1", threshold=0.3, second_step=then, threads=1)
     assert found_by(result) == pytest.approx(expected)
     dropped = naive.keepers(len(texts), found_by(result), range(len(texts)))
     assert {d.id: (d.keeper, d.similarity) for d in result.dropped} == dropped
     monkeypatch.setattr(verify, "_PAIRS_AT_A_TIME", 7)
-    again = nd.dedup(texts, features="words:1", threshold=0.3, then=then, threads=2)
+    again = nd.dedup(texts, features="words:1", threshold=0.3, second_step=then, threads=2)
     assert found_by(again) == found_by(result)
     assert again.families == result.families
     assert result.summary["search"]["first_step_pairs"] >= result.summary["search"]["pairs"]
@@ -146,7 +146,7 @@ def test_at_exactly_the_threshold_texts_match() -> None:
     base = "abcdefghij"
     for changed, threshold, match in [(1, 0.9, True), (2, 0.8, True), (3, 0.7, True), (3, 0.71, False), (4, 0.6, True)]:
         other = "x" * changed + base[changed:]
-        result = nd.dedup([base, other], features="qgrams:1", threshold=0.1, then=f"edit >= {threshold}")
+        result = nd.dedup([base, other], features="qgrams:1", threshold=0.1, second_step=f"edit >= {threshold}")
         assert len(result.pairs) == match, (changed, threshold)
 
 
@@ -154,9 +154,9 @@ def test_equal_features_are_no_equal_texts() -> None:
     texts = ["fox dog", "Fox, Dog!", "FOX DOG", "fox dog", "fox... dog", "Fox, Dog!", ""]
     one_step = nd.dedup(texts, features="words:1", threshold=1.0)
     assert len(one_step.pairs) == 15
-    strict = nd.dedup(texts, features="words:1", threshold=1.0, then="edit >= 1")
+    strict = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 1")
     assert found_by(strict) == {(0, 3): 1.0, (1, 5): 1.0}
-    loose = nd.dedup(texts, features="words:1", threshold=1.0, then="edit >= 0.7")
+    loose = nd.dedup(texts, features="words:1", threshold=1.0, second_step="edit >= 0.7")
     assert found_by(loose) == {
         (0, 3): 1.0,
         (1, 5): 1.0,
@@ -168,14 +168,14 @@ def test_equal_features_are_no_equal_texts() -> None:
 
 
 def test_texts_without_features_match_nothing() -> None:
-    result = nd.dedup(["...", "...", "a", "a"], features="words:1", then="edit >= 0.5")
+    result = nd.dedup(["...", "...", "a", "a"], features="words:1", second_step="edit >= 0.5")
     assert found_by(result) == {(2, 3): 1.0}
     assert result.summary["undecidable"] == 2
 
 
 def test_all_pairs_are_measured_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(150)
-    choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "then": "edit >= 0.6"}
+    choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "second_step": "edit >= 0.6"}
     every = nd.dedup(texts, **choices)
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 0)
     assert not nd.dedup(texts, features="words:1", threshold=0.3, pairs_per_document=0).summary["all_pairs"]
@@ -193,7 +193,7 @@ def test_many_copies_are_measured_once() -> None:
             return [[1.0, float(len(text))] for text in texts]
 
     texts = ["a fox ran", "a fox ran off"] * 300
-    result = nd.dedup(texts, features="words:1", threshold=0.5, then="semantic >= 0.5", encoder=Counting())
+    result = nd.dedup(texts, features="words:1", threshold=0.5, second_step="semantic >= 0.5", encoder=Counting())
     assert asked == [2]
     assert len(result.pairs) == 600 * 599 // 2
     assert result.summary["search"]["first_step_pairs"] == 1
@@ -201,9 +201,9 @@ def test_many_copies_are_measured_once() -> None:
 
 def test_a_stricter_first_threshold_keeps_the_second_step() -> None:
     texts = corpus(120)
-    low = nd.dedup(texts, features="words:1", threshold=0.3, then="edit >= 0.6")
+    low = nd.dedup(texts, features="words:1", threshold=0.3, second_step="edit >= 0.6")
     for threshold in (0.3, 0.45, 0.7, 1.0):
-        again = nd.dedup(texts, features="words:1", threshold=threshold, then="edit >= 0.6")
+        again = nd.dedup(texts, features="words:1", threshold=threshold, second_step="edit >= 0.6")
         narrowed = low.at(threshold)
         assert found_by(narrowed) == found_by(again)
         assert narrowed.kept == again.kept
@@ -218,7 +218,7 @@ def test_nothing_to_measure_is_no_error() -> None:
 
     for texts in ([], [""], ["a"], ["a", "b"], ["a", "a"]):
         for then in ("edit >= 0.9", "jaccard(words:2) >= 0.5", "semantic >= 0.5"):
-            result = nd.dedup(texts, then=then, encoder=Refusing())
+            result = nd.dedup(texts, second_step=then, encoder=Refusing())
             assert len(result.pairs) == (texts == ["a", "a"])
     assert len(nd.dedup(["", ""], measure="semantic", encoder=Refusing()).pairs) == 0
 
@@ -263,7 +263,7 @@ def test_semantic_pairs_of_a_larger_corpus(monkeypatch: pytest.MonkeyPatch) -> N
     high = nd.dedup(texts, measure="semantic", threshold=0.917, encoder=Toy())
     assert found_by(low.at(0.917)) == found_by(high)
     assert low.at(0.613).kept == low.kept
-    both = nd.dedup(texts, measure="semantic", threshold=0.613, then="edit >= 0.5", encoder=Toy())
+    both = nd.dedup(texts, measure="semantic", threshold=0.613, second_step="edit >= 0.5", encoder=Toy())
     assert found_by(both).keys() == {
         (i, j)
         for (i, j) in by_cosine(texts, 0.613)
@@ -282,7 +282,7 @@ def test_a_semantic_pair_at_the_threshold_stays_there() -> None:
         first = nd.dedup(texts, measure="semantic", threshold=threshold, encoder=Thirds())
         assert found_by(first.at(threshold)) == found_by(first)
         second = nd.dedup(
-            ["a one", "a two", "a three"], features="words:1", threshold=0.1, then=f"semantic >= {threshold}",
+            ["a one", "a two", "a three"], features="words:1", threshold=0.1, second_step=f"semantic >= {threshold}",
             encoder=Thirds(),
         )  # fmt: skip
         assert found_by(second) == found_by(first)
@@ -291,7 +291,7 @@ def test_a_semantic_pair_at_the_threshold_stays_there() -> None:
 
 def test_semantic_as_second_step_is_a_cosine() -> None:
     texts = corpus(100)
-    result = nd.dedup(texts, features="words:1", threshold=0.3, then="semantic >= 0.917", encoder=Toy())
+    result = nd.dedup(texts, features="words:1", threshold=0.3, second_step="semantic >= 0.917", encoder=Toy())
     expected = {
         pair: value
         for pair, value in by_cosine(texts, 0.917).items()
@@ -309,7 +309,7 @@ class Wrong:
         return self.answer
 
 
-@pytest.mark.parametrize("choices", [{"measure": "semantic"}, {"then": "semantic >= 0.5", "threshold": 0.1}])
+@pytest.mark.parametrize("choices", [{"measure": "semantic"}, {"second_step": "semantic >= 0.5", "threshold": 0.1}])
 @pytest.mark.parametrize(
     ("encoder", "words"),
     [
@@ -338,7 +338,7 @@ def test_the_second_step_tells_how_far_it_is() -> None:
         corpus(60),
         features="words:1",
         threshold=0.3,
-        then="edit >= 0.5",
+        second_step="edit >= 0.5",
         progress=lambda *told_of: told.append(told_of),
     )
     steps = [(done, total) for stage, done, total in told if stage == "verify"]

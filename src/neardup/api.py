@@ -472,7 +472,7 @@ def dedup(
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = 20.0,
-    around: float | None = None,
+    margin: float | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -497,7 +497,7 @@ def dedup(
         A budget in bytes; feature sets, prefixes and index beyond it go to a temporary file.
     pairs_per_document : float or None
         More pairs than this times the documents (and than a million) are not all looked for: see ``pipeline.run``.
-    around : float, optional
+    margin : float, optional
         How far beyond the threshold to look as well, such as 0.2: for ``Result.report``, whose readers want to see what
         lies just below it, and for ``Result.at``. It changes nothing else. Raising it takes longer; None looks nowhere.
     encoder : object with ``encode(texts)``, optional
@@ -531,7 +531,7 @@ def dedup(
         threads=threads,
         memory=memory,
         pairs_per_document=pairs_per_document,
-        around=around,
+        margin=margin,
         encoder=encoder,
         decision=learned,
         progress=progress,
@@ -552,7 +552,7 @@ def dedup_files(
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = 20.0,
-    around: float | None = None,
+    margin: float | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -590,7 +590,7 @@ def dedup_files(
         threads=threads,
         memory=memory,
         pairs_per_document=pairs_per_document,
-        around=around,
+        margin=margin,
         encoder=encoder,
         decision=learned,
         progress=progress,

@@ -88,7 +88,7 @@ RECIPES = {
         Recipe(features="words:1", weights="idf", measure="cosine", threshold=0.3),
     ),
     "two steps": (
-        Recipe(features="words:1", threshold=0.5, then="edit >= 0.9"),
+        Recipe(features="words:1", threshold=0.5, second_step="edit >= 0.9"),
         None,
         Recipe(features="words:1", threshold=0.3),
     ),

@@ -48,7 +48,7 @@ def run(*arguments: str | Path) -> None:
 
 
 def dedup(corpus: Path, page: Path) -> None:
-    run("dedup", corpus, "-o", page.with_suffix(".jsonl"), "--report", page, "--report-around", "0.3", *RULES)
+    run("dedup", corpus, "-o", page.with_suffix(".jsonl"), "--report", page, "--report-margin", "0.3", *RULES)
 
 
 def replay(corpus: Path, page: Path) -> None:

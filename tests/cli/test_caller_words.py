@@ -66,7 +66,7 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "an existing decision": (saved, "force=True"),
     "a learned recipe": (lambda _: nd.dedup(TEXTS, recipe="terms-svm"), "decision"),
     "measure learned": (lambda _: nd.Recipe(measure="learned"), "decision"),
-    "then learned": (lambda _: nd.dedup(TEXTS, then="learned(0123456789abcdef)"), "decision"),
+    "then learned": (lambda _: nd.dedup(TEXTS, second_step="learned(0123456789abcdef)"), "decision"),
     "titles": (lambda _: nd.dedup(NAMED, decision=trained(DATED)), "title_column"),
     "a cut": (lambda _: nd.dedup(NAMED, decision=trained(SETS)).at(0.9), "at_precision"),
     "row numbers": (lambda _: nd.neighbors(TEXTS, 1, of=["a"], features="words:1"), "id_column"),
@@ -100,7 +100,7 @@ def test_notes_in_python_name_keywords(tmp_path: Path) -> None:
     content = page.read_text("utf-8")
     assert "(families)" in content
     assert "(rows)" in content
-    assert "around=0.2" in content
+    assert "margin=0.2" in content
     assert "--report" not in content.partition("<script")[0]
 
 
@@ -129,7 +129,7 @@ IGNORED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "memory": (("dedup", "IN", "--dry-run", "--memory", "1"), ("--memory 1 ", "--memory 500MB")),
     "wait": (("dedup", "IN", "--dry-run", "--wait", "5s"), ("--wait 5s", "--engine spark")),
     "search": (("neighbors", "IN", "--search", "lsh"), ("--search lsh", "leave it out")),
-    "then": (("neighbors", "IN", "--then", "edit >= 0.9"), ("--then edit >= 0.9", "leave it out")),
+    "then": (("neighbors", "IN", "--second-step", "edit >= 0.9"), ("--second-step edit >= 0.9", "leave it out")),
     "quarantine": (("explain", "IN", "a", "b", "--quarantine", "q.jsonl"), ("--quarantine q.jsonl", "leave it out")),
     "complete": (("compare", "IN", "--clusters", "id", "--complete"), ("--complete", "not for --clusters")),
     "port": (("label", "IN", "--store", "DB", "--agreement", "--port", "80"), ("--port 80", "leave it out")),

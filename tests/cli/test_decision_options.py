@@ -147,7 +147,7 @@ def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector
     assert why.learned is not None
     told = json.loads(neardup("explain", news, left, right, "--decision", path, "--json").stdout)
     assert told == {"left": left, "right": right} | json.loads(json.dumps(why.as_dict()))
-    assert told["then"]["g"] == why.learned.evidence.g
+    assert told["second_step"]["g"] == why.learned.evidence.g
     code, shown, _ = finished(process("explain", news, left, right, "--decision", path))
     assert code == 0
     lines = shown.splitlines()
@@ -182,7 +182,7 @@ CONTRADICTIONS = [
     (["--threshold", "0.8"], ("--threshold 0.8", "learned decision", "cut", "--precision 0.99")),
     (["--features", "words:2"], ("--features words:2", "learned decision", "its own recipe")),
     (["--measure", "dice"], ("--measure dice", "learned decision", "its own recipe")),
-    (["--then", "edit >= 0.9"], ("--then edit >= 0.9", "learned decision")),
+    (["--second-step", "edit >= 0.9"], ("--second-step edit >= 0.9", "learned decision")),
     (["--jaccard-floor", "0.2"], ("--jaccard-floor 0.2", "learned decision")),
     (["--html"], ("--html", "learned decision", "texts as they are", "leave it out")),
     (["--content", "tags"], ("--content tags", "learned decision", "texts as they are", "leave it out")),

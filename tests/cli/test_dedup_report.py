@@ -45,7 +45,7 @@ def test_a_report_changes_no_other_output(news: Path, tmp_path: Path) -> None:
     assert summaries[0] == summaries[1]
     assert stages == [
         ["read and features", "join", "keep", "write"],
-        ["read and features", "join", "around", "keep", "write"],
+        ["read and features", "join", "margin", "keep", "write"],
     ]
     assert f"report        {told / 'report.html'}" in done.stderr
     assert done.stdout == ""
@@ -69,12 +69,12 @@ def test_reports_that_cannot_be_written_are_refused_before_the_work(news: Path, 
     assert there.read_text() == "mine"
     said = refused("dedup", news, "--dry-run", "--report", tmp_path / "no" / "r.html")
     assert says(said, str(tmp_path / "no"), "exist", "make it")
-    for option, value in (("--report-families", "3"), ("--report-rows", "3"), ("--report-around", "0.1")):
+    for option, value in (("--report-families", "3"), ("--report-rows", "3"), ("--report-margin", "0.1")):
         assert says(refused("dedup", news, "--dry-run", option, value), f"{option} {value}", "--report FILE.html")
     page = ("--dry-run", "--report", tmp_path / "new.html")
-    for option, value, kind in (("--report-rows", "-1", "whole number"), ("--report-around", "far", "not a number")):
+    for option, value, kind in (("--report-rows", "-1", "whole number"), ("--report-margin", "far", "not a number")):
         assert says(refused("dedup", news, *page, option, value), option, f"'{value}'", kind)
-    assert says(refused("dedup", news, *page, "--report-around", "0.9"), "around 0.9", "nothing")
+    assert says(refused("dedup", news, *page, "--report-margin", "0.9"), "margin 0.9", "nothing")
     said = refused("dedup", news, "--dry-run", "--title-column", "id")
     assert says(said, "--title-column id", "learned decision", "--decision FILE")
     assert names_in(tmp_path) == {"in it", "there.html"}
@@ -99,8 +99,8 @@ def test_how_far_it_looks_and_how_much_it_shows_can_be_said(news: Path, tmp_path
         return page.read_text("utf-8")
 
     assert "thresholds from 0.6 to 1" in told()
-    assert "thresholds from 0.3 to 1" in told("--report-around", "0.5")
-    none = told("--report-around", "none")
+    assert "thresholds from 0.3 to 1" in told("--report-margin", "0.5")
+    none = told("--report-margin", "none")
     assert "thresholds from 0.8 to 1" in none
     assert "not looked for" in none
     assert "1 of 2 are listed." in told("--report-rows", "1")

@@ -120,7 +120,7 @@ def test_checksums_show_what_differs(corpus: Path) -> None:
 
 
 def test_both_steps_are_shown(corpus: Path) -> None:
-    shown = words(corpus, "fox", "fox-edited", *RULES, "--then", "edit >= 0.99")
+    shown = words(corpus, "fox", "fox-edited", *RULES, "--second-step", "edit >= 0.99")
     assert says(shown, "no near-duplicates", "jaccard 0.9444 >= 0.8", "17 features", "of 17 and 18", "then edit 0.94")
     for step, threshold in (("pass the second step", "0.94"), ("no longer pass the first step", "0.9445")):
         assert any(step in sentence and threshold in sentence for sentence in shown.split(". ")), step

@@ -45,7 +45,7 @@ WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], object]] = {
 def test_no_pair_reaches_the_second_step(suffix: str, kind: str, tmp_path: Path) -> None:
     source, output = tmp_path / f"in{suffix}", tmp_path / "out.jsonl"
     WRITERS[suffix](source, KINDS[kind])
-    neardup("dedup", source, "--then", "edit >= 0.9", "-o", output)
+    neardup("dedup", source, "--second-step", "edit >= 0.9", "-o", output)
     assert [row["id"] for row in read_lines(output)] == [row["id"] for row in KINDS[kind]]
 
 
@@ -53,7 +53,7 @@ def test_no_pair_reaches_the_second_step(suffix: str, kind: str, tmp_path: Path)
 def test_every_record_is_rejected(suffix: str, tmp_path: Path) -> None:
     source, output = tmp_path / f"in{suffix}", tmp_path / "out.jsonl"
     source.write_text("{broken\n" if suffix == ".jsonl" else "id,text\n1\n")
-    neardup("dedup", source, "--then", "edit >= 0.9", "-o", output)
+    neardup("dedup", source, "--second-step", "edit >= 0.9", "-o", output)
     assert output.read_bytes() == b""
 
 

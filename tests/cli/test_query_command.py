@@ -71,7 +71,7 @@ def test_the_nearest_below_the_threshold(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_a_second_step_decides(corpus: Path, document: Path) -> None:
-    result = neardup("query", corpus, "-d", document, "--then", "edit >= 0.99", *RULES)
+    result = neardup("query", corpus, "-d", document, "--second-step", "edit >= 0.99", *RULES)
     assert [line.split("\t")[0] for line in result.stdout.splitlines()[1:]] == ["fox-edited"]
 
 
@@ -87,7 +87,7 @@ def test_a_second_step_decides(corpus: Path, document: Path) -> None:
         (["-d", "new.txt", "--k", "6"], ("k 6", "5 documents", "at most 5")),
         (["-d", "new.txt", "--threshold", "2"], ("threshold", "2.0", "(0, 1]")),
         (["-d", "new.txt", "-o", "new.txt"], ("new.txt",)),
-        (["-d", "new.txt", "-o", "out.jsonl", "--then", "semantic >= 0.9"], ("semantic", "needs an encoder")),
+        (["-d", "new.txt", "-o", "out.jsonl", "--second-step", "semantic >= 0.9"], ("semantic", "needs an encoder")),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -51,7 +51,7 @@ def test_a_replay_writes_one_page_with_both(option: str, flow: Path) -> None:
 
 
 def test_a_replay_that_looks_nowhere_else(flow: Path) -> None:
-    neardup("replay", "flow.jsonl", *RULES, "--report", "page.html", "--report-around", "none", "--report-rows", "1")
+    neardup("replay", "flow.jsonl", *RULES, "--report", "page.html", "--report-margin", "none", "--report-rows", "1")
     text = text_of("page.html")
     assert "were not looked for" in text
     assert "It moves to stricter thresholds only" in text
@@ -114,7 +114,7 @@ def test_an_audit_shows_what_was_wrong(flow: Path) -> None:
         (("replay", *RULES, "--report", "mine.html"), ("mine.html", "exists", "--force")),
         (("replay", *RULES, "--report", "s.html", "--store", "s.html"), ("s.html", "--report", "another")),
         (("replay", *RULES, "--report-families", "5"), ("--report-families 5", "--report FILE.html")),
-        (("replay", *RULES, "--report", "p.html", "--report-around", "x"), ("--report-around", "'x'", "not a number")),
+        (("replay", *RULES, "--report", "p.html", "--report-margin", "x"), ("--report-margin", "'x'", "not a number")),
         (("replay", *RULES, "--report", "p.html", "--report-rows", "-1"), ("--report-rows", "'-1'", "whole number")),
         (("compare", "--labels", "sure.jsonl", "--report", "page.json"), ("page.json", ".html")),
         (("compare", "--labels", "sure.jsonl", "--report", "p.html", "-o", "p.html"), ("p.html", "twice")),

@@ -103,12 +103,12 @@ def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
 
 def test_the_recipe_is_the_net_with_the_decision_behind_it() -> None:
     decision = trained()
-    assert decision.recipe.then == f"learned({decision.fingerprint})"
+    assert decision.recipe.second_step == f"learned({decision.fingerprint})"
     assert decision.recipe.name == "learned"
-    assert decision.recipe.changed(then="", name="net") == decision.net
-    step = decision.recipe.second_step
+    assert decision.recipe.changed(second_step="", name="net") == decision.net
+    step = decision.recipe.parsed_second_step
     assert step is not None
-    assert (step.measure, step.features, str(step)) == ("learned", decision.fingerprint, decision.recipe.then)
+    assert (step.measure, step.features, str(step)) == ("learned", decision.fingerprint, decision.recipe.second_step)
     assert decision.fingerprint in repr(decision)
 
 

@@ -130,7 +130,7 @@ def test_the_summary_says_what_decided(tmp_path: Path) -> None:
     assert found["passed"] <= sum(g >= decision.cut for g in known)
     assert found["candidates"] == every.summary["decision"]["candidates"] == every.summary["decision"]["passed"]
     assert every.summary["decision"]["cut"] is None
-    assert result.summary["recipe"]["then"] == f"learned({decision.fingerprint})"
+    assert result.summary["recipe"]["second_step"] == f"learned({decision.fingerprint})"
     assert json.loads(json.dumps(every.summary, allow_nan=False))
     assert f"decision {decision.fingerprint}" in repr(result)
     path = tmp_path / "d.neardup"

@@ -249,7 +249,7 @@ def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) 
 
 
 def test_a_second_step_is_left_out_and_said_to_be() -> None:
-    recipe = nd.Recipe(name="mine", features="words:2", threshold=0.5, then="edit >= 0.9")
+    recipe = nd.Recipe(name="mine", features="words:2", threshold=0.5, second_step="edit >= 0.9")
     found = nd.explore(made(10, 30), lengths=(), recipes=(recipe,))
     (note,) = (note for note in found.notes if "'mine'" in note)
     assert says(note, "without", "second step", "edit >= 0.9")

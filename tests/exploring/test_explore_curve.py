@@ -295,7 +295,7 @@ def test_neither_threads_nor_files_show(tmp_path: Path) -> None:
     [
         (Recipe(signature="simhash", measure="hamming", threshold=3), ("measure 'hamming'", "no similarity")),
         (Recipe(measure="euclidean", threshold=3), ("measure 'euclidean'", "no similarity")),
-        (Recipe(then="edit >= 0.9"), ("then 'edit >= 0.9'", "threshold", "leave it out")),
+        (Recipe(second_step="edit >= 0.9"), ("second_step 'edit >= 0.9'", "threshold", "leave it out")),
         (Recipe(search="lsh"), ("search 'lsh'", "other pairs", "search 'exact'")),
     ],
     ids=["bits", "distance", "second step", "lsh"],

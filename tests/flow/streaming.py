@@ -42,8 +42,8 @@ RECIPES = {
     "windows": Recipe(features="windows:4:2", threshold=0.5),
     "clauses": Recipe(features="clauses", threshold=0.5),
     "lsh": Recipe(features="words:1", search="lsh", threshold=0.6, num_perm=16, recall=0.8),
-    "edit": Recipe(features="words:1", threshold=0.3, then="edit >= 0.6"),
-    "bigrams": Recipe(features="words:1", threshold=0.3, then="jaccard(words:2) >= 0.5"),
+    "edit": Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.6"),
+    "bigrams": Recipe(features="words:1", threshold=0.3, second_step="jaccard(words:2) >= 0.5"),
 }
 
 

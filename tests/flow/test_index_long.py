@@ -95,7 +95,7 @@ def compare(recipe: Recipe, window: Any, against: str, count: int, batch: int) -
     rng = random.Random(7)
     times = [NOON + 15 * i + rng.choice([0, 0, 0, -40, 30, -4000, -1800]) for i in range(count)]
     items, clock = documents(drift(count, 3), times), SetClock(NOON + 99 * DAY)
-    plain = NaiveIndex if recipe.measure == "hamming" or recipe.then else QuickIndex
+    plain = NaiveIndex if recipe.measure == "hamming" or recipe.second_step else QuickIndex
     index = nd.Index(recipe, window=window, against=against, now=clock)
     twin = plain(recipe, window=window, against=against, now=clock)
     for begin in range(0, count, batch):

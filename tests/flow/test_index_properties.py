@@ -71,7 +71,7 @@ def follow(
     index: nd.Index, twin: NaiveIndex, clock: SetClock, steps: Sequence[tuple[Step, nd.Document, float]]
 ) -> None:
     """Do the same with both and hold every answer equal."""
-    counts = not twin.recipe.then
+    counts = not twin.recipe.second_step
     for step, document, now in steps:
         clock.time = now
         same([index.add(document)], [twin.add(document)], counts=counts)
@@ -82,7 +82,7 @@ def follow(
             twin.remove(gone)
         elif step.does == "query":
             assert asked(index.query(document.text)) == twin.query(document.text)
-        elif step.does == "nearest" and not (twin.recipe.then or twin.recipe.search == "lsh"):
+        elif step.does == "nearest" and not (twin.recipe.second_step or twin.recipe.search == "lsh"):
             assert asked(index.query(document.text, k=3)) == twin.query(document.text, k=3)
         assert held(index, twin) == list(twin)
 

@@ -98,7 +98,7 @@ def test_what_it_remembers(tmp_path: Path) -> None:
     assert isinstance(index.recipe, Recipe)
     assert index.store is None
     # Texts are there for a second step, or in a store.
-    second = nd.Index(then="edit >= 0.9")
+    second = nd.Index(second_step="edit >= 0.9")
     second.add_many(documents([FOX, FOX, ROSE]))
     assert [second.text_of(id) for id in ("d0", "d1", "d2", "nobody")] == [FOX, None, ROSE, None]
     with nd.Index(path=tmp_path / "news.db") as stored:
@@ -231,7 +231,7 @@ def test_a_lone_surrogate_is_refused(field: str) -> None:
         ({"weights": "tf", "measure": "cosine"}, "weights 'tf'"),
         ({"recipe": "terms"}, "weights 'tfidf'"),
         ({"measure": "semantic"}, "semantic"),
-        ({"then": "semantic >= 0.5"}, "semantic"),
+        ({"second_step": "semantic >= 0.5"}, "semantic"),
         ({"clip": "df:2:0.5"}, "sample"),
         ({"recipe": "imatch"}, "sample"),
         ({"recipe": "cornell"}, "sample"),

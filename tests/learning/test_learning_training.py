@@ -114,7 +114,7 @@ def test_what_is_saved_decides(made: tuple[Texts, list[Row]], tmp_path: Path) ->
     assert "wrong" not in again.training
     result = nd.dedup(known.table, decision=again)
     assert result.dropped
-    assert result.recipe.then == f"learned({again.fingerprint})"
+    assert result.recipe.second_step == f"learned({again.fingerprint})"
 
 
 def test_working_points(made: tuple[Texts, list[Row]]) -> None:

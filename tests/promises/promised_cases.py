@@ -91,7 +91,7 @@ FLAGS = {
     "sample_seed": "--sample-seed",
     "sample_to": "--sample-to",
     "search": "--search",
-    "second_step": "--then",
+    "second_step": "--second-step",
     "seed": "--seed",
     "settle": "--settle",
     "signature": "--signature",

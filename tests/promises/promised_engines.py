@@ -43,7 +43,7 @@ QUESTIONS = (
     Question("keep shortest", {"threshold": 0.5, "keep": "shortest"}),
     Question("containment", {"measure": "containment", "threshold": 0.8, "jaccard_floor": 0.3}),
     Question("clip", {"features": "words:2", "clip": "df:2:0.5", "threshold": 0.7}),
-    Question("second step", {"threshold": 0.5, "then": "edit >= 0.8"}),
+    Question("second step", {"threshold": 0.5, "second_step": "edit >= 0.8"}),
 )
 
 

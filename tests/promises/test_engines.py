@@ -59,7 +59,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "a budget": {"memory": 2_000_000},
     "a budget and one thread": {"memory": 2_000_000, "threads": 1},
     "all pairs": {"pairs_per_document": None},
-    "a look beyond": {"around": 0.2},
+    "a look beyond": {"margin": 0.2},
 }
 
 
@@ -142,7 +142,7 @@ def test_a_stricter_threshold_needs_no_second_run(measure: str, mine: float, ask
 
 def test_a_run_that_looked_beyond_moves_there_too() -> None:
     table = table_of("newswire", 199)
-    with nd.dedup(table, threshold=0.8, around=0.3) as result:
+    with nd.dedup(table, threshold=0.8, margin=0.3) as result:
         for threshold in (0.55, 0.7, 0.9):
             hold_equal(of_result(result.at(threshold)), in_memory(table, threshold=threshold))
 

@@ -230,7 +230,7 @@ def test_matching_of_a_few() -> None:
         (RECIPE, ("3 features", "of 4 and 5")),
         (load_recipe("simhash"), ("61 of 64 bits",)),
         (RECIPE.changed(weights="idf", measure="cosine"), ()),
-        (RECIPE.changed(then="edit >= 0.9"), ()),
+        (RECIPE.changed(second_step="edit >= 0.9"), ()),
         (Recipe(features="checksum", normalize="words", threshold=1.0), ()),
     ],
 )

@@ -20,7 +20,7 @@ from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.search.margin import loosened, usual_around
+from neardup.search.margin import loosened, usual_margin
 
 
 def found(documents: Any, recipe: Recipe, **options: Any) -> Result:
@@ -40,10 +40,10 @@ def assert_same(one: Result, other: Result) -> None:
 @settings(max_examples=12)
 def test_a_run_is_the_same_whether_it_looks_around_or_not(way: str, documents: list[str]) -> None:
     recipe, around = WAYS[way]
-    plain, looked = found(documents, recipe), found(documents, recipe, around=around)
+    plain, looked = found(documents, recipe), found(documents, recipe, margin=around)
     assert_same(plain, looked)
     assert without_times(plain.summary) == without_times(looked.summary)
-    beyond = looked._found.around
+    beyond = looked._found.margin
     assert beyond is not None
     assert beyond.matches is not None
     wider = moved(recipe, float(beyond.loosest))
@@ -52,7 +52,7 @@ def test_a_run_is_the_same_whether_it_looks_around_or_not(way: str, documents: l
     assert np.array_equal(beyond.matches.right, loose.right)
     scale = looked._found.scale
     assert np.array_equal(scale.similarities(beyond.matches), scale.similarities(loose))
-    if not recipe.then:
+    if not recipe.second_step:
         assert_same(looked.at(wider.threshold), found(documents, wider))
 
 
@@ -65,13 +65,13 @@ def test_a_decision_decides_the_same_whether_the_run_looks_around_or_not(precisi
         decision = decision.at_precision(precision)
     table = texts(30, seed).table
     plain = found(table, decision.recipe, decision=decision)
-    looked = found(table, decision.recipe, decision=decision, around=0.2)
+    looked = found(table, decision.recipe, decision=decision, margin=0.2)
     assert_same(plain, looked)
     assert without_times(plain.summary) == without_times(looked.summary)
     assert plain.pairs.to_arrow().equals(looked.pairs.to_arrow())
     assert np.array_equal(plain.vectors, looked.vectors)  # type: ignore[arg-type]
     every = decision.everything()
-    beyond = looked._found.around
+    beyond = looked._found.margin
     assert beyond is not None
     assert beyond.matches is not None
     all_of_net = found(table, every.recipe, decision=every)._joined
@@ -96,7 +96,7 @@ def test_embeddings_are_made_once_and_compared_twice() -> None:
 
     documents = ["a red door", "a red oar", "sad dodos", "rare roses"]
     recipe = Recipe(measure="semantic", threshold=0.9)
-    looked = found(documents, recipe, encoder=Counting(), around=0.3)
+    looked = found(documents, recipe, encoder=Counting(), margin=0.3)
     assert sum(asked) == len(documents)
     assert_same(looked, found(documents, recipe, encoder=Letters()))
     assert_same(looked.at(0.6), found(documents, recipe.changed(threshold=0.6), encoder=Letters()))
@@ -111,9 +111,9 @@ def test_what_cannot_be_loosened_is_not_and_says_so() -> None:
     ]
     for choices, said in ways:
         recipe = Recipe(**choices)
-        looked = found(documents, recipe, around=0.2)
+        looked = found(documents, recipe, margin=0.2)
         assert_same(looked, found(documents, recipe))
-        beyond = looked._found.around
+        beyond = looked._found.margin
         assert beyond is not None
         assert beyond.matches is None
         assert said in beyond.note
@@ -132,9 +132,9 @@ def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.M
     ):
         around = 30 if recipe.signature else 0.5
         plain = found(documents, recipe, pairs_per_document=0.3)
-        looked = found(documents, recipe, pairs_per_document=0.3, around=around)
+        looked = found(documents, recipe, pairs_per_document=0.3, margin=around)
         assert_same(plain, looked)
-        beyond = looked._found.around
+        beyond = looked._found.margin
         assert beyond is not None
         assert beyond.matches is None
         assert "pairs_per_document" in beyond.note
@@ -147,22 +147,22 @@ def test_where_the_run_itself_has_too_many_pairs_nothing_more_is_looked_for(monk
 
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     documents = [f"fox dog owl ran number {i} of them" for i in range(9)]
-    looked = found(documents, Recipe(features="words:1", threshold=0.5), pairs_per_document=0.3, around=0.2)
+    looked = found(documents, Recipe(features="words:1", threshold=0.5), pairs_per_document=0.3, margin=0.2)
     assert not looked.summary["all_pairs"]
-    assert looked._found.around is not None
-    assert looked._found.around.matches is None
+    assert looked._found.margin is not None
+    assert looked._found.margin.matches is None
 
 
 @pytest.mark.parametrize(
     ("recipe", "around", "said"),
     [
-        (Recipe(), 0.85, ("around 0.85", "nothing of threshold 0.85", "such as 0.2")),
-        (Recipe(), 0, ("around 0 ", "not above 0")),
-        (Recipe(), -0.1, ("around -0.1", "not above 0")),
-        (Recipe(), float("nan"), ("around nan", "not a number")),
-        (Recipe(signature="simhash", measure="hamming", threshold=3), 0.5, ("around 0.5", "Hamming distance")),
-        (Recipe(signature="simhash", measure="hamming", threshold=3), 61, ("around 61", "Hamming distance")),
-        (Recipe(threshold=0.3, then="edit >= 0.2"), 0.2, ("around 0.2", "nothing of threshold 0.2")),
+        (Recipe(), 0.85, ("margin 0.85", "nothing of threshold 0.85", "such as 0.2")),
+        (Recipe(), 0, ("margin 0 ", "not above 0")),
+        (Recipe(), -0.1, ("margin -0.1", "not above 0")),
+        (Recipe(), float("nan"), ("margin nan", "not a number")),
+        (Recipe(signature="simhash", measure="hamming", threshold=3), 0.5, ("margin 0.5", "Hamming distance")),
+        (Recipe(signature="simhash", measure="hamming", threshold=3), 61, ("margin 61", "Hamming distance")),
+        (Recipe(threshold=0.3, second_step="edit >= 0.2"), 0.2, ("margin 0.2", "nothing of threshold 0.2")),
     ],
 )
 def test_how_far_to_look_is_checked_before_anything_is_read(
@@ -175,16 +175,16 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
 
 def test_how_far_one_usually_looks_can_always_be_looked() -> None:
     for recipe, _ in WAYS.values():
-        assert isinstance(loosened(recipe, usual_around(recipe)), Recipe)
-    assert usual_around(Recipe(threshold=0.85)) == 0.2
-    assert usual_around(Recipe(threshold=0.1)) == 0.05
-    assert usual_around(Recipe(signature="simhash", measure="hamming", threshold=3)) == 2
+        assert isinstance(loosened(recipe, usual_margin(recipe)), Recipe)
+    assert usual_margin(Recipe(threshold=0.85)) == 0.2
+    assert usual_margin(Recipe(threshold=0.1)) == 0.05
+    assert usual_margin(Recipe(signature="simhash", measure="hamming", threshold=3)) == 2
 
 
 def test_files_and_data_look_around_alike(tmp_path: Any) -> None:
     table = pa.table({"id": ["a", "b", "c"], "text": ["fox dog owl ran", "fox dog owl sat", "a rose"]})
     pq.write_table(table, tmp_path / "in.parquet")
-    choices: Any = {"features": "words:1", "threshold": 0.9, "around": 0.4}
+    choices: Any = {"features": "words:1", "threshold": 0.9, "margin": 0.4}
     with nd.dedup_files(tmp_path / "in.parquet", **choices) as files, nd.dedup(table, **choices) as data:
         assert files.kept == data.kept == ["a", "b", "c"]
         assert files.at(0.5).kept == data.at(0.5).kept == ["a", "c"]

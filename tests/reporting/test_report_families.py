@@ -55,7 +55,7 @@ def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[
 @settings(max_examples=8)
 def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: list[str]) -> None:
     recipe, around = WAYS[way]
-    result, report = made(documents, recipe, {"around": around})
+    result, report = made(documents, recipe, {"margin": around})
     why = plain_reasons(documents, recipe, result)
     assert {name: number for name, number, _ in report.reasons} == {
         name: list(why.values()).count(name) for name in (COPY, EQUAL_FEATURES, NEAR)
@@ -95,9 +95,9 @@ def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: lis
 @settings(max_examples=8)
 def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str], count: int) -> None:
     recipe, around = WAYS[way]
-    result, report = made(documents, recipe, {"around": around}, cases=count)
+    result, report = made(documents, recipe, {"margin": around}, cases=count)
     matching = {(str(pair.left), str(pair.right)): pair.similarity for pair in result.pairs}
-    every = result._found.around
+    every = result._found.margin
     assert every is not None
     assert every.matches is not None
     scale = result._found.scale
@@ -167,7 +167,7 @@ def test_a_copy_of_a_dropped_document_is_a_copy_whatever_its_keeper() -> None:
 
 def test_a_decision_says_what_pushed_and_knows_every_probability() -> None:
     decision = trained(SETS)
-    report = made(texts(40, 2).table, decision.recipe, {"decision": decision, "around": 0.2})[1]
+    report = made(texts(40, 2).table, decision.recipe, {"decision": decision, "margin": 0.2})[1]
     assert report.sweep is not None
     assert report.sweep.what == "probability"
     assert report.sweep.thresholds[0] == 0.01
@@ -184,11 +184,11 @@ def test_a_decision_says_what_pushed_and_knows_every_probability() -> None:
 
 def test_recipes_without_a_threshold_that_matters_have_no_sweep() -> None:
     documents = ["a b c", "a b c", "A b c", "x"]
-    _, report = made(documents, Recipe(features="checksum:sha1", threshold=1.0), {"around": 0.2})
+    _, report = made(documents, Recipe(features="checksum:sha1", threshold=1.0), {"margin": 0.2})
     assert report.sweep is None
     assert "one value" in report.cases_note
     assert report.dropped == 2
-    lsh = made(documents, Recipe(features="words:1", search="lsh", threshold=0.8), {"around": 0.2})[1]
+    lsh = made(documents, Recipe(features="words:1", search="lsh", threshold=0.8), {"margin": 0.2})[1]
     assert lsh.sweep is not None
     assert lsh.sweep.own == 0
     assert not lsh.sweep.exact
@@ -201,7 +201,7 @@ def test_where_pairs_are_unknown_the_report_says_so(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
     documents = [f"fox dog owl ran number {i} of them" for i in range(9)]
     recipe = Recipe(features="words:1", threshold=0.5)
-    result, report = made(documents, recipe, {"pairs_per_document": 0.3, "around": 0.2})
+    result, report = made(documents, recipe, {"pairs_per_document": 0.3, "margin": 0.2})
     assert not result.summary["all_pairs"]
     assert report.sweep is None
     assert report.pair_similarity == ()
@@ -212,7 +212,7 @@ def test_where_pairs_are_unknown_the_report_says_so(monkeypatch: pytest.MonkeyPa
 
 def test_an_empty_corpus_and_one_without_duplicates_have_reports() -> None:
     for documents in ([], [""], ["", ""], ["a rose"], ["a rose", "a tulip in a garden"]):
-        result, report = made(documents, Recipe(), {"around": 0.2})
+        result, report = made(documents, Recipe(), {"margin": 0.2})
         assert report.documents == report.kept == len(documents)
         assert not report.families
         assert not report.rows

@@ -51,7 +51,7 @@ TABLE = pa.table(
 
 
 def result_of(**options: Any) -> Result:
-    return nd.dedup(TABLE, features="words:2", threshold=0.75, around=0.4, **options)
+    return nd.dedup(TABLE, features="words:2", threshold=0.75, margin=0.4, **options)
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def test_the_same_run_has_the_same_page_with_any_threads(tmp_path: Path) -> None
     assert pages[0] == pages[1]
     lines = tmp_path / "in.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()))
-    with nd.dedup_files(str(lines), features="words:2", threshold=0.75, around=0.4) as result:
+    with nd.dedup_files(str(lines), features="words:2", threshold=0.75, margin=0.4) as result:
         told = shown(result).replace(str(lines), "")
     assert re.sub("<header.*?</header>", "", told) == re.sub("<header.*?</header>", "", pages[0])
 
@@ -216,7 +216,7 @@ def test_a_page_that_must_not_be_written_is_refused(tmp_path: Path) -> None:
 
 def test_a_page_without_anything_to_tell_opens(tmp_path: Path) -> None:
     nd.dedup([]).report(tmp_path / "none.html")
-    nd.dedup(["a rose", "a tulip"], around=0.2).report(tmp_path / "few.html")
+    nd.dedup(["a rose", "a tulip"], margin=0.2).report(tmp_path / "few.html")
     for name in ("none.html", "few.html"):
         with browser.opened(tmp_path / name) as view:
             assert "How this was made" in view.inner_text("main")

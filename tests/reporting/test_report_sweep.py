@@ -31,7 +31,7 @@ def found(documents: Any, recipe: Recipe, **options: Any) -> Result:
 @settings(max_examples=8)
 def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], data: Any) -> None:
     recipe, around = WAYS[way]
-    result = found(documents, recipe, around=data.draw(st.sampled_from([around, None])))
+    result = found(documents, recipe, margin=data.draw(st.sampled_from([around, None])))
     count = len(result.pairs.names)
     watched = np.arange(count)
     told = swept(result._found, watched, np.zeros(0, np.int64))
@@ -53,8 +53,8 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
 @settings(max_examples=5)
 def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
     decision, table = trained(SETS), texts(30, seed).table
-    result = found(table, decision.recipe, decision=decision, around=0.2)
-    every = result._found.around
+    result = found(table, decision.recipe, decision=decision, margin=0.2)
+    every = result._found.margin
     assert every is not None
     assert every.matches is not None
     edges = np.arange(len(every.matches.left))
@@ -77,8 +77,8 @@ def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
 
 def test_pairs_that_are_watched_match_at_the_thresholds_that_they_reach() -> None:
     documents = ["a b c d", "a b c e", "a b x y", "a b c d e"]
-    result = found(documents, Recipe(features="words:1", threshold=0.6), around=0.4)
-    every = result._found.around
+    result = found(documents, Recipe(features="words:1", threshold=0.6), margin=0.4)
+    every = result._found.margin
     assert every is not None
     assert every.matches is not None
     told = swept(result._found, np.zeros(0, np.int64), np.arange(len(every.matches.left)))

@@ -20,8 +20,8 @@ WAYS: dict[str, tuple[Recipe, float]] = {
     "sets apart": (Recipe(features="words:1", measure="euclidean", threshold=1.5), 0.5),
     "hamming": (Recipe(features="words:1", signature="simhash", measure="hamming", threshold=12), 9),
     "sketch": (Recipe(features="words:1", signature="minhash:16", measure="overlap", threshold=0.5), 0.25),
-    "edit": (Recipe(features="words:1", threshold=0.3, then="edit >= 0.7"), 0.3),
-    "then": (Recipe(features="words:1", threshold=0.25, then="jaccard(words:2) >= 0.5", keep="longest"), 0.3),
+    "edit": (Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.7"), 0.3),
+    "then": (Recipe(features="words:1", threshold=0.25, second_step="jaccard(words:2) >= 0.5", keep="longest"), 0.3),
 }
 
 _WORDS = ["fox", "dog", "owl", "ran", "sat", "東京", "élan"]
@@ -34,10 +34,10 @@ TEXTS = st.lists(
 
 def moved(recipe: Recipe, threshold: float) -> Recipe:
     """The recipe with another threshold, of its second step where it has one."""
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None:
         return recipe.changed(threshold=threshold)
-    return recipe.changed(then=str(step._replace(threshold=threshold)))
+    return recipe.changed(second_step=str(step._replace(threshold=threshold)))
 
 
 def without_times(summary: dict[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def test_scores_and_what_is_set_aside_are_those_of_memory(
     options["thresholds"] = ".3,.6,.9"
     with open_corpus([given]) as corpus:
         expected = figures(compare(corpus, labels, **options)), dict(corpus.set_aside.counts)
-    engine = Engine(stages=str(tmp_path / "stages"))
+    engine = Engine(checkpoint_dir=str(tmp_path / "stages"))
     with open_corpus([given]) as corpus, comparing.Compared(corpus, engine) as elsewhere:
         found = figures(compare(corpus, labels, engine=elsewhere, **options)), dict(corpus.set_aside.counts)
     assert found == expected
@@ -64,11 +64,11 @@ def test_scores_and_what_is_set_aside_are_those_of_memory(
 
 
 def test_recipes_that_spark_cannot_compare_are_named_together() -> None:
-    edited = load_recipe("default").changed(then="edit >= 0.8", name="edited")
+    edited = load_recipe("default").changed(second_step="edit >= 0.8", name="edited")
     recipes = [load_recipe("default"), load_recipe("simhash"), edited, load_recipe("terms")]
     with pytest.raises(RecipeError) as caught:
         check_for_engine(recipes, ".5:.9:.1", check_recipe)
-    refused = ("simhash (measure 'hamming'", "edited (then 'edit >= 0.8'", "terms (weights 'tfidf'")
+    refused = ("simhash (measure 'hamming'", "edited (second_step 'edit >= 0.8'", "terms (weights 'tfidf'")
     assert says(caught.value, *refused, "recipes default", "leave out engine")
     assert "default (" not in str(caught.value)
 
@@ -78,7 +78,7 @@ def test_recipes_that_spark_cannot_compare_are_named_together() -> None:
     [
         ([], ("engine", "simhash (", "leave out --engine")),
         (["--recipes", "default", "--memory", "1GB"], ("--memory", "engine in memory")),
-        (["--recipes", "default", "--resume"], ("--resume", "--stages DIR")),
+        (["--recipes", "default", "--resume"], ("--resume", "--checkpoint-dir DIR")),
     ],
 )
 def test_options_that_do_not_go_together(tmp_path: Path, options: list[str], parts: tuple[str, ...]) -> None:

@@ -89,11 +89,11 @@ def test_other_errors_pass() -> None:
     [
         (["--engine", "ray"], ("--engine ray", "memory or spark")),
         (["--master", "local[1]"], ("--master", "--engine spark")),
-        (["--stages", "x"], ("--stages", "--engine spark")),
+        (["--checkpoint-dir", "x"], ("--checkpoint-dir", "--engine spark")),
         (["--engine", "spark", "--memory", "1GB"], ("--memory", "engine in memory")),
         (["--engine", "spark", "--threads", "2", "--master", "local[1]"], ("--threads", "--master", "both")),
         (["--engine", "spark", "--spark-conf", "x=1"], ("x=1", "setting of Spark")),
-        (["--engine", "spark", "--resume"], ("--resume", "--stages DIR")),
+        (["--engine", "spark", "--resume"], ("--resume", "--checkpoint-dir DIR")),
         (["--engine", "spark", "--wait", "soon"], ("--wait", "'soon'", "time")),
         (["--engine", "spark", "--recipe", "simhash"], ("hamming", "searched on Spark")),
     ],

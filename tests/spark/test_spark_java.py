@@ -117,13 +117,13 @@ def test_what_spark_has_no_search_for_is_refused_before_all_else() -> None:
 def test_resume_needs_stages() -> None:
     with pytest.raises(RecipeError) as caught:
         Engine(resume=True).check(load_recipe("default"))
-    assert says(caught.value, "--resume", "--stages DIR")
+    assert says(caught.value, "--resume", "--checkpoint-dir DIR")
 
 
 def test_workers_elsewhere_need_a_folder() -> None:
     with pytest.raises(RecipeError) as caught:
         Engine(master="spark://host:7077").check(load_recipe("default"))
-    assert says(caught.value, "folder that all can write", "--stages")
+    assert says(caught.value, "folder that all can write", "--checkpoint-dir")
     Engine(master="spark://127.0.0.1:7077").check(load_recipe("default"))
 
 

@@ -90,7 +90,7 @@ def test_statistics_are_those_of_memory(recipe: Recipe, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("then", ["edit >= 0.6", "jaccard(qgrams:2) >= 0.5"])
 @pytest.mark.parametrize("content", ["", "tags"])
 def test_a_second_step_looks_at_texts_as_in_memory(then: str, content: str) -> None:
-    recipe = Recipe(features="words:1", then=then, content=content)
+    recipe = Recipe(features="words:1", second_step=then, content=content)
     texts = [f"<b>{text}</b> é語 \x00" if content else f"{text} é" for text in corpus(random.Random(4), 30, 9)]
     batch = pa.table({"row": range(30), "label": pa.array([0] * 30, pa.int32()), "text": texts}).to_batches()
     blobs = list(items.text_batches(second.record_batches(content, iter(batch))))
@@ -99,7 +99,7 @@ def test_a_second_step_looks_at_texts_as_in_memory(then: str, content: str) -> N
     found = second.check_texts(recipe, None, held, left, right)
     from neardup.text.html import content_of
 
-    step: Any = recipe.second_step
+    step: Any = recipe.parsed_second_step
     plain = [content_of(text, content) for text in texts]
     passed, counts = reached(step, plain, left, right, 1, None, lambda done, total: None)
     assert found.passed.tolist() == passed.tolist()

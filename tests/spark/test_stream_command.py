@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-SPARK = ("--engine", "spark", "--verdicts", "verdicts", "--stages", "stages")
+SPARK = ("--engine", "spark", "--verdicts", "verdicts", "--checkpoint-dir", "stages")
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ SPARK = ("--engine", "spark", "--verdicts", "verdicts", "--stages", "stages")
     [
         (("--verdicts", "v", "--originals", "o", "--store", "s"), ("--verdicts", "--engine spark")),
         (("--batch-files", "3", "--originals", "o", "--store", "s"), ("--batch-files", "--engine spark")),
-        (("--stages", "x", "--originals", "o", "--store", "s"), ("--stages", "--engine spark")),
+        (("--checkpoint-dir", "x", "--originals", "o", "--store", "s"), ("--checkpoint-dir", "--engine spark")),
         (("--store", "s"), ("--originals",)),
         (("--originals", "o"), ("--store",)),
         ((*SPARK, "--originals", "o"), ("--originals", "engine in memory")),
@@ -27,16 +27,19 @@ SPARK = ("--engine", "spark", "--verdicts", "verdicts", "--stages", "stages")
         ((*SPARK, "--report", "a.html"), ("--report", "engine in memory")),
         ((*SPARK, "--place", "link"), ("--place", "engine in memory")),
         ((*SPARK, "--resume"), ("--resume", "the same command")),
-        (("--engine", "spark", "--stages", "s"), ("name one", "--verdicts DIR")),
-        (("--engine", "spark", "--verdicts", "v"), ("name one", "--stages DIR")),
+        (("--engine", "spark", "--checkpoint-dir", "s"), ("name one", "--verdicts DIR")),
+        (("--engine", "spark", "--verdicts", "v"), ("name one", "--checkpoint-dir DIR")),
         ((*SPARK, "--batch-files", "0"), ("--batch-files", "0")),
         ((*SPARK, "--shards", "some"), ("--shards", "'some'", "whole number")),
         ((*SPARK, "--recipe", "terms", "--sample", "in"), ("'tfidf'", "no keys", "simhash")),
         ((*SPARK, "--recipe", "imatch"), ("name a corpus", "--sample")),
         ((*SPARK, "--window", "soon"), ("window", "'soon'", "no length")),
-        (("--engine", "spark", "--verdicts", "in/v", "--stages", "s"), ("in/v", "--verdicts", "inbox")),
-        (("--engine", "spark", "--verdicts", "v", "--stages", "v"), ("--verdicts", "--stages", "two folders")),
-        (("--engine", "spark", "--verdicts", "file", "--stages", "s"), ("file", "is a file")),
+        (("--engine", "spark", "--verdicts", "in/v", "--checkpoint-dir", "s"), ("in/v", "--verdicts", "inbox")),
+        (
+            ("--engine", "spark", "--verdicts", "v", "--checkpoint-dir", "v"),
+            ("--verdicts", "--checkpoint-dir", "two folders"),
+        ),
+        (("--engine", "spark", "--verdicts", "file", "--checkpoint-dir", "s"), ("file", "is a file")),
     ],
 )
 def test_what_does_not_go_together_is_refused(

@@ -47,7 +47,7 @@ SECOND = [
     ("12", SNOW + " と", 40 * DAY + 60.0),
     ("13", SNOW, 40 * DAY + 120.0),
 ]
-WORDS = Recipe(features="words:1", threshold=0.3, then="edit >= 0.6")
+WORDS = Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.6")
 
 
 def written(folder: Path, name: str, rows: list[Any]) -> None:
@@ -146,7 +146,7 @@ def test_a_folder_is_watched(spark: SparkSession, tmp_path: Path, monkeypatch: p
         given = Watching(
             inbox=str(inbox),
             verdicts=str(tmp_path / "verdicts"),
-            stages=str(tmp_path / "stages"),
+            checkpoint_dir=str(tmp_path / "stages"),
             content="auto",
             largest=10_000,
             files=10,

@@ -307,7 +307,7 @@ class Decision:
     @property
     def recipe(self) -> Recipe:
         """The net, with the decision as its second step."""
-        return self.net.changed(name="learned", then=learned_step(self.fingerprint))
+        return self.net.changed(name="learned", second_step=learned_step(self.fingerprint))
 
     def g(self, x: Floats) -> Floats:
         """Return g of vectors of similarities: float64[n] of float64[n, r]."""

@@ -30,8 +30,8 @@ def net_of(text: str = NET, *, content: str = "") -> Recipe:
     try:
         step = SecondStep.parse(text)
     except RecipeError as error:
-        said, own = str(error).partition(";")[0], f"then {text!r}"
-        reason = said.removeprefix(own) if said.startswith(own) else f": {said.removeprefix('then: ')}"
+        said, own = str(error).partition(";")[0], f"second_step {text!r}"
+        reason = said.removeprefix(own) if said.startswith(own) else f": {said.removeprefix('second_step: ')}"
         raise RecipeError(f"net {text!r}{reason}; write it like {NET}") from None
     if step.measure not in SET_MEASURES:
         raise RecipeError(f"net {text!r}: {step.measure} is no measure of feature sets; write it like {NET}")

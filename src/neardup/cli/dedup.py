@@ -119,7 +119,7 @@ def dedup(
     by_time = recipe.keep in ("newest", "oldest") or reported.report is not None
     if time_column is not None and decision is None and not by_time:
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
-    around = reported.around(recipe)
+    margin = reported.margin(recipe)
     wanted = reported.wanted(title_column=decided.title_column, time_column=time_column)
     limits = running.limits
     engine = where.chosen(
@@ -155,7 +155,7 @@ def dedup(
                     decision=decision,
                     progress=report,
                     pairs_per_document=most,
-                    around=around,
+                    margin=margin,
                     **limits,
                 )
             written: list[str] = []

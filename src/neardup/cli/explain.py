@@ -250,7 +250,7 @@ def _choices(recipe: Recipe) -> str:
     stops = f", without stop words of {recipe.stop_words}" if recipe.stop_words not in ("", "none") else ""
     if recipe.parsed_features.kind == "spots":
         stops = f", {f'at {recipe.antecedents}' if recipe.antecedents else f'stop words of {recipe.stop_words}'}"
-    named = ("clip", "weights", "signature", "then")
-    others = "".join(f", {name} {getattr(recipe, name)}" for name in named if getattr(recipe, name))
+    named = {"clip": recipe.clip, "weights": recipe.weights, "signature": recipe.signature, "then": recipe.second_step}
+    others = "".join(f", {name} {value}" for name, value in named.items() if value)
     content = f"content {recipe.content}, " if recipe.content else ""
     return f"{content}{recipe.features} ({recipe.normalize}{stops}){others}"

@@ -160,7 +160,7 @@ class RecipeOptions:
         str | None,
         typer.Option(metavar="NUMBER", rich_help_panel=_PANEL, help="Of sketches and bands."),
     ] = None
-    then: Annotated[
+    second_step: Annotated[
         str | None,
         typer.Option(
             metavar="MEASURE>=NUMBER",
@@ -526,7 +526,7 @@ class EngineOptions:
             help="Spark's master: local[N], spark://HOST:PORT, yarn, k8s://...; by default all processors here.",
         ),
     ] = None
-    stages: Annotated[
+    checkpoint_dir: Annotated[
         str | None,
         typer.Option(
             metavar="DIR",
@@ -535,7 +535,7 @@ class EngineOptions:
         ),
     ] = None
     resume: Annotated[
-        bool, typer.Option("--resume", rich_help_panel=_ENGINE, help="Go on from the stages in --stages DIR.")
+        bool, typer.Option("--resume", rich_help_panel=_ENGINE, help="Go on from the stages in --checkpoint-dir DIR.")
     ] = False
     ship: Annotated[
         bool, typer.Option("--ship", rich_help_panel=_ENGINE, help="Send this package to Spark's workers.")
@@ -567,7 +567,7 @@ class EngineOptions:
             raise RecipeError(f"--engine {self.engine} is unknown: give {' or '.join(ENGINES)}")
         own: dict[str, object] = {
             "--master": self.master,
-            "--stages": self.stages,
+            "--checkpoint-dir": self.checkpoint_dir,
             "--resume": self.resume,
             "--ship": self.ship,
             "--spark-conf": self.spark_conf,
@@ -589,7 +589,7 @@ class EngineOptions:
 
         engine = Engine(
             master=self.master or f"local[{threads or '*'}]",
-            stages=self.stages,
+            checkpoint_dir=self.checkpoint_dir,
             resume=self.resume,
             settings=self._settings(),
             log=self.spark_log,
@@ -689,7 +689,7 @@ class ReportOptions:
     report: ReportFile = None
     report_families: ReportFamilies = None
     report_rows: ReportRows = None
-    report_around: Annotated[
+    report_margin: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER|none",
@@ -699,7 +699,7 @@ class ReportOptions:
         ),
     ] = None
 
-    def around(self, recipe: Recipe) -> float | None:
+    def margin(self, recipe: Recipe) -> float | None:
         """Return how far beyond the threshold to look; None for nowhere.
 
         Raises
@@ -708,19 +708,19 @@ class ReportOptions:
             If it is no number, or an option says nothing without a report.
         """
         if self.report is None:
-            options = ("report_families", "report_rows", "report_around")
+            options = ("report_families", "report_rows", "report_margin")
             given = next((name for name in options if getattr(self, name) is not None), None)
             if given is not None:
                 option = "--" + given.replace("_", "-")
                 raise RecipeError(f"{option} {getattr(self, given)} is for a report; name one with --report FILE.html")
             return None
-        if self.report_around == "none":
+        if self.report_margin == "none":
             return None
-        if self.report_around is not None:
-            return parse_number(self.report_around, "--report-around")
-        from neardup.search.margin import usual_around
+        if self.report_margin is not None:
+            return parse_number(self.report_margin, "--report-margin")
+        from neardup.search.margin import usual_margin
 
-        return usual_around(recipe)
+        return usual_margin(recipe)
 
     def wanted(self, *, title_column: str | None = None, time_column: str | None = None) -> Wanted:
         """Return what the report is to show.

@@ -181,14 +181,14 @@ class ReplayReportOptions(ReportOptions):
         RecipeError
             If a number is none, or an option says nothing without a report.
         """
-        around = self.around(recipe)
+        margin = self.margin(recipe)
         if self.report is None:
             return None
         from neardup.pages.report import Extent
 
         wanted = self.wanted()
         numbers: dict[str, Any] = {name: value for name, value in wanted.items() if name in ("families", "rows")}
-        return Page(self.report, around or 0.0, Extent(**numbers), wanted["command"])
+        return Page(self.report, margin or 0.0, Extent(**numbers), wanted["command"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Page:
     """The report that is wanted: its file, how far beyond the threshold it looks, its extent, and the command."""
 
     output: str
-    around: float
+    margin: float
     extent: Extent
     command: str
 
@@ -247,7 +247,7 @@ class Watching:
         with self._clock.stage("look around the threshold"):
             items = arrivals(corpus, timeline)
             self._around = around_of(
-                items, self._settings, self._page.around, total, statistics=self._statistics, report=self._report
+                items, self._settings, self._page.margin, total, statistics=self._statistics, report=self._report
             )
 
     def write(

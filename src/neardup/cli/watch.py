@@ -346,7 +346,7 @@ class StreamOptions(EngineOptions):
             raise RecipeError("--resume is not needed: the same command goes on where the last run ended")
         found = engine.chosen(None, **given)
         if found is not None:
-            for name, value in (("--verdicts", self.verdicts), ("--stages", self.stages)):
+            for name, value in (("--verdicts", self.verdicts), ("--checkpoint-dir", self.checkpoint_dir)):
                 if not value:
                     raise RecipeError(f"a watcher on Spark needs a folder for {name}: name one with {name} DIR")
         return found
@@ -411,14 +411,14 @@ def watch_on_spark(
     watching = Watching(
         inbox=inbox,
         verdicts=str(options.verdicts),
-        stages=str(options.stages),
+        checkpoint_dir=str(options.checkpoint_dir),
         content=content,
         largest=parse_size(taking.largest, "--largest") or 0,
         files=_FILES if options.batch_files is None else whole_number(options.batch_files, "--batch-files"),
         poll=parse_number(taking.poll, "--poll"),
         once=taking.once,
     )
-    _check_places(watching.inbox, {"--verdicts": watching.verdicts, "--stages": watching.stages})
+    _check_places(watching.inbox, {"--verdicts": watching.verdicts, "--checkpoint-dir": watching.checkpoint_dir})
     shards = None if options.shards is None else whole_number(options.shards, "--shards")
 
     def make(count: int) -> Work:

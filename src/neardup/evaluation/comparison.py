@@ -173,7 +173,7 @@ class Comparison:
 
     def _scored(self, scored: Scored) -> dict[str, Any]:
         per_document = 1000 / max(self.documents, 1)
-        recipe, step = scored.recipe, scored.recipe.second_step
+        recipe, step = scored.recipe, scored.recipe.parsed_second_step
         learned = step is not None and step.measure == "learned"
         return {
             "name": scored.name,
@@ -435,8 +435,8 @@ def check_for_engine(recipes: Sequence[Recipe], thresholds: str, check: Callable
     able, unable = [], []
     for entrant in recipe_entrants(recipes, None, thresholds_of(thresholds)):
         try:
-            if entrant.recipe.then:
-                raise RecipeError(f"then {entrant.recipe.then!r} is compared in this process only")
+            if entrant.recipe.second_step:
+                raise RecipeError(f"second_step {entrant.recipe.second_step!r} is compared in this process only")
             check(entrant.loosest[0])
             able.append(entrant.recipe.name)
         except RecipeError as error:

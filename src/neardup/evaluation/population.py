@@ -241,9 +241,9 @@ def of_recipe(recipe: Recipe, net: str | None, run: Runner) -> Population:
 
 def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
     """Return the pairs above a looser threshold of the same recipe."""
-    loose = recipe.changed(name="net", threshold=threshold, then="", search="exact")
+    loose = recipe.changed(name="net", threshold=threshold, second_step="", search="exact")
     every = run(loose)
-    plain = not recipe.then and recipe.search == "exact"
+    plain = not recipe.second_step and recipe.search == "exact"
     mine = every.at(recipe.threshold) if plain else run(recipe)
     pairs, found = distinct_pairs(every), distinct_pairs(mine)
     documents = len(every.texts)
@@ -290,7 +290,7 @@ def _above_another(recipe: Recipe, net: str, run: Runner) -> Population:
         scale=_scale_of(recipe, own, own),
         other_scale=_scale(net_measure(wide), _SIMILARITIES, wide.threshold),
         own=own,
-        moves=(not recipe.then, False),
+        moves=(not recipe.second_step, False),
         point=recipe.in_words(),
         net=wide.in_words(),
     )

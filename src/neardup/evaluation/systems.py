@@ -222,7 +222,7 @@ def pairs_of(result: Result, entrant: Entrant) -> Iterator[PairArrays]:
         share = levels(entrant.decision, steps, entrant.decision.g(result.vectors))
         yield from Pairs(pairs.names, pairs.representative, pairs.left, pairs.right, share).arrays()
         return
-    if not result.recipe.then:
+    if not result.recipe.second_step:
         yield from pairs.arrays()
         return
     ends = [np.zeros((0, 2), np.int64)]

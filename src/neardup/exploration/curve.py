@@ -478,8 +478,8 @@ def check_curve(recipe: Recipe) -> None:
     RecipeError
         In one sentence: what it has, why there is no curve, the way out.
     """
-    if recipe.then:
-        what, why = f"then {recipe.then!r}", "has a threshold of its own; leave it out"
+    if recipe.second_step:
+        what, why = f"second_step {recipe.second_step!r}", "has a threshold of its own; leave it out"
     elif measure(recipe.measure).distance or recipe.measure == "semantic":
         what, why = f"measure {recipe.measure!r}", "is no similarity of features; take one, such as 'jaccard'"
     elif recipe.search != "exact":

@@ -160,8 +160,8 @@ class Look:
         return found
 
     def _view(self, recipe: Recipe, name: str) -> View:
-        if recipe.then:
-            self.notes.append(f"Recipe {name!r} was compared without its second step, {recipe.then}.")
+        if recipe.second_step:
+            self.notes.append(f"Recipe {name!r} was compared without its second step, {recipe.second_step}.")
         if recipe.needs_statistics:
             self._statistics[recipe] = frequencies_of(
                 self._corpus, recipe, self._texts, threads=self._threads, report=self._report

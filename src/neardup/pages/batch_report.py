@@ -118,7 +118,7 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
     )
     kept = found.kept.keeper[members]
     material.load(np.unique(np.concatenate([members, kept, rows, np.array(cases.positions, np.int64)])))
-    loose, around = known_pairs(found)[0], found.around
+    loose, around = known_pairs(found)[0], found.margin
     unknown = "" if around is not None and around.matches is not None else _unknown(found)
     every = None
     if found.matches.complete and has_threshold(found.recipe):
@@ -191,11 +191,11 @@ def _fates(every: Swept | None, members: Integers, cases: Cases) -> tuple[Mappin
 
 def _unknown(found: Findings) -> str:
     """Return why pairs beyond the threshold are not known."""
-    if found.around is not None and found.around.note:
-        return found.around.note
+    if found.margin is not None and found.margin.note:
+        return found.margin.note
     if not found.matches.complete:
         return _too_many()
-    looked = option("--report-around 0.2", "around=0.2")
+    looked = option("--report-margin 0.2", "margin=0.2")
     return f"Pairs beyond the threshold were not looked for; {looked} looks for them."
 
 

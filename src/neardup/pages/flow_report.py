@@ -195,7 +195,7 @@ def counts_in_words(counts: tuple[int, int, int] | None, recipe: Recipe) -> str:
     recipe : Recipe
         By which it was made.
     """
-    if counts is None or recipe.then or recipe.is_weighted:
+    if counts is None or recipe.second_step or recipe.is_weighted:
         return ""
     o, a, b = counts
     if recipe.measure == "hamming":
@@ -793,7 +793,7 @@ def _similarity_of(recipe: Recipe, scale: Scale) -> str:
     if scale.measure == "learned":
         return "probability that both are near-duplicates"
     if scale.second:
-        return recipe.then.split(">=")[0].split("<=")[0].strip()
+        return recipe.second_step.split(">=")[0].split("<=")[0].strip()
     return f"{scale.measure} of {recipe.signature or recipe.features}"
 
 

@@ -50,8 +50,8 @@ class Swept(NamedTuple):
 
 def known_pairs(found: Findings) -> tuple[Matches, Fraction]:
     """Return all pairs that are known, and the loosest threshold at which they are all there are."""
-    if found.around is not None and found.around.matches is not None:
-        return found.around.matches, found.around.loosest
+    if found.margin is not None and found.margin.matches is not None:
+        return found.margin.matches, found.margin.loosest
     return found.matches, found.scale.threshold
 
 
@@ -584,7 +584,7 @@ def similarity_of(found: Findings) -> str:
     shown = "1 - distance / 64" if scale.measure == "hamming" else shown
     if scale.measure in ("edit", "semantic"):
         return f"{shown} similarity"
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     features = step.features if step is not None else recipe.signature or recipe.features
     weights = f" weighted by {recipe.weights}" if recipe.weights and step is None and not recipe.signature else ""
     return f"{shown} of {features}{weights}"

@@ -157,7 +157,7 @@ def flip_of(
 
 def _goal(recipe: Recipe) -> str:
     """Return what a pair does that reaches the (first) threshold."""
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None:
         return "match"
     return "enter the net" if step.measure == "learned" else "pass the first step"
@@ -171,7 +171,7 @@ def _shared(o: int, least: int, most: int) -> int | None:
 
 def _changed_words(recipe: Recipe, spare: int) -> int | None:
     wanted = recipe.parsed_features
-    without = not (recipe.weights or recipe.signature or recipe.clip or recipe.then)
+    without = not (recipe.weights or recipe.signature or recipe.clip or recipe.second_step)
     if not without or recipe.measure == "semantic" or wanted.kind not in _OF_SO_MANY:
         return None
     return spare // wanted.n

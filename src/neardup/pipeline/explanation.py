@@ -264,7 +264,7 @@ class Explanation:
             "sizes": list(self.sizes),
             "counts": self.counts._asdict(),
             "digests": list(self.digests) if any(self.digests) else None,
-            "then": self.second.as_dict() if self.second else None,
+            "second_step": self.second.as_dict() if self.second else None,
             "flip": self.flip._asdict() | {"sentences": list(self.sentences)},
             "passages": [
                 {
@@ -341,7 +341,7 @@ def explain(
     else:
         counts = words.counts if words else Counts(*features)
     second: Second | LearnedStep | None = None
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is not None and step.measure == "learned":
         second = _learned(left, right, recipe, counts, encoder, decision, records)
     elif step is not None:

@@ -101,7 +101,7 @@ def collect(
     if recipe.needs_statistics:
         with clock.stage("count"):
             statistics = gather(corpus, recipe, threads=threads, report=report)
-    digests = bool(recipe.then) or recipe.measure == "semantic"
+    digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, remembered = Extractor(recipe, statistics, digests=digests), Remembered()
     store = FeatureStore(Memory(memory))
     if recompute:
@@ -136,7 +136,7 @@ def run(
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
-    around: float | None = None,
+    margin: float | None = None,
     encoder: Encoder | None = None,
     decision: Decision | None = None,
     progress: Progress | None = None,
@@ -159,8 +159,8 @@ def run(
         dropped documents with kept ones are found. It changes no verdict, but what is known of pairs and families.
         None finds all pairs, whatever they cost: a thousand slightly different copies have half a million. It holds
         for the exact join of feature sets; other searches find all that they find.
-    around : float, optional
-        How far beyond the threshold to look as well, for what lies just below it (``Result.around``); for a recipe with
+    margin : float, optional
+        How far beyond the threshold to look as well, for what lies just below it (``Result.at``); for a recipe with
         a second step, beyond that of the second step. It changes nothing else. Raising it takes longer.
     encoder : object with ``encode(texts)``, optional
         What makes the embeddings for ``semantic``.
@@ -178,11 +178,11 @@ def run(
     report = progress or _silent
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, decision)
-    looser = None if around is None else loosened(recipe, around)
+    looser = None if margin is None else loosened(recipe, margin)
     recompute = recipe.search == "exact" and recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock, recompute=recompute)
     most = None
-    if pairs_per_document is not None and not recipe.then:
+    if pairs_per_document is not None and not recipe.second_step:
         most = most_pairs(pairs_per_document, len(read.names))
     beyond: Around | None = None
     with read.store as store:
@@ -190,12 +190,12 @@ def run(
             find = _finder(corpus, recipe, read, encoder, threads)
             joined = find(recipe, most, partial(report, "join"))
         spilled = store.memory.spilled_bytes
-        if looser is not None and not recipe.then:
+        if looser is not None and not recipe.second_step:
             fewest = most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
-            again = partial(find, most_pairs=fewest, progress=partial(report, "around"), give_up=True)
-            with clock.stage("around"):
+            again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
+            with clock.stage("margin"):
                 beyond = look_around(recipe, looser, joined, again)
-    if recipe.then:
+    if recipe.second_step:
         wider, every = widened(recipe, looser, decision)
         with clock.stage("verify"):
             joined = second_step(
@@ -232,7 +232,7 @@ def run(
             statistics=read.statistics,
             encoder=encoder,
             decision=decision,
-            around=beyond,
+            margin=beyond,
         )
 
 
@@ -240,11 +240,11 @@ def _check_before_reading(corpus: Corpus, recipe: Recipe, encoder: Encoder | Non
     """Refuse what could only fail after the corpus has been read."""
     if recipe.search == "lsh":
         bands_of(recipe)
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if decision is not None or (step is not None and step.measure == "learned"):
         check_decision(decision, recipe, encoder).check_columns(corpus.columns)
     if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
-        what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"then {str(step)!r}"
+        what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"second_step {str(step)!r}"
         raise RecipeError(
             f"{what} needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.dedup(..., encoder=...)"

@@ -73,7 +73,7 @@ def refuse_unasked(choices: Mapping[str, Any], *, nearest: bool) -> None:
         # A threshold may stand there, for a measure is seldom named without one; the rest would seem to narrow.
         refuse(
             choices,
-            ("jaccard_floor", "then"),
+            ("jaccard_floor", "second_step"),
             "has no say, for the most similar documents are found whatever their similarity; leave it out",
         )
 
@@ -172,7 +172,7 @@ def check_asked(
         If the decision is not the recipe's or needs an encoder that is not there, a title or a time is given that none
         compares, or the k nearest are asked for.
     """
-    step, compares = recipe.second_step, {"title": False, "time": False}
+    step, compares = recipe.parsed_second_step, {"title": False, "time": False}
     if decision is not None or (step is not None and step.measure == "learned"):
         vector = check_decision(decision, recipe, encoder).vector
         compares = {"title": vector.needs_titles, "time": vector.needs_times}
@@ -346,7 +346,7 @@ def answer_of(
         if decision is not None:
             say = partial(report, "verify")
             found, learned = decided(corpus, decision, asked, found, read.names, threads, encoder, say)
-        elif recipe.then and k is None and candidates:
+        elif recipe.second_step and k is None and candidates:
             found = _second_step(corpus, recipe, text, found, read.names, threads, encoder)
     return Answer(read.names, found, documents, list(clock.stages), candidates, learned)
 
@@ -365,10 +365,10 @@ def _check_before_reading(
             f"{what} is no valid Unicode at character {error.start}; decode it with errors='replace'"
         ) from None
     check_asked(recipe, asked, k, encoder, decision)
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is not None and step.measure == "semantic" and k is None and encoder is None:
         raise RecipeError(
-            f"then {str(step)!r} needs an encoder, an object with encode(texts): hand one over in Python, "
+            f"second_step {str(step)!r} needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.query(..., encoder=...)"
         )
 
@@ -415,7 +415,7 @@ def _second_step(
         threads=threads,
         encoder=encoder,
     )
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None or passed.second is None:
         return found
     similarity = similarities(step.measure, passed.second)

@@ -57,7 +57,7 @@ class Result:
         statistics: Statistics | None = None,
         encoder: Encoder | None = None,
         decision: Decision | None = None,
-        around: Around | None = None,
+        margin: Around | None = None,
     ) -> None:
         self.recipe = recipe
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
@@ -69,7 +69,7 @@ class Result:
         if decision is not None and joined.vectors is not None:
             self._learned = partial(Learned, decision, joined.vectors)
         self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._learned else None)
-        self._found = findings_of(corpus, recipe, documents, joined, self.pairs, decision=decision, around=around)
+        self._found = findings_of(corpus, recipe, documents, joined, self.pairs, decision=decision, margin=margin)
         self._kept, self._families = self._found.kept, self._found.families
 
     @property
@@ -170,7 +170,7 @@ class Result:
         Parameters
         ----------
         threshold : float
-            Stricter than this run's: higher, or lower for a distance. Or looser, as far as ``around`` had the run look.
+            Stricter than this run's: higher, or lower for a distance. Or looser, as far as the run's ``margin`` goes.
 
         Raises
         ------
@@ -184,10 +184,10 @@ class Result:
                 "decision.at_precision(0.99)"
             )
         asked, mine = threshold_of(self.recipe.measure, threshold), self.recipe.exact_threshold
-        beyond, joined = self._found.around, self._joined
+        beyond, joined = self._found.margin, self._joined
         distance = measure(self.recipe.measure).distance
         if asked > mine if distance else asked < mine:
-            wide = None if beyond is None or self.recipe.then else beyond.matches
+            wide = None if beyond is None or self.recipe.second_step else beyond.matches
             if wide is None or beyond is None or (asked > beyond.loosest if distance else asked < beyond.loosest):
                 side = "above" if distance else "below"
                 raise RecipeError(
@@ -250,7 +250,7 @@ class Result:
     def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[Wanted]) -> None:
         """Write a page of what was dropped and why, one file for a browser; it needs the packages that draw charts.
 
-        Pairs below the threshold are in it if the run looked ``around`` it.
+        Pairs below the threshold are in it as far as the run's ``margin`` goes.
 
         Parameters
         ----------

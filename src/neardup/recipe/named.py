@@ -139,5 +139,5 @@ class Choices(TypedDict, total=False):
     recall: float
     num_perm: int
     seed: int
-    then: str
+    second_step: str
     keep: str

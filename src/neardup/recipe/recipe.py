@@ -111,7 +111,7 @@ def _check_measure(recipe: Recipe) -> None:
         return
     if known.name not in fits:
         ways = {
-            "edit": "; for edit distance take a second step: then 'edit >= 0.9'",
+            "edit": "; for edit distance give second_step 'edit >= 0.9'",
             "weighted_jaccard": "; for weighted_jaccard give weights, such as 'idf'",
             "hamming": "; for hamming give signature 'simhash'",
             "learned": f"; for a learned decision give {option('--decision FILE', 'decision=')}",
@@ -218,7 +218,7 @@ class Recipe:
         For ``lsh``: at most so many minima a document. Raising it allows longer rows, so fewer candidates.
     seed : int
         Of all that is random: sketches and bands.
-    then : str
+    second_step : str
         A second, more accurate measure for the pairs that passed, such as ``edit >= 0.9``,
         ``jaccard(words:2) >= 0.6`` or ``semantic >= 0.8``; empty for none.
     keep : str
@@ -248,7 +248,7 @@ class Recipe:
     recall: float = 0.99
     num_perm: int = 256
     seed: int = 1
-    then: str = ""
+    second_step: str = ""
     keep: str = "first"
 
     def __post_init__(self) -> None:
@@ -261,8 +261,8 @@ class Recipe:
             object.__setattr__(self, "signature", str(Signature.parse(self.signature)))
         if self.clip:
             Clip.parse(self.clip)
-        if self.then:
-            object.__setattr__(self, "then", str(SecondStep.parse(self.then)))
+        if self.second_step:
+            object.__setattr__(self, "second_step", str(SecondStep.parse(self.second_step)))
         named = {"content": CONTENTS, "normalize": NORMALIZER_NAMES, "weights": WEIGHTS, "search": SEARCHES}
         for field, known in named.items():
             if getattr(self, field) not in known:
@@ -306,9 +306,9 @@ class Recipe:
         return Clip.parse(self.clip) if self.clip else None
 
     @property
-    def second_step(self) -> SecondStep | None:
+    def parsed_second_step(self) -> SecondStep | None:
         """The second measure, taken apart; None where there is none."""
-        return SecondStep.parse(self.then) if self.then else None
+        return SecondStep.parse(self.second_step) if self.second_step else None
 
     @property
     def exact_threshold(self) -> Fraction:
@@ -342,7 +342,7 @@ class Recipe:
         sign = "<=" if measure(self.measure).distance else ">="
         parts.append(f"{self.measure} {sign} {self.threshold:g}")
         parts += [f"Jaccard floor {self.jaccard_floor:g}"] if self.jaccard_floor else []
-        parts += [f"then {self.then}"] if self.then else []
+        parts += [f"then {self.second_step}"] if self.second_step else []
         parts += (
             [f"search lsh (recall {self.recall:g}, at most {self.num_perm} minima)"] if self.search == "lsh" else []
         )
@@ -367,7 +367,7 @@ class Recipe:
             threshold=1.0,
             jaccard_floor=0.0,
             search="exact",
-            then="",
+            second_step="",
         )
 
     @property
@@ -515,6 +515,9 @@ def difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     return ""
 
 
+_DIGEST_NAMES = {"second_step": "then"}
+
+
 def _choices(recipe: Recipe) -> dict[str, Any]:
     """Return the choices that can change the answer."""
     # Which words are in the lists is told by the words, by whatever languages they are named.
@@ -526,6 +529,8 @@ def _choices(recipe: Recipe) -> dict[str, Any]:
             without.add("seed")
     # A field that is empty is as good as none, so that recipes older than a field keep their fingerprint.
     choices = {name: value for name, value in asdict(recipe).items() if name not in without and value != ""}
+    # What the digest calls a field stays when the field gets another name.
+    choices = {_DIGEST_NAMES.get(name, name): value for name, value in choices.items()}
     for name in {"threshold", "jaccard_floor", "recall"} & set(choices):
         choices[name] = float(choices[name])
     return choices
@@ -536,7 +541,7 @@ def _digest(said: Any) -> str:
 
 
 def _of_second_step(recipe: Recipe) -> Recipe | None:
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None or not step.features or step.measure == "learned":
         return None
     return Recipe(features=step.features)

@@ -16,7 +16,7 @@ _STEP = re.compile(r"(?P<measure>[a-z_]+)\s*(?:\((?P<features>[^()]+)\))?\s*>=\s
 
 
 def learned_step(fingerprint: str) -> str:
-    """Return what a recipe says in ``then`` where a learned decision decides (ICGICT 2014, 3.2.4)."""
+    """Return what a recipe says in ``second_step`` where a learned decision decides (ICGICT 2014, 3.2.4)."""
     return f"learned({fingerprint})"
 
 
@@ -52,18 +52,20 @@ class SecondStep(NamedTuple):
         match = _STEP.fullmatch(text.strip())
         form = "write it like edit >= 0.9 or jaccard(words:2) >= 0.6"
         if match is None:
-            raise RecipeError(f"then {text!r} is not known; {form}")
+            raise RecipeError(f"second_step {text!r} is not known; {form}")
         known = measure(match["measure"])
         on_sets = known.name in SET_MEASURES and not known.distance
         if not on_sets and known.name not in ("edit", "semantic"):
-            raise RecipeError(f"then {text!r}: {known.name} is no second step; {form}")
+            raise RecipeError(f"second_step {text!r}: {known.name} is no second step; {form}")
         if on_sets != bool(match["features"]):
             wants = "features in brackets, as in jaccard(words:2)" if on_sets else "no features: it compares texts"
-            raise RecipeError(f"then {text!r}: {known.name} takes {wants}")
+            raise RecipeError(f"second_step {text!r}: {known.name} takes {wants}")
         features = str(Features.parse(match["features"])) if on_sets else ""
         if features.startswith(("terms", "checksum")):
-            raise RecipeError(f"then {text!r}: {features} are no features for a second step; take words or qgrams")
-        value = float(exact_fraction(match["threshold"], "then: threshold"))  # type: ignore[arg-type]
+            raise RecipeError(
+                f"second_step {text!r}: {features} are no features for a second step; take words or qgrams"
+            )
+        value = float(exact_fraction(match["threshold"], "second_step: threshold"))  # type: ignore[arg-type]
         return cls(known.name, features, value)
 
     @property

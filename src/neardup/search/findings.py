@@ -72,7 +72,7 @@ class Findings:
         The verdict on each document.
     families : Families
         Of the documents.
-    around : Around or None
+    margin : Around or None
         The pairs beyond the threshold, where they were looked for.
     """
 
@@ -84,7 +84,7 @@ class Findings:
     similarity: Floats
     kept: Kept
     families: Families
-    around: Around | None
+    margin: Around | None
 
     @property
     def scale(self) -> Scale:
@@ -146,12 +146,12 @@ def findings_of(
     pairs: Pairs,
     *,
     decision: Decision | None,
-    around: Around | None,
+    margin: Around | None,
 ) -> Findings:
     """Return what follows from the pairs that match."""
     kept = keepers(matches.representative, pairs.graph, documents.order)
     found = families(matches.representative, matches.left, matches.right, pairs.similarity)
-    return Findings(corpus, recipe, decision, documents, matches, pairs.similarity, kept, found, around)
+    return Findings(corpus, recipe, decision, documents, matches, pairs.similarity, kept, found, margin)
 
 
 def recipe_details(recipe: Recipe) -> dict[str, Any]:

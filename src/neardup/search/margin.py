@@ -66,7 +66,7 @@ class Scale(NamedTuple):
 
 def scale_of(recipe: Recipe, decision: Decision | None = None) -> Scale:
     """Return what decides by a recipe, or by the probability of a decision's cut."""
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None:
         return Scale(recipe.measure, recipe.exact_threshold, False)
     if step.measure != "learned":
@@ -96,7 +96,7 @@ class Around:
     note: str
 
 
-def usual_around(recipe: Recipe) -> float:
+def usual_margin(recipe: Recipe) -> float:
     """Return how far beyond its threshold one usually looks: 0.2, or half the way to 0 from a threshold below 0.4.
 
     For a Hamming distance it is two bits, for another distance a quarter of the threshold.
@@ -112,17 +112,17 @@ def usual_around(recipe: Recipe) -> float:
 def has_threshold(recipe: Recipe) -> bool:
     """Return whether another threshold could change anything: not where documents have one value each to compare."""
     single = recipe.parsed_features.kind == "checksum" or recipe.signature.startswith("imatch")
-    return not single or bool(recipe.then)
+    return not single or bool(recipe.second_step)
 
 
-def loosened(recipe: Recipe, around: float) -> Recipe | str:
+def loosened(recipe: Recipe, margin: float) -> Recipe | str:
     """Return a recipe with the threshold moved, or a sentence that says why there is none.
 
     Parameters
     ----------
     recipe : Recipe
         Its threshold is moved, or that of its second step.
-    around : float
+    margin : float
         How far: down, or up for a distance. Raising it finds more pairs, slower.
 
     Raises
@@ -131,11 +131,11 @@ def loosened(recipe: Recipe, around: float) -> Recipe | str:
         If it is no number above 0, or leads out of the measure's range.
     """
     try:
-        far = Fraction(str(around)).limit_denominator(10**9)
+        far = Fraction(str(margin)).limit_denominator(10**9)
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise RecipeError(f"around {around!r} is not a number; give how far beyond the threshold to look") from None
+        raise RecipeError(f"margin {margin!r} is not a number; give how far beyond the threshold to look") from None
     if far <= 0:
-        raise RecipeError(f"around {around} is not above 0; give how far beyond the threshold to look, or nothing")
+        raise RecipeError(f"margin {margin} is not above 0; give how far beyond the threshold to look, or nothing")
     scale = scale_of(recipe)
     if scale.measure == "learned":
         return recipe
@@ -149,15 +149,15 @@ def loosened(recipe: Recipe, around: float) -> Recipe | str:
     moved = scale.threshold + far if scale.distance else scale.threshold - far
     if not scale.distance and moved <= 0:
         raise RecipeError(
-            f"around {around} leaves nothing of threshold {float(scale.threshold):g}; give less, such as "
-            f"{usual_around(recipe):g}"
+            f"margin {margin} leaves nothing of threshold {float(scale.threshold):g}; give less, such as "
+            f"{usual_margin(recipe):g}"
         )
     if scale.measure == "hamming" and (moved.denominator != 1 or moved > measure("hamming").highest):
-        raise RecipeError(f"around {around} does not lead to a Hamming distance; give whole bits, up to 63 in all")
-    step = recipe.second_step
+        raise RecipeError(f"margin {margin} does not lead to a Hamming distance; give whole bits, up to 63 in all")
+    step = recipe.parsed_second_step
     if step is None:
         return recipe.changed(threshold=float(moved))
-    return recipe.changed(then=str(step._replace(threshold=float(moved))))
+    return recipe.changed(second_step=str(step._replace(threshold=float(moved))))
 
 
 def narrowed(matches: Matches, chosen: Bools) -> Matches:
@@ -213,7 +213,7 @@ def widened(recipe: Recipe, looser: Recipe | str | None, decision: Decision | No
     if decision is None:
         return looser, None
     every = decision.everything()
-    return recipe.changed(then=every.recipe.then), every
+    return recipe.changed(second_step=every.recipe.second_step), every
 
 
 def split(wide: Matches, recipe: Recipe, looser: Recipe | str, decision: Decision | None) -> tuple[Matches, Around]:

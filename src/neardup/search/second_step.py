@@ -57,13 +57,13 @@ def check_decision(decision: Decision | None, recipe: Recipe, encoder: Encoder |
     RecipeError
         If there is none, it is another one, or it needs an encoder that is not there.
     """
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None or step.measure != "learned":
         raise RecipeError("a decision brings its own recipe; give decision.recipe, or leave one of them out")
     if decision is None or decision.fingerprint != step.features:
         has = "there is none" if decision is None else f"this is {decision.fingerprint}"
         raise RecipeError(
-            f"then {str(step)!r} needs the decision of that fingerprint, and {has}; give it with "
+            f"second_step {str(step)!r} needs the decision of that fingerprint, and {has}; give it with "
             f"{option('--decision FILE', 'decision=')}"
         )
     if decision.vector.needs_encoder and encoder is None:
@@ -134,7 +134,7 @@ def second_step(
     matches : Matches
         All pairs that passed the first measure.
     recipe : Recipe
-        Its ``then``.
+        Its ``second_step``.
     texts : int64[n]
         From ``equal_texts``, of documents whose texts have digests.
     records_of : callable
@@ -144,7 +144,7 @@ def second_step(
     decision : Decision, optional
         For ``learned``.
     """
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None:
         return matches
     left, right, counts = _pairs_of_texts(matches, texts)
@@ -229,7 +229,7 @@ def _measured(
     if step.measure == "semantic":
         if encoder is None:
             raise RecipeError(
-                f"then {str(step)!r} needs an encoder, an object with encode(texts): hand one over in Python, "
+                f"second_step {str(step)!r} needs an encoder, an object with encode(texts): hand one over in Python, "
                 "nd.dedup(..., encoder=...)"
             )
         embeddings = embed(texts, encoder)

@@ -273,7 +273,7 @@ def check_keys(recipe: Recipe) -> None:
     RecipeError
         If documents have no keys by the recipe, so that a window could only compare with all of them.
     """
-    if recipe.measure == "semantic" or (recipe.second_step and recipe.second_step.measure == "semantic"):
+    if recipe.measure == "semantic" or (recipe.parsed_second_step and recipe.parsed_second_step.measure == "semantic"):
         raise RecipeError(
             "measure 'semantic' has no keys to find documents in a window by; choose a measure of sets, or simhash"
         )

@@ -58,7 +58,7 @@ def run(
     time_column: str | None = None,
     title_column: str | None = None,
     order: str | Sequence[str] | None = None,
-    stages: Stages | None = None,
+    checkpoint_dir: str | Stages | None = None,
     settings: Settings | None = None,
     **choices: Unpack[Choices],
 ) -> SparkResult:
@@ -78,9 +78,10 @@ def run(
         Columns; found by themselves where that is obvious.
     order : str or list of str, optional
         The columns that say which of two documents is earlier; by default the ids.
-    stages : Stages, optional
-        Where what is found on the way is written; by default a temporary folder of this machine, which does where the
-        workers run on it, too.
+    checkpoint_dir : str or Stages, optional
+        A folder or URI that all workers can write to, new or empty, where what is found on the way is written; a
+        ``Stages`` for a run that can be resumed. By default a temporary folder, which does where the workers run on
+        this machine.
     settings : Settings, optional
         How the work is cut (``neardup.spark.search.Settings``).
     **choices
@@ -105,12 +106,13 @@ def run(
     more = {} if learned is None else columns_beside(learned, frame.columns)
     given = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
     documents = documents_of(frame, wanted, **given, order=order, more=more)
-    if stages is None and not is_here(master := frame.sparkSession.sparkContext.master):
+    if checkpoint_dir is None and not is_here(master := frame.sparkSession.sparkContext.master):
         raise RecipeError(
             f"the workers of {master} may be other machines, which need a folder that all can write to: give "
-            "stages=neardup.spark.stages.Stages(session, folder)"
+            "checkpoint_dir=FOLDER"
         )
-    written = stages or Stages(frame.sparkSession)
+    stages = checkpoint_dir
+    written = stages if isinstance(stages, Stages) else Stages(frame.sparkSession, stages)
     found = find(documents.frame, wanted, stages=written, order=documents.order, decision=learned, settings=settings)
     return SparkResult(documents, found, wanted, written)
 

@@ -124,7 +124,7 @@ class Engine:
     ----------
     master : str
         As in ``session.session``.
-    stages : str or None
+    checkpoint_dir : str or None
         A folder or URI that all workers can write to; None for a temporary one, where this machine does all.
     resume : bool
         Whether complete stages in it are taken as they are.
@@ -139,7 +139,7 @@ class Engine:
     """
 
     master: str = "local[*]"
-    stages: str | None = None
+    checkpoint_dir: str | None = None
     resume: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     log: str | None = None
@@ -153,12 +153,12 @@ class Engine:
 
     def check_place(self) -> None:
         """Refuse an engine that no recipe could run on."""
-        if self.resume and self.stages is None:
-            raise RecipeError("--resume goes on from stages: name their folder with --stages DIR")
-        if self.stages is None and not is_here(self.master):
+        if self.resume and self.checkpoint_dir is None:
+            raise RecipeError("--resume goes on from stages: name their folder with --checkpoint-dir DIR")
+        if self.checkpoint_dir is None and not is_here(self.master):
             raise RecipeError(
                 f"the workers of {self.master} may be other machines, which need a folder that all can write to: name "
-                "one with --stages DIR"
+                "one with --checkpoint-dir DIR"
             )
         check_spark()
 
@@ -198,11 +198,11 @@ def answered(
     engine.check(recipe)
     settings = Settings(pairs_per_document=pairs_per_document)
     mark = fingerprint_of(corpus, recipe)
-    if engine.stages is not None:
-        check_folder(engine.stages, mark, resume=engine.resume)
+    if engine.checkpoint_dir is not None:
+        check_folder(engine.checkpoint_dir, mark, resume=engine.resume)
     began = time.perf_counter()
     with started(engine, corpus) as spark:
-        folder = None if engine.stages is None else located(engine.stages)
+        folder = None if engine.checkpoint_dir is None else located(engine.checkpoint_dir)
         with Stages(spark, folder, mark, resume=engine.resume, progress=progress) as stages:
             stages.report.append({"name": "start", "wall_s": round(time.perf_counter() - began, 3)})
             documents = read(spark, corpus, stages, records=records, by_time=goes_by_time(recipe.keep))
@@ -305,7 +305,7 @@ class Compared:
         return _by_row(found.pairs), wall + time.perf_counter() - began, work
 
     def _begun(self) -> Started:
-        if (folder := self._engine.stages) is not None:
+        if (folder := self._engine.checkpoint_dir) is not None:
             mark = fingerprint_of(self._corpus, None)
             check_folder(f"{folder}/{_DOCUMENTS}", mark, resume=self._engine.resume)
         spark = self._stack.enter_context(started(self._engine, self._corpus))
@@ -316,7 +316,7 @@ class Compared:
 
     def _stages(self, spark: SparkSession, name: str, recipe: Recipe | None) -> Stages:
         given = self._engine
-        folder = None if given.stages is None else f"{located(given.stages)}/{name}"
+        folder = None if given.checkpoint_dir is None else f"{located(given.checkpoint_dir)}/{name}"
         return Stages(spark, folder, fingerprint_of(self._corpus, recipe), resume=given.resume, progress=self._progress)
 
     def __enter__(self) -> Self:

@@ -169,7 +169,7 @@ class _Run:
         able, empty = counted.get(1, _NONE), counted.get(0, _NONE)
         most = self.most_pairs(able.documents + empty.documents + self.repeats)
         copies, edges, copied = self.pairs(known, repeated, able, most)
-        if self.recipe.then:
+        if self.recipe.second_step:
             copies, edges, copied = self.second_step(known, copies, edges, able.text_bytes)
         graph = self.graph(known, copies, edges, copied)
         told = most is None or (self.complete and graph.pairs <= most)
@@ -196,7 +196,7 @@ class _Run:
     def most_pairs(self, documents: int) -> int | None:
         """Return how many pairs are all told, as ``pipeline.run`` has it; None for any number."""
         per_document = self.settings.pairs_per_document
-        if per_document is None or self.recipe.then or self.recipe.search == "lsh":
+        if per_document is None or self.recipe.second_step or self.recipe.search == "lsh":
             return None
         return most_pairs(per_document, documents)
 
@@ -206,7 +206,7 @@ class _Run:
         if not recipe.needs_statistics:
             Extractor(recipe)
         wanted = ["id", *(["keep"] if company.by_value(recipe.keep) else [])]
-        wanted += ["text", "title", "time"] if recipe.then else []
+        wanted += ["text", "title", "time"] if recipe.second_step else []
         carried = list(dict.fromkeys([name for name in wanted if name in self.documents.columns] + self.order))
 
         def make() -> DataFrame:

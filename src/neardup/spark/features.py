@@ -258,7 +258,7 @@ def extract_batches(
     recipe: Recipe, statistics: Shared[Statistics] | None, carried: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the features of batches of documents; in a worker."""
-    extractor = Extractor(recipe, statistics.value if statistics else None, digests=bool(recipe.then))
+    extractor = Extractor(recipe, statistics.value if statistics else None, digests=bool(recipe.second_step))
     for batch in batches:
         ends = np.cumsum(lengths_of(as_bytes(batch.column("text"))))
         begin = 0

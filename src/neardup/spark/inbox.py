@@ -190,7 +190,7 @@ class Watching:
 
     Attributes
     ----------
-    inbox, verdicts, stages : str
+    inbox, verdicts, checkpoint_dir : str
         Folders or URIs that all workers can reach.
     content : str
         ``auto`` takes the article of a page; anything else the page as it is.
@@ -206,7 +206,7 @@ class Watching:
 
     inbox: str
     verdicts: str
-    stages: str
+    checkpoint_dir: str
     content: str
     largest: int
     files: int
@@ -265,7 +265,7 @@ def watch(watching: Watching, engine: Engine, make: Callable[[int], Work], shard
             )
             frame = _counted(judged(rows, work))
             writer = frame.writeStream.format("parquet").option("path", watching.verdicts)
-            writer = writer.option("checkpointLocation", f"{watching.stages.rstrip('/')}/{_CHECKPOINT}")
+            writer = writer.option("checkpointLocation", f"{watching.checkpoint_dir.rstrip('/')}/{_CHECKPOINT}")
             trigger: dict[str, Any] = {"processingTime": f"{round(watching.poll * 1000)} milliseconds"}
             query = writer.trigger(**({"availableNow": True} if watching.once else trigger)).start()
         say(
@@ -273,7 +273,7 @@ def watch(watching: Watching, engine: Engine, make: Callable[[int], Work], shard
             pid=os.getpid(),
             inbox=watching.inbox,
             verdicts=watching.verdicts,
-            stages=watching.stages,
+            checkpoint_dir=watching.checkpoint_dir,
             recipe=work.recipe.name,
             fingerprint=work.recipe.fingerprint,
             matches=work.recipe.in_words(),
@@ -294,15 +294,17 @@ def _claimed(spark: SparkSession, watching: Watching, make: Callable[[int], Work
     OutputError
         If they are.
     """
-    stages, verdicts = Folder(spark, watching.stages), Folder(spark, watching.verdicts)
+    stages, verdicts = Folder(spark, watching.checkpoint_dir), Folder(spark, watching.verdicts)
     told = stages.read(_MARK)
     known: dict[str, Any] = {} if told is None else json.loads(told)
     if told is None and not stages.is_empty():
-        raise OutputError(f"{watching.stages} holds other files than a stream's: name a folder that is new or empty")
+        raise OutputError(
+            f"{watching.checkpoint_dir} holds other files than a stream's: name a folder that is new or empty"
+        )
     if told is None and not verdicts.is_empty():
         raise OutputError(
-            f"{watching.verdicts} is not empty, and the stream in {watching.stages} is new: name a new folder for its "
-            "verdicts, or the stages that belong to these"
+            f"{watching.verdicts} is not empty, and the stream in {watching.checkpoint_dir} is new: name a new folder "
+            "for its verdicts, or the stages that belong to these"
         )
     count = int(known.get("shards", 0)) or shards or int(spark.sparkContext.defaultParallelism)
     work = make(count)
@@ -312,13 +314,13 @@ def _claimed(spark: SparkSession, watching: Watching, make: Callable[[int], Work
     for name, value in own.items():
         if told is not None and known.get(name) != value:
             raise OutputError(
-                f"{watching.stages} holds a stream whose {name} is {known.get(name)}, and this one's is {value}: give "
-                "what it was begun with, or name another folder"
+                f"{watching.checkpoint_dir} holds a stream whose {name} is {known.get(name)}, and this one's is "
+                f"{value}: give what it was begun with, or name another folder"
             )
     if shards is not None and shards != count:
         raise OutputError(
-            f"{watching.stages} holds a stream of {count} shards, and --shards says {shards}: leave it out, or name "
-            "another folder"
+            f"{watching.checkpoint_dir} holds a stream of {count} shards, and --shards says {shards}: leave it out, or "
+            "name another folder"
         )
     return work
 

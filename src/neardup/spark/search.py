@@ -78,14 +78,14 @@ def check_recipe(recipe: Recipe, decision: Decision | None = None) -> None:
     RecipeError
         In one sentence that names the way out.
     """
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     what = ""
     if recipe.measure in ("hamming", "semantic"):
         what = f"measure {recipe.measure!r}"
     elif recipe.is_weighted:
         what = f"weights {recipe.weights!r}"
     elif step is not None and step.measure == "semantic":
-        what = f"then {recipe.then!r}"
+        what = f"second_step {recipe.second_step!r}"
     if what:
         raise RecipeError(f"{what} is not searched on Spark; leave out the engine 'spark' to run it on this machine")
     if recipe.search == "lsh":

@@ -52,7 +52,7 @@ def second_step(
     Parameters
     ----------
     stages, recipe
-        As in ``finding.find``; the recipe's ``then``.
+        As in ``finding.find``; the recipe's ``second_step``.
     decision : Shared, optional
         Where the second step is learned.
     features : DataFrame
@@ -126,7 +126,7 @@ def check_texts(
     recipe: Recipe, decision: Shared[Decision] | None, held: Items, left: Integers, right: Integers
 ) -> verifying.Checked:
     """Look at pairs of texts by the second measure."""
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None:
         raise ValueError("the recipe has no second step")
     documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)

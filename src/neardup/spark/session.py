@@ -61,7 +61,7 @@ def guarded(spark: SparkSession, master: str, seconds: float) -> Iterator[None]:
         if lost.is_set():
             raise RecipeError(
                 f"the cluster {master} has lost all its workers and gave no other within {seconds:g} s; what was "
-                "done is in --stages DIR, if one was named: start workers, and go on from it with --resume"
+                "done is in --checkpoint-dir DIR, if one was named: start workers, and go on from it with --resume"
             ) from None
         raise
     finally:
@@ -153,7 +153,7 @@ def _told(message: str) -> NeardupError:
             "Spark's Java on this machine is gone, killed or out of memory: give it more with "
             f"{option('--spark-conf ', 'the setting ')}spark.driver.memory=8g"
             + option(
-                ", and go on with --resume where --stages DIR was named; --spark-log FILE keeps what it says",
+                ", and go on with --resume where --checkpoint-dir DIR was named; --spark-log FILE keeps what it says",
                 ", and go on with Stages(..., resume=True) where stages were kept in a folder",
             )
         )

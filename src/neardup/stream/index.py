@@ -232,7 +232,7 @@ class Index:
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
         self._lock = threading.RLock()
-        self._register = Register(keeps_stories=bool(self.recipe.then), keeps_verdicts=path is None)
+        self._register = Register(keeps_stories=bool(self.recipe.second_step), keeps_verdicts=path is None)
         self._judge = Judge(
             self.recipe,
             FlowClock(length, now),

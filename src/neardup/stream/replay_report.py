@@ -373,7 +373,7 @@ def around_of(
     recipe, decision = settings.recipe, settings.decision
     own = scale_of(recipe, decision).threshold
     if not around:
-        return Around.nothing(own, "Pairs below the threshold were not looked for; --report-around 0.2 looks for them.")
+        return Around.nothing(own, "Pairs below the threshold were not looked for; --report-margin 0.2 looks for them.")
     looser = loosened(recipe, around)
     if isinstance(looser, str):
         return Around.nothing(own, looser)

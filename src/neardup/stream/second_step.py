@@ -156,7 +156,7 @@ class MeasuredStep:
     Parameters
     ----------
     recipe : Recipe
-        Its ``then``, and the content that it is about.
+        Its ``second_step``, and the content that it is about.
     story_of : callable
         Gives what is known of a document by its number.
     """
@@ -175,7 +175,7 @@ class MeasuredStep:
         each = np.arange(len(texts))
         passed = second_step(every, self._recipe, each, lambda places: Records([texts[i] for i in places]), threads=1)
         counts = np.empty((0, 3), np.int64) if passed.second is None else passed.second
-        step = self._recipe.second_step
+        step = self._recipe.parsed_second_step
         found = similarities(step.measure, counts) if step is not None else np.empty(0)
         return Looked(passed.right - 1, found, counts, np.full(len(found), np.nan), np.empty((len(found), 0)))
 
@@ -251,11 +251,13 @@ def second_of(recipe: Recipe, story_of: StoryOf, decision: Decision | None) -> M
     RecipeError
         If it is a learned one and the decision is not there.
     """
-    step = recipe.second_step
+    step = recipe.parsed_second_step
     if step is None:
         return None
     if step.measure != "learned":
         return MeasuredStep(recipe, story_of)
     if decision is None:
-        raise RecipeError(f"then {str(step)!r} is a learned decision; give it as decision=, in place of the recipe")
+        raise RecipeError(
+            f"second_step {str(step)!r} is a learned decision; give it as decision=, in place of the recipe"
+        )
     return LearnedStep(recipe, story_of, decision)

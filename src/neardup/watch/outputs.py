@@ -475,7 +475,7 @@ def _counts(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
         return {}
     o, a, b = verdict.counts
     kind = recipe.parsed_features.kind
-    if recipe.then or recipe.weights or recipe.signature or kind == "checksum" or recipe.measure == "semantic":
+    if recipe.second_step or recipe.weights or recipe.signature or kind == "checksum" or recipe.measure == "semantic":
         return {"counts": {"o": o, "a": a, "b": b}}
     from neardup.pipeline.counterfactual import reason_of
     from neardup.pipeline.resolved_features import Counts
