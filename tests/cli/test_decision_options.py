@@ -222,8 +222,8 @@ def test_what_is_no_decision_is_refused(news: Path, facts: Path, tmp_path: Path)
     torn = tmp_path / "torn.neardup"
     torn.write_bytes(facts.read_bytes()[:-9])
     for file, parts in [
-        (news, ("no decision", "torn")),
-        (torn, ("no decision", "torn")),
+        (news, ("no classifier file", "torn")),
+        (torn, ("no classifier file", "torn")),
         (tmp_path / "none", ("read", "No such file or directory")),
     ]:
         said = refused("dedup", news, "--dry-run", "--decision", file)

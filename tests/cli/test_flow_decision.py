@@ -12,15 +12,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from calling import FOX, NEVER, ROSE, neardup, process, read_lines, refused, write_lines
-from deciding import trained
+from deciding import decision_of
 from saying import says
 
 import neardup as nd
 from neardup.classifier.classifier import Decision
 from neardup.classifier.rule import net_of
 from neardup.stream.store import Store
-
-pytest.importorskip("skops")
 
 ROWS: list[dict[str, Any]] = [
     {"id": "fox", "time": "2024-01-01T09:00Z", "headline": "Fox", "text": FOX},
@@ -34,7 +32,7 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def decision() -> Decision:
-    return trained("jaccard(words:1), length_ratio, title, hours_apart")
+    return decision_of("jaccard(words:1), length_ratio, title, hours_apart")
 
 
 @pytest.fixture
@@ -177,7 +175,7 @@ def test_what_contradicts_a_decision_is_refused(inbox: str, arguments: tuple[str
             ("replay", "news.jsonl", "--title-column", "headline"),
             ("--title-column headline", "--decision FILE"),
         ),
-        ((*WATCH, "--decision", "news.jsonl"), ("news.jsonl", "no decision", "neardup train")),
+        ((*WATCH, "--decision", "news.jsonl"), ("news.jsonl", "no classifier file", "neardup train")),
         (("replay", "news.jsonl", "--decision", "none.neardup"), ("none.neardup", "read", "neardup train")),
         (
             (*WATCH, "--decision", "decision.neardup", "--content", "plain", "--html"),

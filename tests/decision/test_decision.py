@@ -96,7 +96,7 @@ def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
     ]
     found = {one.fingerprint for one in [decision, *others]}
     assert len(found) == len(others) + 1
-    alike = replace(decision, training={"pairs": 3}, title_column="t", scores=decision.scores[:1], estimator=None)
+    alike = replace(decision, training={"pairs": 3}, title_column="t", scores=decision.scores[:1])
     assert alike.fingerprint == decision.fingerprint
     assert all(len(one) == 16 and int(one, 16) >= 0 for one in found)
 

@@ -1,4 +1,4 @@
-"""The support vector machine in arrays: what scikit-learn decides, a plain sum, and what is no such machine."""
+"""The support vector machine in arrays: what scikit-learn decides, and a plain sum."""
 
 from __future__ import annotations
 
@@ -10,16 +10,10 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 from trained import fitted
 
-from neardup.classifier.classifier import Machine, machine_of
-from neardup.errors import InputError
+from neardup.classifier.classifier import Machine
+from neardup.training.fit import machine_of
 
 Floats = npt.NDArray[np.float64]
 KERNELS = st.sampled_from(["linear", "rbf"])
@@ -59,7 +53,7 @@ def plain_g(machine: Machine, row: list[float], skipped: int = -1) -> float:
     KERNELS,
     st.sampled_from([0.0, 0.2]),
     st.sampled_from([0.05, 1.0, 50.0]),
-    st.sampled_from(["scale", "auto", 0.01, 2.0]),
+    st.sampled_from([None, 0.01, 2.0]),
 )
 def test_g_is_the_decision_function_of_scikit_learn(
     seed: int, rows: int, columns: int, kernel: str, missing: float, cost: float, gamma: Any
@@ -111,36 +105,3 @@ def test_probability_is_a_sigmoid_that_never_overflows() -> None:
     assert (np.diff(found) >= 0).all()
     assert 0 <= found[0] < 1e-300
     assert found[-1] == 1
-
-
-def steps(**others: Any) -> Pipeline:
-    made = {"impute": SimpleImputer(strategy="median"), "scale": StandardScaler(), "svm": SVC(kernel="linear")} | others
-    return Pipeline(list(made.items()))
-
-
-def labels(rows: int, kind: Any) -> Any:
-    return np.array([kind[i % len(kind)] for i in range(rows)])
-
-
-X = np.random.default_rng(2).random((30, 3))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        steps(svm=SVC(kernel="poly")).fit(X, labels(30, [False, True])),
-        steps(svm=LogisticRegression()).fit(X, labels(30, [False, True])),
-        steps().fit(X, labels(30, [0, 1, 2])),
-        steps().fit(X, labels(30, ["no", "yes"])),
-        steps(),
-        Pipeline([("svm", SVC())]).fit(X, labels(30, [False, True])),
-        SVC(kernel="linear").fit(X, labels(30, [False, True])),
-        None,
-        {"svm": 1},
-    ],
-    ids=["kernel", "other model", "classes", "names", "not fitted", "no scaler", "no pipeline", "none", "dict"],
-)
-def test_what_is_no_such_machine_is_refused(estimator: Any) -> None:
-    with pytest.raises(InputError) as error:
-        machine_of(estimator, -1.0, 0.0)
-    assert says(error.value, "model", "no SVM of neardup", "neardup train")

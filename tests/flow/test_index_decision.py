@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from deciding import LearnedIndex, decision_of, trained
+from deciding import LearnedIndex, decision_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
@@ -223,8 +223,7 @@ def test_a_batch_that_could_not_be_stored_leaves_nothing_behind(
 
 
 def test_a_decision_can_be_the_file_that_it_is_in(tmp_path: Path) -> None:
-    pytest.importorskip("skops")
-    decision = trained()
+    decision = decision_of("sets")
     decision.save(tmp_path / "decision.neardup")
     items = documents(["fox dog owl", "fox dog owl ran", "fox", "東京 fox dog"], [0, 1, 2, 3])
     index = nd.Index(decision=str(tmp_path / "decision.neardup"), window=None)

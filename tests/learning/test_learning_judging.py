@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neardup.classifier.classifier import cut_of, machine_of
+from neardup.classifier.classifier import cut_of
 from neardup.training import fit as searching
 from neardup.training import training as judging
-from neardup.training.fit import Point, fit, moved, out_of_fold_threshold, search
+from neardup.training.fit import Point, fit, machine_of, out_of_fold_threshold, search
 from neardup.training.folds import Folds, connected, folds_of
 from neardup.training.training import PRECISIONS, Learned, Task, learn
 
@@ -51,8 +51,7 @@ def test_each_fold_is_judged_by_what_the_others_choose() -> None:
         assert inner is not None
         chosen = search(x, labels, connected(left, right), inner.splits, kernels=("linear", "rbf"), seed=0)
         estimator = fit(x, labels, chosen.point)
-        moved(estimator, chosen.moved)
-        machine = machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b)
+        machine = machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b, chosen.moved)
         g = machine.g(task.x[test])
         assert np.array_equal(judged.g[test], g)
         assert np.array_equal(judged.probability[test], machine.probability(g))
@@ -96,9 +95,8 @@ def test_the_final_machine_is_of_all_decided_pairs() -> None:
     found = learned(task, folds(task))
     x, labels = task.x[task.decided], task.labels[task.decided]
     estimator = fit(x, labels, found.chosen.point)
-    moved(estimator, found.chosen.moved)
-    assert np.array_equal(found.estimator.decision_function(x), estimator.decision_function(x))
-    assert found.machine.g(x) == pytest.approx(estimator.decision_function(x), abs=1e-9)
+    assert found.machine.g(x) == pytest.approx(estimator.decision_function(x) + found.chosen.moved, abs=1e-9)
+    assert found.support_vectors == len(estimator.named_steps["svm"].support_)
     assert len(found.chosen.g) == int(task.decided.sum())
     assert (found.machine.a, found.machine.b) == (found.chosen.sigmoid.a, found.chosen.sigmoid.b)
 

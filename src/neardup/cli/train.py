@@ -289,14 +289,10 @@ def train(
     workers = None if threads is None else whole_number(threads, "--threads")
     _check_outputs(output, summary, [*inputs, labels], quarantine=read.quarantine, force=force)
 
-    from neardup.classifier.classifier import skops_io
     from neardup.classifier.rule import NET, net_of
     from neardup.training.fit import KERNELS
     from neardup.training.training import train as train_corpus
 
-    if output is not None:
-        # It is needed at the end, when the work is done.
-        skops_io()
     wide, chosen = NET if net is None else net, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
         say_notes(corpus, net_of(wide, content=chosen))

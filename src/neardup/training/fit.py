@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.classifier.classifier import Machine
 from neardup.errors import NeardupError
 from neardup.training.figures import draw
 from neardup.training.folds import Split, among
@@ -56,7 +57,7 @@ def quick(x: Floats, labels: Bools) -> Callable[[Floats], Floats]:
 
 def fit(x: Floats, labels: Bools, point: Point) -> Any:
     """Return a fitted scikit-learn pipeline of the steps "impute", "scale" and "svm"."""
-    pipeline = _library().pipeline.Pipeline([*_scaling(), ("svm", _svm(point, x.shape[1]))])
+    pipeline = library().pipeline.Pipeline([*_scaling(), ("svm", _svm(point, x.shape[1]))])
     return pipeline.fit(x, labels)
 
 
@@ -83,7 +84,7 @@ def pieces_of(x: Floats, labels: Bools, splits: Sequence[Split]) -> list[Piece]:
     """Return the splits with their measures, so that many machines can be tried on them."""
     pieces: list[Piece] = []
     for train, test in splits:
-        scaling = _library().pipeline.Pipeline(_scaling()).fit(x[train])
+        scaling = library().pipeline.Pipeline(_scaling()).fit(x[train])
         pieces.append(Piece(scaling.transform(x[train]), scaling.transform(x[test]), labels[train], test))
     return pieces
 
@@ -96,26 +97,53 @@ def out_of_fold(pieces: Sequence[Piece], point: Point, count: int) -> Floats:
     return g
 
 
-def moved(estimator: Any, by: float) -> None:
-    """Add a number to g of a fitted pipeline."""
-    svm = estimator.named_steps["svm"]
-    # libsvm has its constant with the other sign, and decision_function reads that one.
-    svm.intercept_ = svm.intercept_ + by
-    svm._intercept_ = svm._intercept_ - by
+def machine_of(estimator: Any, a: float, b: float, moved: float = 0.0) -> Machine:
+    """Return a fitted pipeline as arrays.
+
+    Parameters
+    ----------
+    estimator : sklearn.pipeline.Pipeline
+        From ``fit``, on labels False and True.
+    a, b : float
+        Platt's sigmoid.
+    moved : float
+        What is added to g.
+    """
+    impute, scale, svm = (estimator.named_steps[name] for name in ("impute", "scale", "svm"))
+    support, dual = np.asarray(svm.support_vectors_, np.float64), np.asarray(svm.dual_coef_, np.float64).ravel()
+    linear = svm.kernel == "linear"
+    if linear:
+        # In the order of the support vectors, as one sum: the same bits on every machine.
+        weights = np.zeros(support.shape[1])
+        for alpha, row in zip(dual, support, strict=True):
+            weights += alpha * row
+        support, dual = weights[np.newaxis], np.ones(1)
+    return Machine(
+        np.asarray(impute.statistics_, np.float64),
+        np.asarray(scale.mean_, np.float64),
+        np.asarray(scale.scale_, np.float64),
+        0.0 if linear else float(svm.gamma),
+        np.ascontiguousarray(support),
+        np.ascontiguousarray(dual),
+        float(svm.intercept_[0] + moved),
+        float(a),
+        float(b),
+    )
 
 
 def _svm(point: Point, measures: int) -> Any:
-    gamma = point.gamma / measures if point.kernel == "rbf" else "scale"
+    # A number, so that the machine's gamma is known without scikit-learn; the linear kernel has none.
+    gamma = point.gamma / measures if point.kernel == "rbf" else 1.0
     weights = "balanced" if point.balanced else None
-    return _library().svm.SVC(kernel=point.kernel, C=point.c, gamma=gamma, class_weight=weights, cache_size=400)
+    return library().svm.SVC(kernel=point.kernel, C=point.c, gamma=gamma, class_weight=weights, cache_size=400)
 
 
 def _scaling() -> list[tuple[str, Any]]:
-    impute = _library().impute.SimpleImputer(strategy="median", keep_empty_features=True)
-    return [("impute", impute), ("scale", _library().preprocessing.StandardScaler())]
+    impute = library().impute.SimpleImputer(strategy="median", keep_empty_features=True)
+    return [("impute", impute), ("scale", library().preprocessing.StandardScaler())]
 
 
-def _library() -> Any:
+def library() -> Any:
     """Return scikit-learn with the parts that are used here.
 
     Raises

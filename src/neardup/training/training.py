@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Decision, Machine, cut_of, machine_of
+from neardup.classifier.classifier import Decision, Machine, cut_of
 from neardup.classifier.rule import NET, net_of
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
@@ -30,7 +30,8 @@ from neardup.training.fit import (
     Threshold,
     best_threshold,
     fit,
-    moved,
+    library,
+    machine_of,
     out_of_fold_threshold,
     search,
     unsearched,
@@ -104,10 +105,10 @@ class Learned(NamedTuple):
 
     Attributes
     ----------
-    estimator : Pipeline
-        scikit-learn's.
     machine : Machine
-        The same as arrays.
+        As arrays.
+    support_vectors : int
+        How many training pairs it rests on.
     chosen : Chosen
         Its options, and what the machines of the folds with these options say of the decided pairs.
     folds : Folds
@@ -116,8 +117,8 @@ class Learned(NamedTuple):
         By the machines of the folds, each with options of its own.
     """
 
-    estimator: Any
     machine: Machine
+    support_vectors: int
     chosen: Chosen
     folds: Folds
     judged: Judged
@@ -178,7 +179,7 @@ def _judge(
         chosen = unsearched(x, labels)
     else:
         chosen = search(x, labels, connected(left, right), inner.splits, kernels=kernels, seed=seed)
-    _, machine = _fitted(x, labels, chosen)
+    machine, _ = _fitted(x, labels, chosen)
     g = machine.g(task.x[test])
     judged.verdict[test] = g >= 0
     judged.g[test] = g
@@ -189,10 +190,11 @@ def _judge(
         verdict[test] = False if cut is None else g >= cut
 
 
-def _fitted(x: Floats, labels: Bools, chosen: Chosen) -> tuple[Any, Machine]:
+def _fitted(x: Floats, labels: Bools, chosen: Chosen) -> tuple[Machine, int]:
+    """Return a machine, and how many support vectors it has."""
     estimator = fit(x, labels, chosen.point)
-    moved(estimator, chosen.moved)
-    return estimator, machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b)
+    machine = machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b, chosen.moved)
+    return machine, int(estimator.named_steps["svm"].n_support_.sum())
 
 
 #: A push that goes along with its measure by less than this correlation goes both ways.
@@ -426,7 +428,8 @@ def told(pairs: LabelledPairs, decision: Decision, learned: Learned, *, options:
         "warnings": list(warnings),
         "options": options,
     }
-    decision = replace(decision, training=account)
+    versions = {"numpy": np.__version__, "scikit-learn": library().__version__}
+    decision = replace(decision, training=account | {"versions": versions})
     summary = {
         "fingerprint": decision.fingerprint,
         "net": net_text(decision.net),
@@ -468,7 +471,7 @@ def _machine(learned: Learned, measures: int) -> dict[str, Any]:
         "c": point.c,
         "gamma": point.gamma / measures,
         "balanced": point.balanced,
-        "support_vectors": int(learned.estimator.named_steps["svm"].n_support_.sum()),
+        "support_vectors": learned.support_vectors,
         "probability_at_0": chosen.zero,
         "a": learned.machine.a,
         "b": learned.machine.b,
@@ -678,6 +681,8 @@ def train(
         If something cannot be read, an option does not fit, or the labels are too few.
     """
     _check(kernels, folds, seed, threads)
+    # Before the corpus is read, which may take long.
+    library()
     chosen = vector if isinstance(vector, Vector) else Vector.parse(vector)
     if chosen.needs_encoder and encoder is None:
         raise RecipeError(
@@ -744,5 +749,4 @@ def _decision(pairs: LabelledPairs, vector: Vector, net: Recipe, reading: Readin
         labels=pairs.duplicate[pairs.decided],
         title_column=reading.title_column,
         time_column=reading.time_column,
-        estimator=learned.estimator,
     )
