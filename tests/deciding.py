@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from naive_window import Expected, Item, NaiveIndex, microseconds
 
-from neardup.classifier.classifier import Decision, Machine
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, Machine, rule_of
 from neardup.classifier.values import NO_TIME, Measurer, Records
 from neardup.classifier.vector import Vector, statistics_for
 from neardup.documents import corpus_of
@@ -54,7 +53,7 @@ def decision_of(
     )
     statistics = statistics_for(parsed, corpus_of(pa.table({"text": sample})), threads=1)
     return Decision(
-        net=net_of(f"jaccard(words:1) >= {net}"),
+        candidate_rule=rule_of(f"jaccard(words:1) >= {net}"),
         vector=parsed,
         statistics=statistics,
         machine=machine,
@@ -71,7 +70,7 @@ class LearnedIndex(NaiveIndex):
     """The rules of the flow with a decision: every pair of the net is measured by itself, and g is its definition."""
 
     def __init__(self, decision: Decision, **choices: Any) -> None:
-        super().__init__(decision.net, **choices)
+        super().__init__(decision.candidate_rule, **choices)
         self.decision = decision
         self._measurer = Measurer(decision.vector, decision.statistics)
         self._documents: dict[str, Any] = {}
@@ -85,7 +84,7 @@ class LearnedIndex(NaiveIndex):
         return super().query(text, k)
 
     def _match(self, item: Item, other: Item, o: int, a: int, b: int) -> float | None:
-        net = self.decision.net
+        net = self.decision.candidate_rule
         if not naive.reaches(net.measure, o, a, b, Fraction(str(net.threshold))):
             return None
         if item.text == other.text:

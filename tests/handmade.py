@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.classifier.classifier import Decision, Machine
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, Machine, rule_of
 from neardup.classifier.vector import Vector
 
 VECTOR = "jaccard(words:2), length_ratio"
@@ -27,7 +26,7 @@ def decision_of(*, cut: float = 0.0, steep: float = 1.0, net: str = "jaccard(wor
         b=0.2,
     )
     return Decision(
-        net=net_of(net),
+        candidate_rule=rule_of(net),
         vector=Vector.parse(VECTOR),
         statistics={},
         machine=machine,

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Decision, rule_of
 from neardup.classifier.columns import records_of_table
-from neardup.classifier.rule import net_of
 from neardup.classifier.values import Measurer
 from neardup.classifier.vector import Vector, statistics_for
 from neardup.documents import corpus_of
@@ -103,11 +102,11 @@ def trained(vector: str = SETS, kernel: str = "linear", net: str = NET, content:
     x = measurer.measure(measurer.prepare(records), pairs[:, 0], pairs[:, 1])
     machine = machine_of(fitted(x, y, kernel), -1.5, 0.1)
     return Decision(
-        net=net_of(net, content=content),
+        candidate_rule=rule_of(net, content=content),
         vector=parsed,
         statistics=statistics,
         machine=machine,
-        scores=machine.g(x) + rng.normal(0, 0.7, len(x)),
+        scores=machine.score(x) + rng.normal(0, 0.7, len(x)),
         labels=y,
         training={"pairs": len(x)},
     )

@@ -147,18 +147,18 @@ def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector
     assert why.learned is not None
     told = json.loads(neardup("explain", news, left, right, "--decision", path, "--json").stdout)
     assert told == {"left": left, "right": right} | json.loads(json.dumps(why.as_dict()))
-    assert told["then"]["g"] == why.learned.evidence.g
+    assert told["then"]["g"] == why.learned.evidence.score
     code, shown, _ = finished(process("explain", news, left, right, "--decision", path))
     assert code == 0
     lines = shown.splitlines()
-    for push in why.learned.evidence.pushes:
+    for push in why.learned.evidence.contributions:
         (line,) = (
-            line for line in lines if line.strip().startswith(f"{push.measure} ") and f"{push.push:+.4f}" in line
+            line for line in lines if line.strip().startswith(f"{push.measure} ") and f"{push.amount:+.4f}" in line
         )
         assert ("unknown" if push.value is None else f"{push.value:.4f}") in line
-        assert ("together" if push.push > 0 else "apart" if push.push < 0 else "") in line
+        assert ("together" if push.amount > 0 else "apart" if push.amount < 0 else "") in line
     assert any("all at their means" in line for line in lines)
-    assert f"then g {why.learned.evidence.g:.4f} >= 0, probability" in " ".join(shown.split())
+    assert f"then g {why.learned.evidence.score:.4f} >= 0, probability" in " ".join(shown.split())
     assert "to enter the net" in shown
 
 

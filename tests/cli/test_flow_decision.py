@@ -16,8 +16,7 @@ from deciding import decision_of
 from saying import says
 
 import neardup as nd
-from neardup.classifier.classifier import Decision
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, rule_of
 from neardup.stream.store import Store
 
 ROWS: list[dict[str, Any]] = [
@@ -145,7 +144,7 @@ def test_a_process_of_its_own_watches_with_a_decision(inbox: str) -> None:
 
 
 def test_pages_are_taken_as_the_decision_was_trained(inbox: str, decision: Decision) -> None:
-    replace(decision, net=net_of("jaccard(words:1) >= 0.3", content="tags")).save("tags.neardup")
+    replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.3", content="tags")).save("tags.neardup")
     Path("in/d.html").write_text(f"<html><body><p>{ROSE}</p><p>again</p></body></html>")
     neardup(*WATCH, "--decision", "tags.neardup", "--content", "tags")
     said = refused(*WATCH, "--decision", "tags.neardup", "--content", "html")

@@ -13,8 +13,7 @@ from saying import says
 from trained import FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Decision, decision_of, recipe_beside
-from neardup.classifier.rule import NET, net_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Decision, decision_of, recipe_beside, rule_of
 from neardup.errors import RecipeError
 
 #: Scores with many ties.
@@ -81,8 +80,8 @@ def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
     others = [
         replace(decision, cut=0.1),
         decision.everything(),
-        replace(decision, net=net_of("jaccard(words:1) >= 0.3")),
-        replace(decision, net=net_of("jaccard(words:1) >= 0.2", content="html")),
+        replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.3")),
+        replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.2", content="html")),
         replace(decision, vector=trained(SETS).vector),
         replace(decision, statistics={"words:1": replace(known, documents=known.documents + 1)}),
         replace(decision, statistics={"words:1": replace(known, df=known.df + 1)}),
@@ -105,7 +104,7 @@ def test_the_recipe_is_the_net_with_the_decision_behind_it() -> None:
     decision = trained()
     assert decision.recipe.then == f"learned({decision.fingerprint})"
     assert decision.recipe.name == "learned"
-    assert decision.recipe.changed(then="", name="net") == decision.net
+    assert decision.recipe.changed(then="", name="net") == decision.candidate_rule
     step = decision.recipe.second_step
     assert step is not None
     assert (step.measure, step.features, str(step)) == ("learned", decision.fingerprint, decision.recipe.then)
@@ -113,8 +112,8 @@ def test_the_recipe_is_the_net_with_the_decision_behind_it() -> None:
 
 
 def test_nets_are_measures_of_feature_sets() -> None:
-    assert net_of() == net_of(NET)
-    net = net_of("containment(qgrams:4) >= 0.25", content="tags")
+    assert rule_of() == rule_of(CANDIDATE_RULE)
+    net = rule_of("containment(qgrams:4) >= 0.25", content="tags")
     assert (net.measure, net.features, net.threshold, net.content) == ("containment", "qgrams:4", 0.25, "tags")
     for text, said in [
         ("edit >= 0.5", "edit is no measure of feature sets"),
@@ -125,9 +124,9 @@ def test_nets_are_measures_of_feature_sets() -> None:
         ("learned(0123456789abcdef)", "is no measure of feature sets"),
     ]:
         with pytest.raises(RecipeError, match=said) as error:
-            net_of(text)
+            rule_of(text)
         assert str(error.value).startswith((f"net {text!r}: ", f"net {text!r} is not known; "))
-        assert str(error.value).endswith(f"; write it like {NET}")
+        assert str(error.value).endswith(f"; write it like {CANDIDATE_RULE}")
 
 
 def test_beside_a_decision_only_the_keep_order_is_chosen() -> None:

@@ -35,7 +35,7 @@ def same(one: Decision, other: Decision) -> bool:
     machines = all(
         np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(one.machine, other.machine, strict=True)
     )
-    plain = ("net", "vector", "cut", "title_column", "time_column", "training", "fingerprint")
+    plain = ("candidate_rule", "vector", "cut", "title_column", "time_column", "training", "fingerprint")
     scores = np.array_equal(one.scores, other.scores) and np.array_equal(one.labels, other.labels)
     keys = one.statistics.keys() | other.statistics.keys()
     known = all(alike(one.statistics[key], other.statistics[key]) for key in keys)
@@ -83,7 +83,7 @@ def test_a_file_gives_back_the_decision_and_the_same_bytes(vector: str, kernel: 
     assert same(decision, again)
     assert packed(again) == path.read_bytes() == packed(decision)
     x = np.random.default_rng(1).random((50, len(decision.vector)))
-    assert again.g(x).tobytes() == decision.g(x).tobytes()
+    assert again.score(x).tobytes() == decision.score(x).tobytes()
     assert list(tmp_path.iterdir()) == [path]
 
 

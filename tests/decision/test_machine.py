@@ -63,7 +63,7 @@ def test_g_is_the_decision_function_of_scikit_learn(
     machine = machine_of(estimator, -1.0, 0.0)
     asked = np.concatenate([x, drawn(seed + 1, 20, columns, 0.3)[0], np.full((1, columns), np.nan)])
     expected = estimator.decision_function(asked)
-    assert machine.g(asked) == pytest.approx(expected, rel=1e-9, abs=1e-9 * (1 + np.abs(expected).max()))
+    assert machine.score(asked) == pytest.approx(expected, rel=1e-9, abs=1e-9 * (1 + np.abs(expected).max()))
 
 
 @settings(max_examples=60)
@@ -73,12 +73,12 @@ def test_g_and_pushes_are_the_plain_sums(seed: int, columns: int, kernel: str) -
     machine = machine_of(fitted(x, y, kernel), -1.0, 0.0)
     rows = x[:8].tolist()
     expected = [plain_g(machine, row) for row in rows]
-    assert machine.g(x[:8]).tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12)
-    pushes = [[plain_g(machine, row) - plain_g(machine, row, j) for j in range(columns)] for row in rows]
-    assert machine.pushes(x[:8]) == pytest.approx(np.array(pushes), rel=1e-9, abs=1e-11)
+    assert machine.score(x[:8]).tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    contributions = [[plain_g(machine, row) - plain_g(machine, row, j) for j in range(columns)] for row in rows]
+    assert machine.contributions(x[:8]) == pytest.approx(np.array(contributions), rel=1e-9, abs=1e-11)
     if kernel == "linear":
-        start = machine.g(machine.center[np.newaxis])[0]
-        assert machine.pushes(x).sum(axis=1) + start == pytest.approx(machine.g(x), rel=1e-9, abs=1e-9)
+        start = machine.score(machine.center[np.newaxis])[0]
+        assert machine.contributions(x).sum(axis=1) + start == pytest.approx(machine.score(x), rel=1e-9, abs=1e-9)
 
 
 @settings(max_examples=30)
@@ -86,15 +86,15 @@ def test_g_and_pushes_are_the_plain_sums(seed: int, columns: int, kernel: str) -
 def test_no_batch_changes_a_bit(seed: int, kernel: str, size: int) -> None:
     x, y = drawn(seed, 40, 4, 0.1)
     machine = machine_of(fitted(x, y, kernel), -1.0, 0.0)
-    parts = [machine.g(x[at : at + size]) for at in range(0, len(x), size)]
-    assert np.concatenate(parts).tobytes() == machine.g(x).tobytes()
-    assert machine.g(np.asfortranarray(x)).tobytes() == machine.g(x).tobytes()
+    parts = [machine.score(x[at : at + size]) for at in range(0, len(x), size)]
+    assert np.concatenate(parts).tobytes() == machine.score(x).tobytes()
+    assert machine.score(np.asfortranarray(x)).tobytes() == machine.score(x).tobytes()
 
 
 def test_no_pairs_have_no_g() -> None:
     machine = machine_of(fitted(*drawn(1, 20, 3)), -1.0, 0.0)
-    assert machine.g(np.empty((0, 3))).shape == (0,)
-    assert machine.pushes(np.empty((0, 3))).shape == (0, 3)
+    assert machine.score(np.empty((0, 3))).shape == (0,)
+    assert machine.contributions(np.empty((0, 3))).shape == (0, 3)
 
 
 def test_probability_is_a_sigmoid_that_never_overflows() -> None:

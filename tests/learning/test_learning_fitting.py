@@ -48,7 +48,7 @@ def test_the_zero_moves_in_the_machine(point: Point) -> None:
     x, labels = made()
     estimator = fit(x, labels, point)
     before = estimator.decision_function(x)
-    assert machine_of(estimator, -1.0, 0.0, 0.75).g(x) == pytest.approx(before + 0.75, abs=1e-9)
+    assert machine_of(estimator, -1.0, 0.0, 0.75).score(x) == pytest.approx(before + 0.75, abs=1e-9)
 
 
 def test_balanced_classes_weigh_alike() -> None:

@@ -27,13 +27,50 @@ from neardup.features.statistics import Statistics
 from neardup.files import read, write
 from neardup.kernels.pairs import discriminant
 from neardup.recipe import AnyRecipe, Recipe
+from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.named import Choices, chosen
 from neardup.recipe.recipe import dependencies_of, difference
 from neardup.recipe.recipe import parse as parse_recipe
-from neardup.recipe.second_step import learned_step
+from neardup.recipe.second_step import SecondStep, learned_step
 from neardup.version import __version__
 
 Floats = npt.NDArray[np.float64]
+
+
+#: Full documents that share fewer of their three-word shingles have not been seen to be near-duplicates.
+CANDIDATE_RULE = "jaccard(words:3) >= 0.1"
+
+
+def rule_of(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
+    """Return the recipe whose pairs a decision looks at.
+
+    Parameters
+    ----------
+    text : str
+        ``MEASURE(FEATURES) >= NUMBER``, a measure of feature sets. Raising the number gives fewer candidate pairs,
+        faster, and may lose near-duplicates for good.
+    content : str
+        As in ``Recipe``.
+
+    Raises
+    ------
+    RecipeError
+        If it is not written so, or the measure is none of feature sets.
+    """
+    try:
+        step = SecondStep.parse(text)
+    except RecipeError as error:
+        said, own = str(error).partition(";")[0], f"then {text!r}"
+        reason = said.removeprefix(own) if said.startswith(own) else f": {said.removeprefix('then: ')}"
+        raise RecipeError(f"net {text!r}{reason}; write it like {CANDIDATE_RULE}") from None
+    if step.measure not in SET_MEASURES:
+        raise RecipeError(f"net {text!r}: {step.measure} is no measure of feature sets; write it like {CANDIDATE_RULE}")
+    return Recipe(name="net", content=content, features=step.features, measure=step.measure, threshold=step.threshold)
+
+
+def rule_text(rule: Recipe) -> str:
+    """Return a candidate rule as it is written on the command line."""
+    return f"{rule.measure}({rule.features}) >= {rule.threshold:g}"
 
 
 class Machine(NamedTuple):
@@ -69,7 +106,7 @@ class Machine(NamedTuple):
     a: float
     b: float
 
-    def g(self, x: Floats, skipped: int = -1) -> Floats:
+    def score(self, x: Floats, skipped: int = -1) -> Floats:
         """Return g of each row of x; with ``skipped`` = j, as if measure j had its mean."""
         out = np.empty(len(x))
         shape = self.fill, self.center, self.scale, self.gamma, self.support, self.dual, self.intercept
@@ -85,13 +122,13 @@ class Machine(NamedTuple):
         """``linear`` or ``rbf``."""
         return "rbf" if self.gamma else "linear"
 
-    def pushes(self, x: Floats) -> Floats:
+    def contributions(self, x: Floats) -> Floats:
         """Return by how much each measure moves g away from where its mean would leave it: float64[n, r].
 
-        With the linear kernel that is w_j z_j, and the pushes and the intercept add up to g.
+        With the linear kernel that is w_j z_j, and the contributions and the intercept add up to g.
         """
-        whole = self.g(x)
-        return np.column_stack([whole - self.g(x, skipped=j) for j in range(x.shape[1])])
+        whole = self.score(x)
+        return np.column_stack([whole - self.score(x, skipped=j) for j in range(x.shape[1])])
 
 
 Bools = npt.NDArray[np.bool_]
@@ -121,7 +158,7 @@ class Decision:
 
     Attributes
     ----------
-    net : Recipe
+    candidate_rule : Recipe
         Its pairs are the candidates: whatever lies below its threshold is no near-duplicate, unseen.
     vector : Vector
         The measures that make up x.
@@ -141,7 +178,7 @@ class Decision:
         Where titles and times are, for measures that compare them; empty to find them by their names.
     """
 
-    net: Recipe
+    candidate_rule: Recipe
     vector: Vector
     statistics: Mapping[str, Statistics]
     machine: Machine
@@ -167,27 +204,27 @@ class Decision:
 
     @property
     def dependencies(self) -> dict[str, str]:
-        """What the net and the vector depend on, as short texts by name."""
+        """What the candidate rule and the vector depend on, as short texts by name."""
         made = [part.recipe for part in self.vector.parts if part.of_recipe]
         # Titles, prefixes and tokens are words.
-        return dependencies_of(self.net, Recipe(features="words:1"), *made, tables={"facts": facts_digest()})
+        return dependencies_of(self.candidate_rule, Recipe(features="words:1"), *made, tables={"facts": facts_digest()})
 
     @property
     def recipe(self) -> Recipe:
-        """The net, with the decision as its second step."""
-        return self.net.changed(name="learned", then=learned_step(self.fingerprint))
+        """The candidate rule, with the decision as its second step."""
+        return self.candidate_rule.changed(name="learned", then=learned_step(self.fingerprint))
 
-    def g(self, x: Floats) -> Floats:
+    def score(self, x: Floats) -> Floats:
         """Return g of vectors of similarities: float64[n] of float64[n, r]."""
-        return self.machine.g(x)
+        return self.machine.score(x)
 
     def probability(self, g: Floats) -> Floats:
         """Return how probable near-duplicates are among pairs with such a g."""
         return self.machine.probability(g)
 
-    def pushes(self, x: Floats) -> Floats:
+    def contributions(self, x: Floats) -> Floats:
         """Return by how much each measure moves g away from where its mean would leave it."""
-        return self.machine.pushes(x)
+        return self.machine.contributions(x)
 
     def passes(self, g: Floats) -> Bools:
         """Return which pairs are near-duplicates."""
@@ -228,7 +265,7 @@ class Decision:
         columns_for(self.vector, names, title_column=self.title_column, time_column=self.time_column)
 
     def everything(self) -> Decision:
-        """Return the decision that passes every candidate of the net, for those who look at probabilities."""
+        """Return the decision that passes every candidate, for those who look at probabilities."""
         return replace(self, cut=float("-inf"))
 
     def at_precision(self, wanted: float) -> Decision:
@@ -264,7 +301,7 @@ class Decision:
         write(name, packed(self))
 
     def __repr__(self) -> str:
-        return f"<decision {self.fingerprint}: {self.vector} on pairs with {self.net.in_words()}>"
+        return f"<decision {self.fingerprint}: {self.vector} on pairs with {self.candidate_rule.in_words()}>"
 
 
 def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
@@ -325,7 +362,7 @@ def packed(decision: Decision) -> bytes:
         "kind": _KIND,
         "format": FORMAT,
         "fingerprint": decision.fingerprint,
-        "candidate_rule": decision.net.to_toml(),
+        "candidate_rule": decision.candidate_rule.to_toml(),
         "depends_on": decision.dependencies,
         "vector": str(decision.vector),
         # As text: it may be an infinity, which JSON does not have.
@@ -438,7 +475,7 @@ def _decision(manifest: dict[str, Any], entries: dict[str, bytes]) -> Decision:
     if known["kernel"] != machine.kernel or not np.isfinite([*machine[-3:], machine.gamma]).all():
         raise ValueError(f"kernel {known['kernel']!r}")
     return Decision(
-        net=parse_recipe(manifest["candidate_rule"], "its candidate rule"),
+        candidate_rule=parse_recipe(manifest["candidate_rule"], "its candidate rule"),
         vector=vector,
         statistics=statistics,
         machine=machine,
@@ -517,12 +554,14 @@ def recipe_beside(
         If anything was asked for but ``keep``, or the ``content`` that the decision was trained on.
     """
     for name, value in choices.items():
-        if value is None or name == "keep" or (name == "content" and value == decision.net.content):
+        if value is None or name == "keep" or (name == "content" and value == decision.candidate_rule.content):
             continue
-        content = f"content {decision.net.content!r}" if decision.net.content else "texts as they are"
+        content = (
+            f"content {decision.candidate_rule.content!r}" if decision.candidate_rule.content else "texts as they are"
+        )
         why = _WHY.get(name, _WHY["recipe"]).format(content=content, precision=precision)
         raise RecipeError(f"{say(name, value)} does not go with a learned decision, which {why}")
-    return decision.recipe.changed(keep=choices.get("keep") or decision.net.keep)
+    return decision.recipe.changed(keep=choices.get("keep") or decision.candidate_rule.keep)
 
 
 def chosen_recipe(recipe: AnyRecipe, choices: Choices) -> Recipe:

@@ -97,7 +97,7 @@ def out_of_fold(pieces: Sequence[Piece], point: Point, count: int) -> Floats:
     return g
 
 
-def machine_of(estimator: Any, a: float, b: float, moved: float = 0.0) -> Machine:
+def machine_of(estimator: Any, a: float, b: float, offset: float = 0.0) -> Machine:
     """Return a fitted pipeline as arrays.
 
     Parameters
@@ -106,7 +106,7 @@ def machine_of(estimator: Any, a: float, b: float, moved: float = 0.0) -> Machin
         From ``fit``, on labels False and True.
     a, b : float
         Platt's sigmoid.
-    moved : float
+    offset : float
         What is added to g.
     """
     impute, scale, svm = (estimator.named_steps[name] for name in ("impute", "scale", "svm"))
@@ -125,7 +125,7 @@ def machine_of(estimator: Any, a: float, b: float, moved: float = 0.0) -> Machin
         0.0 if linear else float(svm.gamma),
         np.ascontiguousarray(support),
         np.ascontiguousarray(dual),
-        float(svm.intercept_[0] + moved),
+        float(svm.intercept_[0] + offset),
         float(a),
         float(b),
     )
@@ -329,7 +329,7 @@ COARSE_PAIRS = 1500
 _DRAWS = 500
 
 
-class Chosen(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search chose, and what its machines said of the pairs they were not trained on.
 
     Attributes
@@ -340,7 +340,7 @@ class Chosen(NamedTuple):
         Out of fold, the move of the zero included.
     sigmoid : Sigmoid
         Of this g.
-    moved : float
+    offset : float
         What was added to g, so that a pair is a duplicate from 0 on.
     zero : float
         The probability where g is 0.
@@ -353,13 +353,13 @@ class Chosen(NamedTuple):
     point: Point
     g: Floats
     sigmoid: Sigmoid
-    moved: float
+    offset: float
     zero: float
     tried: int
     coarse: int
 
 
-class _Tried(NamedTuple):
+class _Trial(NamedTuple):
     point: Point
     g: Floats
     sigmoid: Sigmoid
@@ -372,7 +372,7 @@ class _Tried(NamedTuple):
 
 def search(
     x: Floats, labels: Bools, groups: Integers, splits: Sequence[Split], *, kernels: Sequence[str], seed: int
-) -> Chosen:
+) -> SearchResult:
     """Choose a machine for pairs.
 
     Parameters
@@ -392,20 +392,20 @@ def search(
     """
     whole, some, rows = pieces_of(x, labels, splits), None, np.arange(len(labels))
     if len(labels) > COARSE_PAIRS:
-        rows = _some(labels, seed)
+        rows = _sample(labels, seed)
         some = pieces_of(x[rows], labels[rows], among(splits, rows, len(labels)))
-    best: list[_Tried] = []
+    best: list[_Trial] = []
     tried = 0
     for kernel in KERNELS:
         if kernel not in kernels:
             continue
         points = _COARSE[kernel]
         if some is not None:
-            points = [min((_tried(some, labels[rows], point) for point in points), key=lambda one: one.loss).point]
-        first = min((_tried(whole, labels, point) for point in points), key=lambda one: one.loss)
-        finer = [_tried(whole, labels, point) for point in _around(first.point)]
+            points = [min((_trial(some, labels[rows], point) for point in points), key=lambda one: one.loss).point]
+        first = min((_trial(whole, labels, point) for point in points), key=lambda one: one.loss)
+        finer = [_trial(whole, labels, point) for point in _neighbours(first.point)]
         second = min([first, *finer], key=lambda one: one.loss)
-        weighted = _tried(whole, labels, second.point._replace(balanced=True))
+        weighted = _trial(whole, labels, second.point._replace(balanced=True))
         best.append(min([second, weighted], key=lambda one: one.loss))
         tried += len(_COARSE[kernel]) + len(finer) + 1
     chosen = best[0]
@@ -413,17 +413,19 @@ def search(
         chosen = best[1]
     cut, zero = _zero(chosen, labels, groups)
     sigmoid = chosen.sigmoid._replace(b=chosen.sigmoid.b + chosen.sigmoid.a * cut)
-    return Chosen(chosen.point, chosen.g - cut, sigmoid, -cut, zero, tried, len(rows))
+    return SearchResult(chosen.point, chosen.g - cut, sigmoid, -cut, zero, tried, len(rows))
 
 
-def unsearched(x: Floats, labels: Bools) -> Chosen:
+def unsearched_machine(x: Floats, labels: Bools) -> SearchResult:
     """Return a linear machine for pairs too few to part, calibrated on what it was trained on."""
     point, every = Point("linear", 0.1), np.arange(len(labels))
-    tried = _tried(pieces_of(x, labels, [Split(every, every)]), labels, point)
-    return Chosen(point, tried.g, tried.sigmoid, 0.0, float(tried.sigmoid.probability(np.zeros(1))[0]), 1, len(labels))
+    tried = _trial(pieces_of(x, labels, [Split(every, every)]), labels, point)
+    return SearchResult(
+        point, tried.g, tried.sigmoid, 0.0, float(tried.sigmoid.probability(np.zeros(1))[0]), 1, len(labels)
+    )
 
 
-def _some(labels: Bools, seed: int) -> Integers:
+def _sample(labels: Bools, seed: int) -> Integers:
     """Return rows for the coarse search: half of them of the rarer class, if it has so many."""
     order = np.random.default_rng(seed).permutation(len(labels))
     rarer = (labels if 2 * labels.sum() <= len(labels) else ~labels)[order]
@@ -431,13 +433,13 @@ def _some(labels: Bools, seed: int) -> Integers:
     return np.sort(np.concatenate([rare, order[~rarer][: COARSE_PAIRS - len(rare)]]))
 
 
-def _tried(pieces: Sequence[Piece], labels: Bools, point: Point) -> _Tried:
+def _trial(pieces: Sequence[Piece], labels: Bools, point: Point) -> _Trial:
     g = out_of_fold(pieces, point, len(labels))
     sigmoid = sigmoid_of(g, labels)
-    return _Tried(point, g, sigmoid, sigmoid.loss(g, labels))
+    return _Trial(point, g, sigmoid, sigmoid.loss(g, labels))
 
 
-def _around(point: Point) -> list[Point]:
+def _neighbours(point: Point) -> list[Point]:
     finer = [point._replace(c=point.c * factor) for factor in _FINE_C]
     if point.kernel == "rbf":
         finer += [point._replace(gamma=point.gamma * factor) for factor in _FINE_GAMMA]
@@ -453,7 +455,7 @@ def _clearly_lower(one: Floats, other: Floats, groups: Integers) -> bool:
     return bool(gains.sum() > np.sqrt((gains**2).sum()))
 
 
-def _zero(chosen: _Tried, labels: Bools, groups: Integers) -> tuple[float, float]:
+def _zero(chosen: _Trial, labels: Bools, groups: Integers) -> tuple[float, float]:
     """Return from which g on a pair is a duplicate, and the probability there.
 
     That is one half, unless F1 is higher beyond chance where it is highest for true probabilities: at half of the
