@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from saying import says
 from trained import FACTS, SETS, WEIGHED, trained
 
-import neardup as nd
 from neardup.classifier.classifier import CANDIDATE_RULE, Decision, decision_of, recipe_beside, rule_of
 from neardup.errors import RecipeError
 
@@ -158,8 +157,3 @@ def test_columns_may_have_other_names_than_in_training() -> None:
     with pytest.raises(RecipeError) as caught:
         decision_of(trained(FACTS), title_column="name")
     assert says(caught.value, "title column 'name'", "no measure")
-
-
-def test_public_names() -> None:
-    assert nd.Decision is Decision
-    assert {"Decision", "load_decision"} <= set(nd.__all__)

@@ -43,13 +43,10 @@ def test_arrays_words_and_single_pairs_say_the_same(rows: list[list[float]], ker
             continue
         assert g == decision.score(x[edge : edge + 1])[0]
         assert one.probability == decision.probability(np.array([g]))[0]
-        contributions = dict(
-            zip(decision.vector.names, decision.contributions(x[edge : edge + 1])[0].tolist(), strict=True)
-        )
+        amounts = decision.contributions(x[edge : edge + 1])[0].tolist()
+        contributions = dict(zip(decision.vector.names, amounts, strict=True))
         assert {push.measure: push.amount for push in one.contributions} == contributions
-        assert [abs(push.amount) for push in one.contributions] == sorted(
-            map(abs, contributions.values()), reverse=True
-        )
+        assert [abs(push.amount) for push in one.contributions] == sorted(map(abs, amounts), reverse=True)
         values = dict(zip(decision.vector.names, rows[edge], strict=True))
         assert {push.measure: push.value for push in one.contributions} == {
             name: None if np.isnan(value) else value for name, value in values.items()
@@ -59,18 +56,11 @@ def test_arrays_words_and_single_pairs_say_the_same(rows: list[list[float]], ker
 
 
 def test_a_few_words_hold_the_strongest() -> None:
-    contributions = [
-        Contribution("a", 0.5, -1.204),
-        Contribution("b", None, 0.806),
-        Contribution("c", 1.0, 0.02),
-        Contribution("d", 1.0, 0.01),
-    ]
-    assert str(Evidence(0.1, 0.5, tuple(contributions))) == "a -1.20, b +0.81, c +0.02"
+    rows = [("a", 0.5, -1.204), ("b", None, 0.806), ("c", 1.0, 0.02), ("d", 1.0, 0.01)]
+    assert str(Evidence(0.1, 0.5, tuple(Contribution(*row) for row in rows))) == "a -1.20, b +0.81, c +0.02"
     assert str(Evidence(0.1, 0.5, (Contribution("a", 1.0, 0.3), Contribution("b", 1.0, -0.004)))) == "a +0.30"
-    assert (
-        str(Evidence(0.1, 0.5, (Contribution("a", 1.0, 0.0049), Contribution("b", 1.0, 0.0))))
-        == "no measure contributes"
-    )
+    nothing = Contribution("a", 1.0, 0.0049), Contribution("b", 1.0, 0.0)
+    assert str(Evidence(0.1, 0.5, nothing)) == "no measure contributes"
     assert str(Evidence(None, 1.0)) == "equal texts"
 
 

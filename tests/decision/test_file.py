@@ -96,28 +96,6 @@ def test_nets_and_cuts_come_back(net: str, cut: float) -> None:
     assert packed(again) == packed(decision)
 
 
-def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.path.insert(0, 'tests')\n"
-        "from trained import trained, WEIGHED\n"
-        "from neardup.classifier.classifier import packed\n"
-        "import hashlib; print(hashlib.sha256(packed(trained(WEIGHED, 'rbf'))).hexdigest())"
-    )
-    root = Path(__file__).parent.parent.parent
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=root,
-            env=os.environ | {"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        for seed, threads in (("1", "1"), ("2", "2"))
-    }
-    assert found == {hashlib.sha256(packed(trained(WEIGHED, "rbf"))).hexdigest()}
-
-
 def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     path = tmp_path / "d.neardup"
     trained().save(path)
@@ -134,7 +112,7 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
 PACKED = packed(trained(WEIGHED, "rbf"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.integers(0, len(PACKED) - 1), st.integers(1, 255))
 def test_no_byte_can_change(offset: int, by: int) -> None:
     changed = bytearray(PACKED)
@@ -142,7 +120,7 @@ def test_no_byte_can_change(offset: int, by: int) -> None:
     assert "torn or was changed" in refused(bytes(changed))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, len(PACKED) - 1), st.binary(max_size=9))
 def test_no_torn_file_is_read(length: int, more: bytes) -> None:
     assert "torn or was changed" in refused(PACKED[:length])
@@ -248,7 +226,7 @@ def test_a_file_of_an_older_neardup_is_refused() -> None:
     assert said.endswith("train it again")
 
 
-def test_what_decides_imports_no_scikit_learn(tmp_path: Path) -> None:
+def test_another_process_without_scikit_learn_decides_and_writes_the_same_bytes(tmp_path: Path) -> None:
     trained(FACTS).save(tmp_path / "d.neardup")
     code = (
         "import sys; import neardup as nd; sys.modules['sklearn'] = None\n"
@@ -261,7 +239,10 @@ def test_what_decides_imports_no_scikit_learn(tmp_path: Path) -> None:
         "decision.save('again.neardup')\n"
         "print([name for name in sys.modules if name.startswith(('sklearn.', 'skops'))])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONHASHSEED": "7"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
     assert (tmp_path / "again.neardup").read_bytes() == (tmp_path / "d.neardup").read_bytes()
 

@@ -98,7 +98,7 @@ def found_by(result: Result) -> dict[tuple[int, int], float]:
     return {(left, right): similarity for left, right, similarity in listed}
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     TEXTS,
     st.sampled_from([SETS, FACTS]),

@@ -45,7 +45,7 @@ def plain_g(machine: Machine, row: list[float], skipped: int = -1) -> float:
     return float(g)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.integers(0, 10_000),
     st.integers(4, 60),
@@ -66,7 +66,7 @@ def test_g_is_the_decision_function_of_scikit_learn(
     assert machine.score(asked) == pytest.approx(expected, rel=1e-9, abs=1e-9 * (1 + np.abs(expected).max()))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 5), KERNELS)
 def test_g_and_pushes_are_the_plain_sums(seed: int, columns: int, kernel: str) -> None:
     x, y = drawn(seed, 30, columns, 0.1)

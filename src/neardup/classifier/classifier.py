@@ -564,17 +564,6 @@ def recipe_beside(
     return decision.recipe.changed(keep=choices.get("keep") or decision.candidate_rule.keep)
 
 
-def chosen_recipe(recipe: AnyRecipe, choices: Choices) -> Recipe:
-    """Return a recipe, by name or file where it is a text, with other values for some of its fields.
-
-    Raises
-    ------
-    RecipeError
-        If there is no such recipe, a recipe has no such field, or a value is refused.
-    """
-    return chosen(recipe, choices)
-
-
 def recipe_and_decision(
     recipe: AnyRecipe,
     choices: Choices,
@@ -588,7 +577,7 @@ def recipe_and_decision(
     Parameters
     ----------
     recipe, choices
-        As in ``chosen_recipe``; beside a decision only ``keep`` may be chosen.
+        As in ``recipe.named.chosen``; beside a decision only ``keep`` may be chosen.
     decision : Decision or path, optional
         It, or its file.
     title_column, time_column : str, optional
@@ -602,7 +591,7 @@ def recipe_and_decision(
     if decision is None:
         if title_column is not None:
             raise RecipeError(f"title_column {title_column!r} is for decisions that compare titles; leave it out")
-        return chosen_recipe(recipe, choices), None
+        return chosen(recipe, choices), None
     found = decision_of(decision, title_column=title_column, time_column=time_column)
     asked = {"recipe": None if recipe == "default" else recipe} | choices
     return recipe_beside(found, asked), found

@@ -35,7 +35,7 @@ from neardup.training.fit import (
     search,
     unsearched_machine,
 )
-from neardup.training.folds import LEAST_OF_A_CLASS, Folds, Split, among, connected, deal, folds_of
+from neardup.training.folds import Folds, Split, among, connected, folds_of, splits_of
 from neardup.training.labelled import LabelledPairs, LabelOptions, labelled_pairs
 from neardup.version import __version__
 
@@ -600,7 +600,7 @@ def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluat
     )
 
 
-def _learned(x: Floats, labels: Bools, splits: list[Split]) -> Bools:
+def _learned(x: Floats, labels: Bools, splits: Sequence[Split]) -> Bools:
     """Return what linear machines say of the pairs they were not trained on.
 
     Each cuts where its F1 on the pairs it was trained on is highest, for whether one class is rarer is not known.
@@ -613,15 +613,10 @@ def _learned(x: Floats, labels: Bools, splits: list[Split]) -> Bools:
     return passed
 
 
-def _splits(units: Integers, labels: Bools) -> list[Split] | None:
+def _splits(units: Integers, labels: Bools) -> tuple[Split, ...] | None:
     """Return folds of units, as many as leave both classes to train on, five at most."""
-    for count in range(min(_FOLDS, len(np.unique(units))), 1, -1):
-        fold = deal(units, labels, count, 0)
-        splits = [Split(np.flatnonzero(fold != at), np.flatnonzero(fold == at)) for at in range(count)]
-        counts = [np.bincount(labels[split.train].astype(np.int64), minlength=2) for split in splits]
-        if min(map(min, counts)) >= LEAST_OF_A_CLASS and all(len(split.test) for split in splits):
-            return splits
-    return None
+    found = splits_of(units, labels, min(_FOLDS, len(np.unique(units))), 0, np.ones(len(labels), np.bool_))
+    return found[0] if found else None
 
 
 #: The folds where nothing else is asked for, and the most.
