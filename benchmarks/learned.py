@@ -34,7 +34,7 @@ import pyarrow as pa
 from measuring import HERE, RESULTS, SHARED, machine, note, save, table
 
 from neardup.api import compare, train
-from neardup.classifier.rule import NET, net_of
+from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.evaluation.systems import ladder
@@ -44,8 +44,8 @@ from neardup.recipe import names as recipe_names
 from neardup.training.figures import draw
 from neardup.training.fit import KERNELS, out_of_fold_threshold
 from neardup.training.folds import connected, folds_of
-from neardup.training.labelled import LabelledPairs, Reading, labelled_pairs
-from neardup.training.training import Task, learn
+from neardup.training.labelled import LabelledPairs, LabelOptions, labelled_pairs
+from neardup.training.training import TrainingPairs, learn
 
 DATA = SHARED / "data"
 LABELS = HERE / "labels" / "reuters.csv"
@@ -130,7 +130,7 @@ def reuters() -> Case:
         if row["label"] in ("0", "1"):
             votes.setdefault((row["id1"], row["id2"]), []).append(int(row["label"]))
     labels = [(*pair, int(2 * sum(v) > len(v))) for pair, v in sorted(votes.items()) if 2 * sum(v) != len(v)]
-    return Case(documents_of("reuters"), labels, "default", NET, "by hand, for this")
+    return Case(documents_of("reuters"), labels, "default", CANDIDATE_RULE, "by hand, for this")
 
 
 def reuters_titles() -> Case:
@@ -161,16 +161,16 @@ def judged(name: str) -> Row:
     columns = ("id", "text", "title", "timestamp") if "title" in case.vector else ("id", "text")
     corpus = pa.table({key: [str(row[key]) for row in case.documents] for key in columns})
     note(f"{name}: {len(case.labels):,} pairs")
-    vector, net = Vector.parse(case.vector), net_of(case.net)
+    vector, net = Vector.parse(case.vector), rule_of(case.net)
     pairs = labelled_pairs(
-        corpus_of(corpus), case.labels, vector, net, Reading(), threads=1, report=lambda stage, done, total: None
+        corpus_of(corpus), case.labels, vector, net, LabelOptions(), threads=1, report=lambda stage, done, total: None
     )
     folds = folds_of(pairs.left, pairs.right, pairs.duplicate, count=FOLDS, seed=SEED, decided=pairs.decided)
     if folds is None:
         raise SystemExit(f"{name}: the labels leave no folds")
-    task = Task(pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside)
+    task = TrainingPairs(pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside)
     found = learn(task, folds, kernels=KERNELS, seed=SEED, report=lambda done, total: None)
-    verdicts = {"learned": found.judged.verdict, "best single measure": found.judged.threshold}
+    verdicts = {"learned": found.held_out.verdict, "best single measure": found.held_out.threshold}
     for recipe in map(load_recipe, recipe_names()):
         note(f"  {recipe.name}")
         x = similarity(recipe, corpus, pairs)[:, np.newaxis]

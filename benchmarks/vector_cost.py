@@ -90,8 +90,8 @@ def deciding(measures: int, support: int, pairs: int, runs: int) -> dict[str, An
     plain = np.zeros(measures), np.zeros(measures), np.ones(measures)
     made = Machine(*plain, gamma, drawn.normal(size=shape), drawn.normal(size=shape[0]), 0.0, -1.0, 0.0)
     x = drawn.normal(size=(pairs, measures))
-    made.g(x[:2])
-    taken, _ = best(lambda: made.g(x), runs)
+    made.score(x[:2])
+    taken, _ = best(lambda: made.score(x), runs)
     return {"measures": measures, "us_a_pair": round(taken / pairs * 1e6, 3), "pairs_a_second": round(pairs / taken)}
 
 

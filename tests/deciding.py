@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from naive_window import Expected, Item, NaiveIndex, microseconds
 
-from neardup.classifier.classifier import Decision, Machine, machine_of
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, Machine, rule_of
 from neardup.classifier.values import NO_TIME, Measurer, Records
 from neardup.classifier.vector import Vector, statistics_for
 from neardup.documents import corpus_of
@@ -55,7 +53,7 @@ def decision_of(
     )
     statistics = statistics_for(parsed, corpus_of(pa.table({"text": sample})), threads=1)
     return Decision(
-        net=net_of(f"jaccard(words:1) >= {net}"),
+        candidate_rule=rule_of(f"jaccard(words:1) >= {net}"),
         vector=parsed,
         statistics=statistics,
         machine=machine,
@@ -68,27 +66,11 @@ def _weights(weights: Sequence[float], r: int) -> np.ndarray:
     return np.array([weights or np.linspace(1.0, 0.4, r)])
 
 
-def trained(vector: str = "sets") -> Decision:
-    """A decision with a model behind it, as a file needs one."""
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    decision = decision_of(vector)
-    y = np.array([False, True, False, True, False])
-    rows = np.linspace(0.1, 0.9, len(decision.vector))
-    x = np.abs(y[:, np.newaxis] - np.outer([0.4, 0.3, 0.2, 0.1, 0.5], rows))
-    steps = [("impute", SimpleImputer(strategy="median", keep_empty_features=True)), ("scale", StandardScaler())]
-    estimator = Pipeline([*steps, ("svm", SVC(kernel="linear"))]).fit(x, y)
-    return replace(decision, machine=machine_of(estimator, -1.5, 0.1), estimator=estimator)
-
-
 class LearnedIndex(NaiveIndex):
     """The rules of the flow with a decision: every pair of the net is measured by itself, and g is its definition."""
 
     def __init__(self, decision: Decision, **choices: Any) -> None:
-        super().__init__(decision.net, **choices)
+        super().__init__(decision.candidate_rule, **choices)
         self.decision = decision
         self._measurer = Measurer(decision.vector, decision.statistics)
         self._documents: dict[str, Any] = {}
@@ -102,7 +84,7 @@ class LearnedIndex(NaiveIndex):
         return super().query(text, k)
 
     def _match(self, item: Item, other: Item, o: int, a: int, b: int) -> float | None:
-        net = self.decision.net
+        net = self.decision.candidate_rule
         if not naive.reaches(net.measure, o, a, b, Fraction(str(net.threshold))):
             return None
         if item.text == other.text:

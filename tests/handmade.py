@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from neardup.classifier.classifier import Decision, Machine, machine_of
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, Machine, rule_of
 from neardup.classifier.vector import Vector
 
 VECTOR = "jaccard(words:2), length_ratio"
@@ -28,7 +26,7 @@ def decision_of(*, cut: float = 0.0, steep: float = 1.0, net: str = "jaccard(wor
         b=0.2,
     )
     return Decision(
-        net=net_of(net),
+        candidate_rule=rule_of(net),
         vector=Vector.parse(VECTOR),
         statistics={},
         machine=machine,
@@ -39,16 +37,6 @@ def decision_of(*, cut: float = 0.0, steep: float = 1.0, net: str = "jaccard(wor
 
 
 def saved(path: Path) -> Path:
-    """A decision with a model behind it, in a file."""
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    x = np.array([[0.1, 0.6], [0.9, 1.0], [0.3, 0.9], [0.8, 0.95], [0.2, 0.7], [0.7, 0.9]])
-    y = np.array([False, True, False, True, False, True])
-    steps = [("impute", SimpleImputer(strategy="median", keep_empty_features=True)), ("scale", StandardScaler())]
-    estimator = Pipeline([*steps, ("svm", SVC(kernel="linear"))]).fit(x, y)
-    decision = replace(decision_of(), machine=machine_of(estimator, -1.5, 0.1), estimator=estimator)
-    decision.save(path)
+    """A decision in a file."""
+    decision_of().save(path)
     return path

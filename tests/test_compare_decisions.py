@@ -61,7 +61,7 @@ def returned(cut: float, steep: float, least: float) -> set[tuple[str, str]]:
     result = run(corpus_of(texts()), every.recipe, decision=every, pairs_per_document=None)
     assert result.vectors is not None
     names = result.pairs.names
-    g = every.g(result.vectors)
+    g = every.score(result.vectors)
     inside = (g >= cut) & (every.probability(g) >= least)
     found = {
         (names.one(i), names.one(j)) for i, j in zip(result.pairs.left[inside], result.pairs.right[inside], strict=True)
@@ -103,7 +103,7 @@ def test_a_ladder_of_probabilities() -> None:
 
 def test_files_and_names(tmp_path: Path) -> None:
     path = saved(tmp_path / "mine.neardup")
-    found = compared(path, str(path), decision_of())
+    found = compared(path, str(path), decision_of(steep=2.0))
     assert [scored.name for scored in found.recipes] == ["pairs", "mine", "mine (2)", "learned"]
     content = found.to_dict()["recipes"]
     assert content[0]["decision"] is None
@@ -124,7 +124,7 @@ def test_only_some_labels_count(tmp_path: Path) -> None:
     assert says(caught.value, "'test'", "column 'split'", "'train', 'val'")
     with pytest.raises(RecipeError) as clusters:
         compare(corpus_of(texts(), order_column="id"), only="split=val")
-    assert says(clusters.value, "file of labels", "clusters have none")
+    assert says(clusters.value, "rows of labels", "clusters have none")
 
 
 def test_columns_that_nothing_compares() -> None:

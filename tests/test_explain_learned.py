@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from saying import says
 from trained import DATED, FACTS, SETS, texts, trained
 
-from neardup.classifier.classifier import Decision
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, rule_of
 from neardup.classifier.values import NO_TIME, Measurer, Records
 from neardup.errors import RecipeError
 from neardup.pipeline.explanation import Explanation, explain
@@ -46,7 +45,7 @@ def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str
     decision = replace(trained(vector, kernel), cut=cut)
     why, measurer = asked(left, right, decision), Measurer(decision.vector, {})
     x = measurer.measure(measurer.prepare(Records([left, right])), np.array([0]), np.array([1]))
-    g, step = decision.g(x)[0], step_of(why)
+    g, step = decision.score(x)[0], step_of(why)
     one, other = (set(text.replace(":", "").replace(",", "").split()) for text in (left, right))
     in_net = len(one & other) / len(one | other) >= 0.2
     assert step.in_net == why.passed == in_net
@@ -55,10 +54,10 @@ def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str
     assert why.match == (in_net and step.passed)
     assert why.similarity == (1.0 if left == right else decision.probability(np.array([g]))[0])
     if left == right:
-        assert step.evidence.g is None
+        assert step.evidence.score is None
         assert says(why.reason, "equal texts", "no decision is asked")
     else:
-        assert step.evidence.g == g
+        assert step.evidence.score == g
         sign = ">=" if step.passed else "<"
         assert says(why.reason, f"g {g:.4f} {sign} {cut:g},", "probability")
     assert json.loads(json.dumps(why.as_dict(), allow_nan=False))["second_step"]["in_net"] == in_net
@@ -78,7 +77,7 @@ def test_the_turn_is_the_smallest_change_of_one_measure(left: str, right: str, k
             x = step.vector.copy()
             x[j] = hundredths / 100
             size = abs(x[j] - step.vector[j]) / decision.machine.scale[j]
-            turned = bool(decision.g(x[np.newaxis])[0] >= decision.cut) != step.passed
+            turned = bool(decision.score(x[np.newaxis])[0] >= decision.cut) != step.passed
             if turned and (best is None or size < best[0] - 1e-12):
                 best = size, name, hundredths / 100
     assert step.turn == (None if best is None else best[1:])
@@ -95,7 +94,7 @@ def test_a_pair_outside_the_net_says_so() -> None:
     threshold, shared = why.sentences
     assert says(threshold, "No threshold", "enter the net", "share no feature")
     assert says(shared, "enter the net", " 4 shared features", "more than 0.")
-    narrow = replace(decision, net=net_of("jaccard(words:1) >= 0.9"), cut=-100.0)
+    narrow = replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.9"), cut=-100.0)
     why = asked(PORT, OTHER, narrow)
     assert not why.match
     assert step_of(why).passed
@@ -107,17 +106,19 @@ def test_a_pair_outside_the_net_says_so() -> None:
 def test_other_facts_in_the_same_form_are_pushed_apart() -> None:
     decision = trained(FACTS)
     why = asked(PORT, OTHER, decision)
-    pushes = {push.measure: push.push for push in step_of(why).evidence.pushes}
-    values = {push.measure: push.value for push in step_of(why).evidence.pushes}
+    contributions = {push.measure: push.amount for push in step_of(why).evidence.contributions}
+    values = {push.measure: push.value for push in step_of(why).evidence.contributions}
     assert values["numbers"] == 0.0
-    assert pushes["numbers"] < 0
-    assert sum(pushes.values()) + (step_of(why).evidence.start or 0) == pytest.approx(step_of(why).evidence.g)
+    assert contributions["numbers"] < 0
+    assert sum(contributions.values()) + (step_of(why).evidence.start or 0) == pytest.approx(
+        step_of(why).evidence.score
+    )
 
 
 def test_sentences_say_cut_and_measure() -> None:
     decision = trained(FACTS)
     why = asked(PORT, OTHER, replace(decision, cut=-50.0))
-    g = step_of(why).evidence.g
+    g = step_of(why).evidence.score
     assert g is not None
     precision = replace(decision, cut=g).working_point.precision
     at_cut, measure = why.sentences[-2:]
@@ -137,12 +138,12 @@ def test_sentences_say_cut_and_measure() -> None:
 def test_titles_and_times_enter_where_they_are_known() -> None:
     decision = trained(DATED)
     unknown = step_of(asked(PORT, OTHER, decision))
-    values = {push.measure: push.value for push in unknown.evidence.pushes}
+    values = {push.measure: push.value for push in unknown.evidence.contributions}
     assert values["title"] is None
     assert values["hours_apart"] is None
     records = Records(["", ""], ["Ships", "ships!"], np.array([0, 3_600_000_000]))
     known = step_of(explain(PORT, OTHER, decision.recipe, decision=decision, records=records))
-    values = {push.measure: push.value for push in known.evidence.pushes}
+    values = {push.measure: push.value for push in known.evidence.contributions}
     assert values["title"] == 1.0
     assert values["hours_apart"] == pytest.approx(np.log(2))
     none = Records(["", ""], ["Ships", None], np.array([0, NO_TIME]))

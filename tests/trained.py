@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision, machine_of
+from neardup.classifier.classifier import Decision, rule_of
 from neardup.classifier.columns import records_of_table
-from neardup.classifier.rule import net_of
 from neardup.classifier.values import Measurer
 from neardup.classifier.vector import Vector, statistics_for
 from neardup.documents import corpus_of
+from neardup.training.fit import machine_of
 
 SETS = "jaccard(words:1), containment(words:2), length_ratio"
 FACTS = "jaccard(words:1), jaccard(words:2), numbers, word_edit"
@@ -70,7 +70,7 @@ def fitted(
     y: npt.NDArray[np.bool_],
     kernel: str = "linear",
     cost: float = 1.0,
-    gamma: Any = "scale",
+    gamma: float | None = None,
 ) -> Any:
     """The pipeline that a training fits."""
     from sklearn.impute import SimpleImputer
@@ -81,7 +81,7 @@ def fitted(
     steps = [
         ("impute", SimpleImputer(strategy="median", keep_empty_features=True)),
         ("scale", StandardScaler()),
-        ("svm", SVC(kernel=kernel, C=cost, gamma=gamma)),
+        ("svm", SVC(kernel=kernel, C=cost, gamma=gamma or 1 / x.shape[1])),
     ]
     return Pipeline(steps).fit(x, y)
 
@@ -100,15 +100,13 @@ def trained(vector: str = SETS, kernel: str = "linear", net: str = NET, content:
     records = records_of_table(known.table, [row["text"] for row in known.rows], parsed)
     measurer = Measurer(parsed, statistics)
     x = measurer.measure(measurer.prepare(records), pairs[:, 0], pairs[:, 1])
-    estimator = fitted(x, y, kernel)
-    machine = machine_of(estimator, -1.5, 0.1)
+    machine = machine_of(fitted(x, y, kernel), -1.5, 0.1)
     return Decision(
-        net=net_of(net, content=content),
+        candidate_rule=rule_of(net, content=content),
         vector=parsed,
         statistics=statistics,
         machine=machine,
-        scores=machine.g(x) + rng.normal(0, 0.7, len(x)),
+        scores=machine.score(x) + rng.normal(0, 0.7, len(x)),
         labels=y,
         training={"pairs": len(x)},
-        estimator=estimator,
     )

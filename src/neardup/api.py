@@ -108,11 +108,11 @@ def neighbors(
     >>> list(found)
     [Neighbor(document=0, rank=1, neighbor=1, similarity=0.75)]
     """
-    from neardup.classifier.classifier import chosen_recipe
     from neardup.pipeline.neighbors import neighbors_of
     from neardup.pipeline.query import refuse_unasked
+    from neardup.recipe.named import chosen
 
-    wanted = chosen_recipe(recipe, choices)
+    wanted = chosen(recipe, choices)
     refuse_unasked(choices, nearest=True)
     corpus = corpus_from(data, text_column, id_column)
     return neighbors_of(corpus, wanted, k, of=of, first=first, threads=threads, memory=memory, progress=progress)

@@ -147,18 +147,18 @@ def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector
     assert why.learned is not None
     told = json.loads(neardup("explain", news, left, right, "--decision", path, "--json").stdout)
     assert told == {"left": left, "right": right} | json.loads(json.dumps(why.as_dict()))
-    assert told["second_step"]["g"] == why.learned.evidence.g
+    assert told["second_step"]["g"] == why.learned.evidence.score
     code, shown, _ = finished(process("explain", news, left, right, "--decision", path))
     assert code == 0
     lines = shown.splitlines()
-    for push in why.learned.evidence.pushes:
+    for push in why.learned.evidence.contributions:
         (line,) = (
-            line for line in lines if line.strip().startswith(f"{push.measure} ") and f"{push.push:+.4f}" in line
+            line for line in lines if line.strip().startswith(f"{push.measure} ") and f"{push.amount:+.4f}" in line
         )
         assert ("unknown" if push.value is None else f"{push.value:.4f}") in line
-        assert ("together" if push.push > 0 else "apart" if push.push < 0 else "") in line
+        assert ("together" if push.amount > 0 else "apart" if push.amount < 0 else "") in line
     assert any("all at their means" in line for line in lines)
-    assert f"then g {why.learned.evidence.g:.4f} >= 0, probability" in " ".join(shown.split())
+    assert f"then g {why.learned.evidence.score:.4f} >= 0, probability" in " ".join(shown.split())
     assert "to enter the net" in shown
 
 
@@ -222,8 +222,8 @@ def test_what_is_no_decision_is_refused(news: Path, facts: Path, tmp_path: Path)
     torn = tmp_path / "torn.neardup"
     torn.write_bytes(facts.read_bytes()[:-9])
     for file, parts in [
-        (news, ("no decision", "torn")),
-        (torn, ("no decision", "torn")),
+        (news, ("no classifier file", "torn")),
+        (torn, ("no classifier file", "torn")),
         (tmp_path / "none", ("read", "No such file or directory")),
     ]:
         said = refused("dedup", news, "--dry-run", "--decision", file)

@@ -12,15 +12,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from calling import FOX, NEVER, ROSE, neardup, process, read_lines, refused, write_lines
-from deciding import trained
+from deciding import decision_of
 from saying import says
 
 import neardup as nd
-from neardup.classifier.classifier import Decision
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, rule_of
 from neardup.stream.store import Store
-
-pytest.importorskip("skops")
 
 ROWS: list[dict[str, Any]] = [
     {"id": "fox", "time": "2024-01-01T09:00Z", "headline": "Fox", "text": FOX},
@@ -34,7 +31,7 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def decision() -> Decision:
-    return trained("jaccard(words:1), length_ratio, title, hours_apart")
+    return decision_of("jaccard(words:1), length_ratio, title, hours_apart")
 
 
 @pytest.fixture
@@ -147,7 +144,7 @@ def test_a_process_of_its_own_watches_with_a_decision(inbox: str) -> None:
 
 
 def test_pages_are_taken_as_the_decision_was_trained(inbox: str, decision: Decision) -> None:
-    replace(decision, net=net_of("jaccard(words:1) >= 0.3", content="tags")).save("tags.neardup")
+    replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.3", content="tags")).save("tags.neardup")
     Path("in/d.html").write_text(f"<html><body><p>{ROSE}</p><p>again</p></body></html>")
     neardup(*WATCH, "--decision", "tags.neardup", "--content", "tags")
     said = refused(*WATCH, "--decision", "tags.neardup", "--content", "html")
@@ -177,7 +174,7 @@ def test_what_contradicts_a_decision_is_refused(inbox: str, arguments: tuple[str
             ("replay", "news.jsonl", "--title-column", "headline"),
             ("--title-column headline", "--decision FILE"),
         ),
-        ((*WATCH, "--decision", "news.jsonl"), ("news.jsonl", "no decision", "neardup train")),
+        ((*WATCH, "--decision", "news.jsonl"), ("news.jsonl", "no classifier file", "neardup train")),
         (("replay", "news.jsonl", "--decision", "none.neardup"), ("none.neardup", "read", "neardup train")),
         (
             (*WATCH, "--decision", "decision.neardup", "--content", "plain", "--html"),

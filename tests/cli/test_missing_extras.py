@@ -29,7 +29,6 @@ WITH_TABLES = "--duplicates", "{out}/dups.csv", "--quarantine", "{out}/q.jsonl"
         ("altair", "report", ("compare", "{corpus}", "--labels", "{labels}", "-o", "{out}/r.html")),
         ("trafilatura", "html", ("dedup", "{corpus}", "--html", "-o", "{out}/o.jsonl", *WITH_TABLES)),
         ("sklearn", "learn", ("train", "{corpus}", "--labels", "{labels}", "--quarantine", "{out}/q.jsonl")),
-        ("skops.io", "learn", ("train", "{corpus}", "--labels", "{labels}", "-o", "{out}/d", *WITH_TABLES[2:])),
     ],
 )
 def test_before_anything_is_written(

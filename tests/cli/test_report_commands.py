@@ -69,7 +69,6 @@ def test_a_replay_into_a_store_that_holds_more(flow: Path) -> None:
 
 
 def test_a_learned_decision_in_a_replay(flow: Path) -> None:
-    pytest.importorskip("skops", reason="skops is not installed")
     from handmade import saved
 
     saved(Path("d.neardup"))

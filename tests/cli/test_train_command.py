@@ -73,7 +73,7 @@ def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
     assert found == json.loads(whole.read_text())
     decision = nd.load_decision(place)
     assert decision.fingerprint == found["fingerprint"]
-    assert decision.net.threshold == 0.2
+    assert decision.candidate_rule.threshold == 0.2
     assert f"written: {place}" in result.stderr
     assert f"written: {whole}" in result.stderr
     again = tmp_path / "again.neardup"

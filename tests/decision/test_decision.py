@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from saying import says
 from trained import FACTS, SETS, WEIGHED, trained
 
-import neardup as nd
-from neardup.classifier.classifier import Decision, decision_of, recipe_beside
-from neardup.classifier.rule import NET, net_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Decision, decision_of, recipe_beside, rule_of
 from neardup.errors import RecipeError
 
 #: Scores with many ties.
@@ -81,8 +79,8 @@ def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
     others = [
         replace(decision, cut=0.1),
         decision.everything(),
-        replace(decision, net=net_of("jaccard(words:1) >= 0.3")),
-        replace(decision, net=net_of("jaccard(words:1) >= 0.2", content="html")),
+        replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.3")),
+        replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.2", content="html")),
         replace(decision, vector=trained(SETS).vector),
         replace(decision, statistics={"words:1": replace(known, documents=known.documents + 1)}),
         replace(decision, statistics={"words:1": replace(known, df=known.df + 1)}),
@@ -96,7 +94,7 @@ def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
     ]
     found = {one.fingerprint for one in [decision, *others]}
     assert len(found) == len(others) + 1
-    alike = replace(decision, training={"pairs": 3}, title_column="t", scores=decision.scores[:1], estimator=None)
+    alike = replace(decision, training={"pairs": 3}, title_column="t", scores=decision.scores[:1])
     assert alike.fingerprint == decision.fingerprint
     assert all(len(one) == 16 and int(one, 16) >= 0 for one in found)
 
@@ -105,7 +103,7 @@ def test_the_recipe_is_the_net_with_the_decision_behind_it() -> None:
     decision = trained()
     assert decision.recipe.second_step == f"learned({decision.fingerprint})"
     assert decision.recipe.name == "learned"
-    assert decision.recipe.changed(second_step="", name="net") == decision.net
+    assert decision.recipe.changed(second_step="", name="net") == decision.candidate_rule
     step = decision.recipe.parsed_second_step
     assert step is not None
     assert (step.measure, step.features, str(step)) == ("learned", decision.fingerprint, decision.recipe.second_step)
@@ -113,8 +111,8 @@ def test_the_recipe_is_the_net_with_the_decision_behind_it() -> None:
 
 
 def test_nets_are_measures_of_feature_sets() -> None:
-    assert net_of() == net_of(NET)
-    net = net_of("containment(qgrams:4) >= 0.25", content="tags")
+    assert rule_of() == rule_of(CANDIDATE_RULE)
+    net = rule_of("containment(qgrams:4) >= 0.25", content="tags")
     assert (net.measure, net.features, net.threshold, net.content) == ("containment", "qgrams:4", 0.25, "tags")
     for text, said in [
         ("edit >= 0.5", "edit is no measure of feature sets"),
@@ -125,9 +123,9 @@ def test_nets_are_measures_of_feature_sets() -> None:
         ("learned(0123456789abcdef)", "is no measure of feature sets"),
     ]:
         with pytest.raises(RecipeError, match=said) as error:
-            net_of(text)
+            rule_of(text)
         assert str(error.value).startswith((f"net {text!r}: ", f"net {text!r} is not known; "))
-        assert str(error.value).endswith(f"; write it like {NET}")
+        assert str(error.value).endswith(f"; write it like {CANDIDATE_RULE}")
 
 
 def test_beside_a_decision_only_the_keep_order_is_chosen() -> None:
@@ -138,7 +136,7 @@ def test_beside_a_decision_only_the_keep_order_is_chosen() -> None:
         ("recipe", "jaccard", ("recipe='jaccard'", "learned decision", "its own recipe")),
         ("threshold", 0.8, ("threshold=0.8", "a cut", "decision.at_precision")),
         ("content", "html", ("content='html'", "texts as they are", "leave it out")),
-        ("then", "edit >= 0.9", ("then='edit >= 0.9'", "its own recipe", "leave one")),
+        ("second_step", "edit >= 0.9", ("second_step='edit >= 0.9'", "its own recipe", "leave one")),
     ]:
         with pytest.raises(RecipeError) as caught:
             recipe_beside(decision, {name: value})
@@ -159,8 +157,3 @@ def test_columns_may_have_other_names_than_in_training() -> None:
     with pytest.raises(RecipeError) as caught:
         decision_of(trained(FACTS), title_column="name")
     assert says(caught.value, "title column 'name'", "no measure")
-
-
-def test_public_names() -> None:
-    assert nd.Decision is Decision
-    assert {"Decision", "load_decision"} <= set(nd.__all__)

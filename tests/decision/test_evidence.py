@@ -15,7 +15,7 @@ from saying import says
 from trained import DATED, FACTS, SETS, texts, trained
 
 import neardup as nd
-from neardup.classifier.evidence import Evidence, Learned, Push
+from neardup.classifier.evidence import Contribution, Evidence, Learned
 from neardup.errors import RecipeError
 
 TABLE = texts(80, seed=21).table
@@ -36,29 +36,31 @@ def test_arrays_words_and_single_pairs_say_the_same(rows: list[list[float]], ker
         one = learned.evidence(i)
         g, said, measures = (columns[name][i].as_py() for name in ("g", "evidence", "measures"))
         assert str(one) == said
-        assert one.g == g
+        assert one.score == g
         assert learned.probability[i] == one.probability
         if edge < 0:
             assert (one, said, measures) == (Evidence(None, 1.0), "equal texts", None)
             continue
-        assert g == decision.g(x[edge : edge + 1])[0]
+        assert g == decision.score(x[edge : edge + 1])[0]
         assert one.probability == decision.probability(np.array([g]))[0]
-        pushes = dict(zip(decision.vector.names, decision.pushes(x[edge : edge + 1])[0].tolist(), strict=True))
-        assert {push.measure: push.push for push in one.pushes} == pushes
-        assert [abs(push.push) for push in one.pushes] == sorted(map(abs, pushes.values()), reverse=True)
+        amounts = decision.contributions(x[edge : edge + 1])[0].tolist()
+        contributions = dict(zip(decision.vector.names, amounts, strict=True))
+        assert {push.measure: push.amount for push in one.contributions} == contributions
+        assert [abs(push.amount) for push in one.contributions] == sorted(map(abs, amounts), reverse=True)
         values = dict(zip(decision.vector.names, rows[edge], strict=True))
-        assert {push.measure: push.value for push in one.pushes} == {
+        assert {push.measure: push.value for push in one.contributions} == {
             name: None if np.isnan(value) else value for name, value in values.items()
         }
-        assert measures == {push.measure: {"value": push.value, "push": push.push} for push in one.pushes}
+        assert measures == {push.measure: {"value": push.value, "push": push.amount} for push in one.contributions}
         assert json.loads(json.dumps(one.as_dict(), allow_nan=False))["start"] == one.start
 
 
 def test_a_few_words_hold_the_strongest() -> None:
-    pushes = [Push("a", 0.5, -1.204), Push("b", None, 0.806), Push("c", 1.0, 0.02), Push("d", 1.0, 0.01)]
-    assert str(Evidence(0.1, 0.5, tuple(pushes))) == "a -1.20, b +0.81, c +0.02"
-    assert str(Evidence(0.1, 0.5, (Push("a", 1.0, 0.3), Push("b", 1.0, -0.004)))) == "a +0.30"
-    assert str(Evidence(0.1, 0.5, (Push("a", 1.0, 0.0049), Push("b", 1.0, 0.0)))) == "no measure pushes"
+    rows = [("a", 0.5, -1.204), ("b", None, 0.806), ("c", 1.0, 0.02), ("d", 1.0, 0.01)]
+    assert str(Evidence(0.1, 0.5, tuple(Contribution(*row) for row in rows))) == "a -1.20, b +0.81, c +0.02"
+    assert str(Evidence(0.1, 0.5, (Contribution("a", 1.0, 0.3), Contribution("b", 1.0, -0.004)))) == "a +0.30"
+    nothing = Contribution("a", 1.0, 0.0049), Contribution("b", 1.0, 0.0)
+    assert str(Evidence(0.1, 0.5, nothing)) == "no measure contributes"
     assert str(Evidence(None, 1.0)) == "equal texts"
 
 
@@ -104,7 +106,7 @@ def test_single_pairs_of_a_result() -> None:
     for one, other in ((left, right), (right, left)):
         learned = result.learned(one, other)
         assert learned is not None
-        assert [learned.evidence(i).g for i in range(len(rows))] == [row["g"] for row in rows]
+        assert [learned.evidence(i).score for i in range(len(rows))] == [row["g"] for row in rows]
     assert nd.dedup(documents).learned(left, right) is None
 
 
@@ -124,7 +126,7 @@ def test_the_summary_says_what_decided(tmp_path: Path) -> None:
     known = [row["g"] for row in every.pairs.to_arrow().to_pylist() if row["g"] is not None]
     point = decision.working_point
     assert found["fingerprint"] == decision.fingerprint
-    assert found["net"] == decision.net.in_words() == "words:1 (words), jaccard >= 0.2"
+    assert found["net"] == decision.candidate_rule.in_words() == "words:1 (words), jaccard >= 0.2"
     assert found["vector"] == FACTS
     assert (found["cut"], found["training_precision"], found["training_recall"]) == point
     assert found["passed"] <= sum(g >= decision.cut for g in known)
@@ -171,5 +173,5 @@ def test_a_result_explains_its_pairs(vector: str) -> None:
         why = result.explain(row["left"], row["right"])
         assert why.match
         assert why.learned is not None
-        assert (why.learned.evidence.g, str(why.learned.evidence)) == (row["g"], row["evidence"])
+        assert (why.learned.evidence.score, str(why.learned.evidence)) == (row["g"], row["evidence"])
         assert why.similarity == pytest.approx(row["similarity"], abs=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -18,15 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
-from trained import DATED, FACTS, SETS, WEIGHED, fitted, trained
+from trained import DATED, FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Decision, dump_model, packed, unpacked
-from neardup.errors import InputError, NeardupError, OutputError
+from neardup.classifier.classifier import Decision, packed, unpacked
+from neardup.errors import InputError, OutputError
 from neardup.features.statistics import Statistics
 
 Manifest = dict[str, Any]
@@ -38,7 +35,7 @@ def same(one: Decision, other: Decision) -> bool:
     machines = all(
         np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(one.machine, other.machine, strict=True)
     )
-    plain = ("net", "vector", "cut", "title_column", "time_column", "training", "fingerprint")
+    plain = ("candidate_rule", "vector", "cut", "title_column", "time_column", "training", "fingerprint")
     scores = np.array_equal(one.scores, other.scores) and np.array_equal(one.labels, other.labels)
     keys = one.statistics.keys() | other.statistics.keys()
     known = all(alike(one.statistics[key], other.statistics[key]) for key in keys)
@@ -51,19 +48,16 @@ def alike(one: Statistics, other: Statistics) -> bool:
     return arrays and all(getattr(one, name) == getattr(other, name) for name in numbers)
 
 
-def remade(data: bytes, change: Callable[[Manifest, Entries], object], *, sums: bool = True) -> bytes:
-    """A file with something else in it, sealed again; with ``sums`` those of its entries fit, too."""
+def remade(data: bytes, change: Callable[[Manifest, Entries], object], method: int = zipfile.ZIP_STORED) -> bytes:
+    """A file with something else in it, sealed again."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     manifest = json.loads(entries.pop("manifest.json"))
     change(manifest, entries)
-    if sums:
-        manifest["entries"] = {name: hashlib.sha256(content).hexdigest() for name, content in entries.items()}
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
+    with zipfile.ZipFile(out, "w", method) as archive:
         archive.comment = b"0" * 64
-        archive.writestr("manifest.json", json.dumps(manifest))
-        for name, content in entries.items():
+        for name, content in ({"manifest.json": json.dumps(manifest)} | entries).items():
             archive.writestr(name, content)
     body = out.getvalue()[:-64]
     return body + hashlib.sha256(body).hexdigest().encode()
@@ -75,7 +69,7 @@ def refused(data: bytes) -> str:
         unpacked(data, "d.neardup")
     said = str(error.value)
     assert said.count("\n") == 0
-    assert "d.neardup" in said or "the model" in said, said
+    assert "d.neardup" in said, said
     return said
 
 
@@ -89,7 +83,7 @@ def test_a_file_gives_back_the_decision_and_the_same_bytes(vector: str, kernel: 
     assert same(decision, again)
     assert packed(again) == path.read_bytes() == packed(decision)
     x = np.random.default_rng(1).random((50, len(decision.vector)))
-    assert again.g(x).tobytes() == decision.g(x).tobytes()
+    assert again.score(x).tobytes() == decision.score(x).tobytes()
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -100,28 +94,6 @@ def test_nets_and_cuts_come_back(net: str, cut: float) -> None:
     again = unpacked(packed(decision), "d")
     assert same(decision, again)
     assert packed(again) == packed(decision)
-
-
-def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.path.insert(0, 'tests')\n"
-        "from trained import trained, WEIGHED\n"
-        "from neardup.classifier.classifier import packed\n"
-        "import hashlib; print(hashlib.sha256(packed(trained(WEIGHED, 'rbf'))).hexdigest())"
-    )
-    root = Path(__file__).parent.parent.parent
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=root,
-            env={"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        for seed, threads in (("1", "1"), ("2", "2"))
-    }
-    assert found == {hashlib.sha256(packed(trained(WEIGHED, "rbf"))).hexdigest()}
 
 
 def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -140,7 +112,7 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
 PACKED = packed(trained(WEIGHED, "rbf"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.integers(0, len(PACKED) - 1), st.integers(1, 255))
 def test_no_byte_can_change(offset: int, by: int) -> None:
     changed = bytearray(PACKED)
@@ -148,7 +120,7 @@ def test_no_byte_can_change(offset: int, by: int) -> None:
     assert "torn or was changed" in refused(bytes(changed))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, len(PACKED) - 1), st.binary(max_size=9))
 def test_no_torn_file_is_read(length: int, more: bytes) -> None:
     assert "torn or was changed" in refused(PACKED[:length])
@@ -159,21 +131,23 @@ def test_no_torn_file_is_read(length: int, more: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"id1,id2,label\na,b,1\n", b"\x00" * 500, PACKED[64:], PACKED * 2])
 def test_other_files_are_no_decisions(data: bytes) -> None:
-    assert says(refused(data), "d.neardup", "no decision", "torn or was changed", "what neardup train wrote")
+    assert says(refused(data), "d.neardup", "no classifier file", "torn or was changed", "what neardup train wrote")
 
 
-def test_a_zip_of_something_else_is_no_decision() -> None:
-    data = remade(PACKED, lambda manifest, entries: manifest.update(kind="holiday photographs"))
-    said = refused(data)
-    assert says(said, "d.neardup", "no decision", "what neardup train wrote")
-    assert "torn" not in said
-    assert "torn" in refused(remade(PACKED, lambda manifest, entries: manifest.update(entries=7), sums=False))
+def test_a_zip_of_something_else_is_no_classifier_file() -> None:
+    changed = remade(PACKED, lambda manifest, entries: manifest.update(kind="holiday photographs"))
+    squeezed = remade(PACKED, lambda manifest, entries: entries.update(scores=b"0" * 10_000), zipfile.ZIP_DEFLATED)
+    for data in (changed, squeezed):
+        said = refused(data)
+        assert says(said, "d.neardup", "no classifier file", "what neardup train wrote")
+        assert "torn" not in said
 
 
-@pytest.mark.parametrize("number", [0, 2, "1", None])
-def test_another_format_is_not_guessed_at(number: Any) -> None:
-    data = remade(PACKED, lambda manifest, entries: manifest.update(format=number))
-    assert says(refused(data), "d.neardup", f"format {number!r}", "only 1", "what wrote it")
+def test_another_format_is_not_guessed_at() -> None:
+    later = remade(PACKED, lambda manifest, entries: manifest.update(format=3))
+    former = remade(PACKED, lambda manifest, entries: entries.update({"model.skops": b"PK"}), zipfile.ZIP_DEFLATED)
+    for data, number in ((later, 3), (former, 1)):
+        assert says(refused(data), "d.neardup", f"format {number}", "only 2", "train it again")
 
 
 CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
@@ -183,10 +157,10 @@ CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
     "no vector": lambda m, e: m.pop("vector"),
     "other cut": lambda m, e: m.update(cut="0.125"),
     "no number": lambda m, e: m.update(cut="much"),
-    "other sigmoid": lambda m, e: m.update(sigmoid=["-2.0", "0.1"]),
-    "half a sigmoid": lambda m, e: m.update(sigmoid=["-2.0"]),
-    "other net": lambda m, e: m.update(net=m["net"].replace("0.2", "0.4")),
-    "no net": lambda m, e: m.update(net="features = 7"),
+    "other calibration": lambda m, e: m["calibration"].update(a=-2.0),
+    "half a calibration": lambda m, e: m["calibration"].pop("b"),
+    "other rule": lambda m, e: m.update(candidate_rule=m["candidate_rule"].replace("0.2", "0.4")),
+    "no rule": lambda m, e: m.update(candidate_rule="features = 7"),
     "other fingerprint": lambda m, e: m.update(fingerprint="0" * 16),
     "other counts": lambda m, e: m["statistics"][0].update(documents=61),
     "no counts": lambda m, e: m.update(statistics=[]),
@@ -198,9 +172,25 @@ CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
     "array of other numbers": lambda m, e: e.update({"scores.npy": saved(np.zeros(3, np.float32))}),
     "array of two dimensions": lambda m, e: e.update({"scores.npy": saved(np.zeros((3, 3)))}),
     "no array": lambda m, e: e.update({"scores.npy": b"0.5"}),
-    "no model": lambda m, e: e.update({"model.skops": b"PK"}),
-    "a model cut off": lambda m, e: e.update({"model.skops": e["model.skops"][:-200]}),
+    "array cut off": lambda m, e: e.update({"support.npy": e["support.npy"][:-8]}),
+    "array too large for any memory": lambda m, e: e.update({"dual.npy": huge()}),
+    "array with a nan": lambda m, e: e.update({"fill.npy": saved(np.full(3, np.nan))}),
+    "a row too many": lambda m, e: e.update({"support.npy": saved(np.zeros((2, 3)))}),
+    "a column too few": lambda m, e: e.update({"center.npy": saved(np.zeros(2))}),
+    "counts too few": lambda m, e: e.update({"df-0.npy": saved(np.zeros(1, np.int64))}),
+    "other kernel": lambda m, e: m["machine"].update(kernel="linear"),
+    "infinite intercept": lambda m, e: m["machine"].update(intercept=float("inf")),
+    "other weights": lambda m, e: e.update({"fill.npy": saved(np.zeros(3))}),
+    "list for a manifest": lambda m, e: e.update({"manifest.json": b"[]"}),
+    "nested deeply": lambda m, e: e.update({"manifest.json": b"[" * 100_000}),
 }
+
+
+def huge() -> bytes:
+    """An array of a few bytes that says it has an exabyte."""
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": (1 << 57,)})
+    return out.getvalue()
 
 
 def saved(values: Any, *, pickled: bool = False) -> bytes:
@@ -213,48 +203,6 @@ def saved(values: Any, *, pickled: bool = False) -> bytes:
 def test_what_does_not_go_together_is_refused(change: str) -> None:
     said = refused(remade(PACKED, CHANGES[change]))
     assert said.endswith("train it again") or "train again" in said, said
-
-
-def test_entries_are_those_of_the_manifest() -> None:
-    def more(manifest: Manifest, entries: Entries) -> None:
-        entries["extra.npy"] = saved(np.zeros(1))
-
-    def other(manifest: Manifest, entries: Entries) -> None:
-        entries["scores.npy"] = saved(np.zeros(len(trained(WEIGHED, "rbf").scores)))
-
-    assert "torn or was changed" in refused(remade(PACKED, more, sums=False))
-    assert "torn or was changed" in refused(remade(PACKED, other, sums=False))
-
-
-class Stranger(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A step that is no part of scikit-learn."""
-
-    def fit(self, x: Any, y: Any = None) -> Stranger:
-        return self
-
-    def transform(self, x: Any) -> Any:
-        return x
-
-
-def with_model(estimator: Any) -> bytes:
-    return packed(replace(trained(WEIGHED, "rbf"), estimator=estimator))
-
-
-def test_a_model_with_code_of_its_own_is_not_loaded() -> None:
-    known = trained(WEIGHED, "rbf").estimator
-    said = refused(with_model(Pipeline([*known.steps, ("more", Stranger())])))
-    assert says(said, "d.neardup holds test_file.Stranger", "do not use it")
-    said = refused(with_model(Pipeline([("run", FunctionTransformer(subprocess.run)), *known.steps])))
-    assert says(said, "d.neardup holds subprocess.run", "do not use it")
-
-
-def test_another_model_is_no_decision() -> None:
-    x, y = np.random.default_rng(1).random((20, 3)), np.arange(20) % 2 == 0
-    assert "is no SVM of neardup" in refused(with_model(LogisticRegression().fit(x, y)))
-    other = remade(PACKED, lambda m, e: e.update({"model.skops": dump_model(fitted(x, y, "rbf"))}))
-    assert says(refused(other), "does not give", "decision that was saved")
-    wider = fitted(np.column_stack([x, x]), y, "rbf")
-    assert refused(remade(PACKED, lambda m, e: e.update({"model.skops": dump_model(wider)})))
 
 
 @pytest.mark.parametrize(
@@ -278,13 +226,25 @@ def test_a_file_of_an_older_neardup_is_refused() -> None:
     assert said.endswith("train it again")
 
 
-def test_without_skops_it_is_said_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for library in ("skops", "sklearn"):
-        monkeypatch.setitem(sys.modules, library, None)
-        with pytest.raises(NeardupError) as caught:
-            unpacked(PACKED, "d.neardup")
-        assert says(caught.value, library, "not installed", "pip install 'neardup[learn]'")
-        monkeypatch.undo()
+def test_another_process_without_scikit_learn_decides_and_writes_the_same_bytes(tmp_path: Path) -> None:
+    trained(FACTS).save(tmp_path / "d.neardup")
+    code = (
+        "import sys; import neardup as nd; sys.modules['sklearn'] = None\n"
+        "texts = {'id': ['a', 'b', 'c'], 'text': ['oslo port: 120 ships', 'oslo port: 120 ships came', 'owl']}\n"
+        "decision = nd.load_decision('d.neardup')\n"
+        "result = nd.dedup(texts, decision=decision)\n"
+        "result.explain('a', 'b')\n"
+        "nd.query(texts, 'oslo port: 120 ships', decision='d.neardup')\n"
+        "nd.Index(decision='d.neardup', window=None).add(nd.Document('d', 'oslo port: 130 ships'))\n"
+        "decision.save('again.neardup')\n"
+        "print([name for name in sys.modules if name.startswith(('sklearn.', 'skops'))])"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "7"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    assert (tmp_path / "again.neardup").read_bytes() == (tmp_path / "d.neardup").read_bytes()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -21,8 +21,7 @@ from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Decision
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, rule_of
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
@@ -79,14 +78,14 @@ def plain(documents: Sequence[str], decision: Decision) -> dict[tuple[int, int],
     for j, right in enumerate(documents):
         for i, left in enumerate(documents[:j]):
             one, other = set(words(left)), set(words(right))
-            t = Fraction(str(decision.net.threshold))
+            t = Fraction(str(decision.candidate_rule.threshold))
             shared = len(one & other), len(one), len(other)
             if not (one and other) or not naive.reaches("jaccard", *shared, t):
                 continue
             if left == right:
                 found[i, j] = 1.0
                 continue
-            g = decision.machine.g(np.array([plain_vector(str(decision.vector), left, right)]))[0]
+            g = decision.machine.score(np.array([plain_vector(str(decision.vector), left, right)]))[0]
             if g >= decision.cut:
                 found[i, j] = float(decision.probability(np.array([g]))[0])
     return found
@@ -99,7 +98,7 @@ def found_by(result: Result) -> dict[tuple[int, int], float]:
     return {(left, right): similarity for left, right, similarity in listed}
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     TEXTS,
     st.sampled_from([SETS, FACTS]),
@@ -111,7 +110,7 @@ def found_by(result: Result) -> dict[tuple[int, int], float]:
 def test_pairs_are_those_of_the_net_that_g_lets_pass(
     documents: list[str], vector: str, kernel: str, net: float, cut: float, threads: int
 ) -> None:
-    decision = replace(trained(vector, kernel), net=net_of(f"jaccard(words:1) >= {net}"), cut=cut)
+    decision = replace(trained(vector, kernel), candidate_rule=rule_of(f"jaccard(words:1) >= {net}"), cut=cut)
     result = nd.dedup(documents, decision=decision, threads=threads)
     expected = plain(documents, decision)
     assert found_by(result).keys() == expected.keys()

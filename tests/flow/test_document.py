@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from saying import says
 
-from neardup.classifier.evidence import Push
+from neardup.classifier.evidence import Contribution
 from neardup.errors import InputError
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index
@@ -98,14 +98,15 @@ def test_a_verdict_says_whether_it_is_a_duplicate_and_goes_to_json() -> None:
     assert Verdict("b", "exact", "a", 1.0, 1.5, "", (3, 3, 3)).is_duplicate
     original = Verdict("a", "original", None, None, 0.0, "late", None)
     assert not original.is_duplicate
-    pushes = Push("jaccard(words:4)", 0.5, 1.25), Push("title", None, -0.25)
+    pushes = Contribution("jaccard(words:4)", 0.5, 1.25), Contribution("title", None, -0.25)
     learned = Verdict("b", "near", "a", 0.9, 1.5, "", (9, 10, 10), 0.75, pushes)
     assert (near.evidence, learned.evidence) == ("", "jaccard(words:4) +1.25, title -0.25")
     for verdict in (near, original, learned):
         fields = verdict.as_dict()
         assert json.loads(json.dumps(fields)) == fields
         assert fields.pop("evidence") == verdict.evidence
-        counts, measures = fields.pop("counts"), tuple(Push(**push) for push in fields.pop("measures"))
+        counts = fields.pop("counts")
+        measures = tuple(Contribution(one["measure"], one["value"], one["push"]) for one in fields.pop("measures"))
         assert Verdict(**fields, counts=None if counts is None else tuple(counts), measures=measures) == verdict
 
 

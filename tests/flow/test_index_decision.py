@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from deciding import LearnedIndex, decision_of, trained
+from deciding import LearnedIndex, decision_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
@@ -22,8 +22,7 @@ from test_index_long import DATA, corpus
 from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
 
 import neardup as nd
-from neardup.classifier.classifier import Decision
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import Decision, rule_of
 from neardup.classifier.values import Measurer, Records
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
@@ -168,15 +167,15 @@ def test_a_verdict_carries_what_it_went_by() -> None:
     _, near, exact, last = nd.Index(decision=decision, window=None).add_many(documents([*texts, texts[0], "nothing"]))
     measurer = Measurer(decision.vector, decision.statistics)
     x = measurer.measure(measurer.prepare(Records(texts)), np.array([0]), np.array([1]))
-    (g,) = decision.g(x).tolist()
+    (g,) = decision.score(x).tolist()
     assert (near.kind, near.g) == ("near", g)
     assert near.similarity == pytest.approx(float(decision.probability(np.array([g]))[0]), abs=1e-9)
     assert near.counts == (round((near.similarity or 0) * 10**9), 10**9, 10**9)
-    pushes = dict(zip(decision.vector.names, decision.pushes(x)[0].tolist(), strict=True))
-    assert {push.measure: push.push for push in near.measures} == pushes
+    contributions = dict(zip(decision.vector.names, decision.contributions(x)[0].tolist(), strict=True))
+    assert {push.measure: push.amount for push in near.measures} == contributions
     assert {push.measure: push.value for push in near.measures} == dict(zip(decision.vector.names, x[0], strict=True))
-    assert sorted(near.measures, key=lambda push: -abs(push.push)) == list(near.measures)
-    assert near.evidence.startswith(f"{near.measures[0].measure} {near.measures[0].push:+.2f}, ")
+    assert sorted(near.measures, key=lambda push: -abs(push.amount)) == list(near.measures)
+    assert near.evidence.startswith(f"{near.measures[0].measure} {near.measures[0].amount:+.2f}, ")
     assert (exact.kind, exact.similarity, exact.g, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
     assert (last.kind, last.g, last.measures) == ("original", None, ())
 
@@ -223,8 +222,7 @@ def test_a_batch_that_could_not_be_stored_leaves_nothing_behind(
 
 
 def test_a_decision_can_be_the_file_that_it_is_in(tmp_path: Path) -> None:
-    pytest.importorskip("skops")
-    decision = trained()
+    decision = decision_of("sets")
     decision.save(tmp_path / "decision.neardup")
     items = documents(["fox dog owl", "fox dog owl ran", "fox", "東京 fox dog"], [0, 1, 2, 3])
     index = nd.Index(decision=str(tmp_path / "decision.neardup"), window=None)
@@ -271,7 +269,7 @@ def test_what_a_flow_cannot_do_is_refused() -> None:
 @pytest.mark.parametrize("vector", ["cheap", "default", "terms-svm", "short"])
 def test_an_endless_window_over_reuters_is_a_deduplication(vector: str) -> None:
     texts = [text for text, _ in corpus("reuters", 1500)]
-    decision = replace(decision_of(vector, gamma=0.02, sample=texts[:300]), net=net_of())
+    decision = replace(decision_of(vector, gamma=0.02, sample=texts[:300]), candidate_rule=rule_of())
     every = nd.Index(decision=decision.everything(), window=None).add_many(documents(texts))
     # In the middle of what there is, so that many pass and many do not.
     decision = replace(decision, cut=float(np.median([verdict.g for verdict in every if verdict.g is not None])))

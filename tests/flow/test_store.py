@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from saying import says
 from storing import FLAGS, Twin, batch, opened, stored
 
-from neardup.classifier.evidence import Push
+from neardup.classifier.evidence import Contribution
 from neardup.errors import StoreError
 from neardup.stream import store as store_module
 from neardup.stream.document import Verdict
@@ -25,7 +25,9 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 STEPS = st.sampled_from(["record", "record", "record", "forget", "unhold", "placed", "state", "reopen"])
 WHOLE = st.integers(-(2**63), 2**63 - 1)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-PUSHES = st.lists(st.builds(Push, TEXTS, st.none() | FINITE, FINITE), unique_by=lambda push: push.measure, max_size=4)
+PUSHES = st.lists(
+    st.builds(Contribution, TEXTS, st.none() | FINITE, FINITE), unique_by=lambda push: push.measure, max_size=4
+)
 LEARNED = st.tuples(FINITE, PUSHES.map(tuple))
 
 

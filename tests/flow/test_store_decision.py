@@ -11,11 +11,11 @@ import pytest
 from saying import says
 from storing import opened, stored
 
-from neardup.classifier.evidence import Push
+from neardup.classifier.evidence import Contribution
 from neardup.errors import StoreError
 from neardup.stream.document import Verdict
 
-PUSHES = Push("jaccard(words:4)", 0.75, 1.5), Push("title", None, -0.25)
+PUSHES = Contribution("jaccard(words:4)", 0.75, 1.5), Contribution("title", None, -0.25)
 NEAR = Verdict("doc1", "near", "doc0", 0.9, 0.25, "", (9 * 10**8, 10**9, 10**9), 1.25, PUSHES)
 
 

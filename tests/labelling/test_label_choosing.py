@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from asking import PAIRS, Room
 
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import rule_of
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
@@ -39,7 +39,7 @@ from neardup.text.normalize import normalize
 SAMPLE = Path(__file__).parent.parent.parent / "examples" / "newswire.jsonl"
 ITEMS = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]
 FAMILY = {item["id"]: item["family"] for item in ITEMS}
-NET = net_of("jaccard(words:3) >= 0.02")
+NET = rule_of("jaccard(words:3) >= 0.02")
 
 
 def sample() -> Any:

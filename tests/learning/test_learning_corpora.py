@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neardup.documents import open_corpus
-from neardup.training.labelled import Reading, labelled_pairs
+from neardup.training.labelled import LabelOptions, labelled_pairs
 from neardup.training.training import train
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -27,19 +27,19 @@ def test_sentences_that_say_the_same() -> None:
         rows = list(csv.DictReader(file))
     learned_from = [(row["id1"], row["id2"], row["label"]) for row in rows if row["split"] == "train"][:600]
     with open_corpus([DATA / "msrp" / "msrp.jsonl.gz"]) as corpus:
-        training = train(corpus, learned_from, vector="short", net=NET)
+        training = train(corpus, learned_from, vector="short", net=NET, kernels=["linear"])
         decision = training.decision
         pairs = labelled_pairs(
             corpus,
             DATA / "msrp" / "pairs.csv",
             decision.vector,
-            decision.net,
-            Reading(only="split=val"),
+            decision.candidate_rule,
+            LabelOptions(only="split=val"),
             threads=1,
             report=lambda stage, done, total: None,
         )
     assert training.summary["folds"]["by"] == "groups"
-    verdict = pairs.equal | (pairs.inside & decision.passes(decision.g(pairs.x)))
+    verdict = pairs.equal | (pairs.inside & decision.passes(decision.score(pairs.x)))
     accuracy = float((verdict == pairs.duplicate).mean())
     f1 = 2 * float((verdict & pairs.duplicate).sum()) / float(verdict.sum() + pairs.duplicate.sum())
     assert accuracy >= 0.72

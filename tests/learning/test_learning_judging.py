@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neardup.classifier.classifier import cut_of, machine_of
+from neardup.classifier.classifier import cut_of
 from neardup.training import fit as searching
 from neardup.training import training as judging
-from neardup.training.fit import Point, fit, moved, out_of_fold_threshold, search
+from neardup.training.fit import Point, fit, machine_of, out_of_fold_threshold, search
 from neardup.training.folds import Folds, connected, folds_of
-from neardup.training.training import PRECISIONS, Learned, Task, learn
+from neardup.training.training import PRECISIONS, FittedMachine, TrainingPairs, learn
 
 
 @pytest.fixture(autouse=True)
@@ -22,28 +22,28 @@ def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_COARSE", grid)
 
 
-def made(count: int = 90, seed: int = 0) -> Task:
+def made(count: int = 90, seed: int = 0) -> TrainingPairs:
     rng = np.random.default_rng(seed)
     labels = rng.random(count) < 0.4
     x = rng.normal(np.where(labels, 1.0, -1.0)[:, np.newaxis], 1.2, (count, 3))
     kind = np.arange(count) % 15
-    return Task(x, labels, np.arange(count), np.arange(count, 2 * count), kind > 1, kind == 0)
+    return TrainingPairs(x, labels, np.arange(count), np.arange(count, 2 * count), kind > 1, kind == 0)
 
 
-def folds(task: Task) -> Folds:
+def folds(task: TrainingPairs) -> Folds:
     found = folds_of(task.left, task.right, task.labels, count=3, seed=0, decided=task.decided)
     assert found is not None
     return found
 
 
-def learned(task: Task, parted: Folds) -> Learned:
+def learned(task: TrainingPairs, parted: Folds) -> FittedMachine:
     return learn(task, parted, kernels=("linear", "rbf"), seed=0, report=lambda done, total: None)
 
 
 def test_each_fold_is_judged_by_what_the_others_choose() -> None:
     task = made()
     parted = folds(task)
-    judged = learned(task, parted).judged
+    held_out = learned(task, parted).held_out
     for train, test in parted.splits:
         train, test = train[task.decided[train]], test[task.decided[test]]
         x, labels, left, right = task.x[train], task.labels[train], task.left[train], task.right[train]
@@ -51,44 +51,43 @@ def test_each_fold_is_judged_by_what_the_others_choose() -> None:
         assert inner is not None
         chosen = search(x, labels, connected(left, right), inner.splits, kernels=("linear", "rbf"), seed=0)
         estimator = fit(x, labels, chosen.point)
-        moved(estimator, chosen.moved)
-        machine = machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b)
-        g = machine.g(task.x[test])
-        assert np.array_equal(judged.g[test], g)
-        assert np.array_equal(judged.probability[test], machine.probability(g))
-        assert np.array_equal(judged.pushes[test], machine.pushes(task.x[test]))
-        assert np.array_equal(judged.verdict[test], g >= 0)
+        machine = machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b, chosen.offset)
+        g = machine.score(task.x[test])
+        assert np.array_equal(held_out.score[test], g)
+        assert np.array_equal(held_out.probability[test], machine.probability(g))
+        assert np.array_equal(held_out.contributions[test], machine.contributions(task.x[test]))
+        assert np.array_equal(held_out.verdict[test], g >= 0)
         for precision in PRECISIONS:
             cut, _ = cut_of(chosen.g, labels, precision)
-            assert np.array_equal(judged.at[precision][test], np.zeros(len(test), bool) if cut is None else g >= cut)
+            assert np.array_equal(held_out.at[precision][test], np.zeros(len(test), bool) if cut is None else g >= cut)
 
 
 def test_labels_that_are_judged_have_no_say() -> None:
     task = made()
     parted = folds(task)
-    before = learned(task, parted).judged
+    before = learned(task, parted).held_out
     train, test = parted.splits[0]
     turned = task.labels.copy()
     turned[test] = ~turned[test]
-    after = learned(task._replace(labels=turned), parted).judged
-    assert np.array_equal(before.g[test], after.g[test], equal_nan=True)
+    after = learned(task._replace(labels=turned), parted).held_out
+    assert np.array_equal(before.score[test], after.score[test], equal_nan=True)
     assert np.array_equal(before.verdict[test], after.verdict[test])
     assert np.array_equal(before.threshold[test], after.threshold[test])
-    assert not np.array_equal(before.g[train], after.g[train], equal_nan=True)
+    assert not np.array_equal(before.score[train], after.score[train], equal_nan=True)
 
 
 def test_what_no_machine_decides() -> None:
     task = made()
-    judged = learned(task, folds(task)).judged
+    held_out = learned(task, folds(task)).held_out
     undecided = ~task.decided
-    assert np.array_equal(judged.verdict[undecided], task.equal[undecided])
-    for verdict in judged.at.values():
+    assert np.array_equal(held_out.verdict[undecided], task.equal[undecided])
+    for verdict in held_out.at.values():
         assert np.array_equal(verdict[undecided], task.equal[undecided])
-    assert np.isnan(judged.g[undecided]).all()
-    assert np.isnan(judged.pushes[undecided]).all()
-    assert np.isfinite(judged.g[task.decided]).all()
+    assert np.isnan(held_out.score[undecided]).all()
+    assert np.isnan(held_out.contributions[undecided]).all()
+    assert np.isfinite(held_out.score[task.decided]).all()
     # The threshold knows of no net.
-    assert np.array_equal(judged.threshold, out_of_fold_threshold(task.x, task.labels, folds(task).splits))
+    assert np.array_equal(held_out.threshold, out_of_fold_threshold(task.x, task.labels, folds(task).splits))
 
 
 def test_the_final_machine_is_of_all_decided_pairs() -> None:
@@ -96,9 +95,8 @@ def test_the_final_machine_is_of_all_decided_pairs() -> None:
     found = learned(task, folds(task))
     x, labels = task.x[task.decided], task.labels[task.decided]
     estimator = fit(x, labels, found.chosen.point)
-    moved(estimator, found.chosen.moved)
-    assert np.array_equal(found.estimator.decision_function(x), estimator.decision_function(x))
-    assert found.machine.g(x) == pytest.approx(estimator.decision_function(x), abs=1e-9)
+    assert found.machine.score(x) == pytest.approx(estimator.decision_function(x) + found.chosen.offset, abs=1e-9)
+    assert found.support_vectors == len(estimator.named_steps["svm"].support_)
     assert len(found.chosen.g) == int(task.decided.sum())
     assert (found.machine.a, found.machine.b) == (found.chosen.sigmoid.a, found.chosen.sigmoid.b)
 
@@ -114,17 +112,17 @@ def test_too_few_to_search_by_are_taken_as_they_are(monkeypatch: pytest.MonkeyPa
     # Three duplicates share a document and two another one: a fold leaves two, which cannot be parted again.
     asked: list[int] = []
 
-    def counted(x: Any, labels: Any) -> searching.Chosen:
+    def counted(x: Any, labels: Any) -> searching.SearchResult:
         asked.append(len(labels))
-        return searching.unsearched(x, labels)
+        return searching.unsearched_machine(x, labels)
 
-    monkeypatch.setattr(judging, "unsearched", counted)
+    monkeypatch.setattr(judging, "unsearched_machine", counted)
     labels = np.arange(25) < 5
     x = np.random.default_rng(0).normal(labels[:, np.newaxis] * 2.0, 1.0, (25, 2))
     left = np.where(np.arange(25) < 3, 100, np.where(labels, 101, np.arange(25)))
-    task = Task(x, labels, left, np.arange(200, 225), np.ones(25, np.bool_), np.zeros(25, np.bool_))
+    task = TrainingPairs(x, labels, left, np.arange(200, 225), np.ones(25, np.bool_), np.zeros(25, np.bool_))
     parted = folds(task)
     assert parted.by == "groups"
-    judged = learned(task, parted).judged
+    held_out = learned(task, parted).held_out
     assert asked
-    assert np.isfinite(judged.g).all()
+    assert np.isfinite(held_out.score).all()

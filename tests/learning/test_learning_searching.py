@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from neardup.training import fit as searching
-from neardup.training.fit import KERNELS, Chosen, Point, out_of_fold, pieces_of, search, sigmoid_of, unsearched
+from neardup.training.fit import (
+    KERNELS,
+    Point,
+    SearchResult,
+    out_of_fold,
+    pieces_of,
+    search,
+    sigmoid_of,
+    unsearched_machine,
+)
 from neardup.training.folds import Split, folds_of
 
 
@@ -19,7 +28,7 @@ def splits_of(labels: Any) -> Any:
     return folds.splits
 
 
-def found(x: Any, labels: Any, kernels: tuple[str, ...] = KERNELS, seed: int = 0) -> Chosen:
+def found(x: Any, labels: Any, kernels: tuple[str, ...] = KERNELS, seed: int = 0) -> SearchResult:
     return search(x, labels, np.arange(len(labels)), splits_of(labels), kernels=kernels, seed=seed)
 
 
@@ -51,7 +60,7 @@ def test_g_is_moved_so_that_0_is_one_half() -> None:
     x, labels = overlapping(150, 0.3)
     chosen = found(x, labels, ("linear",))
     g = out_of_fold(pieces_of(x, labels, splits_of(labels)), chosen.point, 150)
-    assert chosen.g == pytest.approx(g + chosen.moved, abs=1e-12)
+    assert chosen.g == pytest.approx(g + chosen.offset, abs=1e-12)
     assert chosen.sigmoid.probability(chosen.g) == pytest.approx(sigmoid_of(g, labels).probability(g), abs=1e-9)
     assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero)
 
@@ -71,7 +80,7 @@ def test_nothing_to_tell() -> None:
     chosen = found(x + rng.normal(0, 0.01, (60, 1)), labels, ("linear",))
     assert chosen.sigmoid.a < 0
     if not chosen.sigmoid.informed:
-        assert chosen.moved == 0.0
+        assert chosen.offset == 0.0
 
 
 def test_many_pairs_are_searched_in_part_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +91,7 @@ def test_many_pairs_are_searched_in_part_first(monkeypatch: pytest.MonkeyPatch) 
     assert len(chosen.g) == 200
     assert np.isfinite(chosen.g).all()
     # The rarer class is looked at whole.
-    rows = searching._some(labels, 0)
+    rows = searching._sample(labels, 0)
     assert labels[rows].sum() == labels.sum()
     assert rows.tolist() == sorted(set(rows.tolist()))
 
@@ -92,12 +101,12 @@ def test_the_same_again() -> None:
     one, other = found(x, labels), found(x, labels)
     assert one.point == other.point
     assert np.array_equal(one.g, other.g)
-    assert (one.moved, one.sigmoid) == (other.moved, other.sigmoid)
+    assert (one.offset, one.sigmoid) == (other.offset, other.sigmoid)
 
 
 def test_too_few_to_part() -> None:
     x, labels = overlapping(12, 0.5, apart=2.0)
-    chosen = unsearched(x, labels)
-    assert (chosen.point, chosen.tried, chosen.moved) == (Point("linear", 0.1), 1, 0.0)
+    chosen = unsearched_machine(x, labels)
+    assert (chosen.point, chosen.tried, chosen.offset) == (Point("linear", 0.1), 1, 0.0)
     every = [Split(np.arange(12), np.arange(12))]
     assert np.array_equal(chosen.g, out_of_fold(pieces_of(x, labels, every), chosen.point, 12))

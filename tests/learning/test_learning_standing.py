@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neardup.training.training import LEAST_LABELS, standing
+from neardup.training.training import LEAST_LABELS, quick_evaluation
 
 
 def made(count: int, share: float = 0.5, seed: int = 0) -> Any:
@@ -19,16 +19,16 @@ def made(count: int, share: float = 0.5, seed: int = 0) -> Any:
 
 def test_none_while_there_are_too_few() -> None:
     x, labels = made(40, (LEAST_LABELS - 1) / 40)
-    assert standing(x, labels, np.arange(40)) is None
-    assert standing(x, ~labels, np.arange(40)) is None
+    assert quick_evaluation(x, labels, np.arange(40)) is None
+    assert quick_evaluation(x, ~labels, np.arange(40)) is None
     x, labels = made(40, LEAST_LABELS / 40)
-    assert standing(x, labels, np.arange(40)) is not None
-    assert standing(np.empty((0, 4)), np.empty(0, np.bool_), np.empty(0, np.int64)) is None
+    assert quick_evaluation(x, labels, np.arange(40)) is not None
+    assert quick_evaluation(np.empty((0, 4)), np.empty(0, np.bool_), np.empty(0, np.int64)) is None
 
 
 def test_several_measures_beat_one() -> None:
     x, labels = made(200)
-    found = standing(x, labels, np.arange(200))
+    found = quick_evaluation(x, labels, np.arange(200))
     assert found is not None
     assert (found.duplicates, found.others, found.shared) == (100, 100, False)
     assert found.learned.f1.value is not None
@@ -36,13 +36,13 @@ def test_several_measures_beat_one() -> None:
     assert found.gain.difference.value == pytest.approx(found.learned.f1.value - found.threshold.f1.value)
     assert found.gain.beyond_chance
     assert found.learned.correct + found.learned.missed == 100
-    assert standing(x, labels, np.arange(200)) == found
+    assert quick_evaluation(x, labels, np.arange(200)) == found
 
 
 def test_the_measure_that_counts() -> None:
     x, labels = made(60)
     x[:, 2] = labels
-    found = standing(x, labels, np.arange(60))
+    found = quick_evaluation(x, labels, np.arange(60))
     assert found is not None
     assert found.measure == 2
     assert found.threshold.f1.value == 1.0
@@ -51,14 +51,14 @@ def test_the_measure_that_counts() -> None:
 @pytest.mark.parametrize("groups", [np.zeros(60, np.int64), np.where(np.arange(60) < 40, 0, np.arange(60))])
 def test_one_large_group_is_told(groups: Any) -> None:
     x, labels = made(60)
-    found = standing(x, labels, groups)
+    found = quick_evaluation(x, labels, groups)
     assert found is not None
     assert found.shared
 
 
 def test_a_class_in_one_group_is_told() -> None:
     x, labels = made(60, 0.3)
-    found = standing(x, labels, np.where(labels, 0, np.arange(60)))
+    found = quick_evaluation(x, labels, np.where(labels, 0, np.arange(60)))
     assert found is not None
     assert found.shared
 
@@ -66,7 +66,7 @@ def test_a_class_in_one_group_is_told() -> None:
 def test_rare_duplicates_and_what_is_not_known() -> None:
     x, labels = made(120, 0.1)
     x[::3, 0], x[:, 1] = np.nan, np.nan
-    found = standing(x, labels, np.arange(120))
+    found = quick_evaluation(x, labels, np.arange(120))
     assert found is not None
     assert (found.learned.f1.value or 0) > 0.5
     told = json.loads(json.dumps(found.to_dict()))

@@ -13,13 +13,13 @@ from saying import says
 from trained import Texts
 
 import neardup as nd
-from neardup.classifier.rule import net_of
+from neardup.classifier.classifier import rule_of
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError
 from neardup.training import fit as searching
 from neardup.training.fit import Point
-from neardup.training.labelled import Reading, labelled_pairs
+from neardup.training.labelled import LabelOptions, labelled_pairs
 from neardup.training.training import Training, train
 
 VECTOR = "jaccard(words:1), containment(words:2), numbers, cosine(words:1:tfidf)"
@@ -72,12 +72,12 @@ def test_what_is_judged_wrongly_is_said(made: tuple[Texts, list[Row]]) -> None:
     assert training.wrong
     for one in training.wrong:
         assert labels[one.id1, one.id2] == one.duplicate
-        if one.g is None or one.probability is None:
+        if one.score is None or one.probability is None:
             continue
-        assert (one.g >= 0) != one.duplicate
-        strengths = [abs(push) for push in one.pushes.values()]
+        assert (one.score >= 0) != one.duplicate
+        strengths = [abs(push) for push in one.contributions.values()]
         assert strengths == sorted(strengths, reverse=True)
-        assert list(one.pushes) == list(one.measures)
+        assert list(one.contributions) == list(one.measures)
     sure = [max(o.probability, 1 - o.probability) for o in training.wrong if o.probability is not None]
     assert sure == sorted(sure, reverse=True)
 
@@ -153,7 +153,7 @@ def test_equal_texts_are_not_learned_from(made: tuple[Texts, list[Row]]) -> None
     assert training.summary["equal_texts"] == len(equal)
     contrary = [(*row[:2], 0) if row == equal[0] else row for row in rows]
     wrong = trained(made, rows=contrary).wrong[0]
-    assert (wrong.id1, wrong.id2, wrong.g, wrong.probability) == (*equal[0][:2], None, None)
+    assert (wrong.id1, wrong.id2, wrong.score, wrong.probability) == (*equal[0][:2], None, None)
 
 
 @pytest.mark.parametrize("net", [NET, "containment(words:2) >= 0.5"])
@@ -161,7 +161,13 @@ def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], net: str) 
     known, rows = made
     vector = Vector.parse(VECTOR)
     pairs = labelled_pairs(
-        corpus_of(known.table), rows, vector, net_of(net), Reading(), threads=1, report=lambda stage, done, total: None
+        corpus_of(known.table),
+        rows,
+        vector,
+        rule_of(net),
+        LabelOptions(),
+        threads=1,
+        report=lambda stage, done, total: None,
     )
     decision = trained(made, net=net).decision.everything()
     result = nd.dedup(known.table, decision=decision)
@@ -172,7 +178,7 @@ def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], net: str) 
     went_by = result.learned(left[rest], right[rest])
     assert went_by is not None
     assert np.array_equal(went_by.vectors, pairs.x[rest])
-    assert np.array_equal(went_by.g, decision.g(pairs.x[rest]))
+    assert np.array_equal(went_by.score, decision.score(pairs.x[rest]))
 
 
 def test_contents_are_compared_as_in_a_run(made: tuple[Texts, list[Row]]) -> None:
@@ -180,7 +186,7 @@ def test_contents_are_compared_as_in_a_run(made: tuple[Texts, list[Row]]) -> Non
     pages = {"id": [row["id"] for row in known.rows], "text": [f"<p>{row['text']}</p><hr>" for row in known.rows]}
     training = train(corpus_of(pages), rows, vector=VECTOR, net=NET, content="tags")
     plain = trained(made)
-    assert training.decision.net.content == "tags"
+    assert training.decision.candidate_rule.content == "tags"
     assert np.array_equal(training.decision.scores, plain.decision.scores)
     assert training.summary["figures"] == plain.summary["figures"]
 

@@ -147,7 +147,7 @@ class Plainly:
         return max(float(one @ other) / lengths, 0.0) if lengths else 0.0
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.just(NO_TIME) | st.integers(-DAY, 9 * DAY)), max_size=4))
 def test_every_measure_is_what_its_formula_says(documents: list[tuple[str, str | None, int]]) -> None:
     texts = [text for text, _, _ in documents]

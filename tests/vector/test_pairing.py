@@ -44,7 +44,7 @@ def rows_of(*sequences: list[int]) -> Rows:
     return Rows.of(np.array([len(some) for some in sequences], np.int64), np.concatenate(tokens))
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(edited())
 @example(([], []))
 @example(([1] * 64, [1] * 65))

@@ -7,13 +7,10 @@ import io
 import json
 import os
 import unicodedata
-import warnings
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import metadata
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -25,18 +22,55 @@ from neardup.classifier.columns import columns_for, records_of_table
 from neardup.classifier.facts import facts_digest
 from neardup.classifier.values import Records
 from neardup.classifier.vector import Vector
-from neardup.errors import InputError, NeardupError, OutputError, RecipeError, option
+from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
 from neardup.files import read, write
 from neardup.kernels.pairs import discriminant
 from neardup.recipe import AnyRecipe, Recipe
+from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.named import Choices, chosen
 from neardup.recipe.recipe import dependencies_of, difference
 from neardup.recipe.recipe import parse as parse_recipe
-from neardup.recipe.second_step import learned_step
+from neardup.recipe.second_step import SecondStep, learned_step
 from neardup.version import __version__
 
 Floats = npt.NDArray[np.float64]
+
+
+#: Full documents that share fewer of their three-word shingles have not been seen to be near-duplicates.
+CANDIDATE_RULE = "jaccard(words:3) >= 0.1"
+
+
+def rule_of(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
+    """Return the recipe whose pairs a decision looks at.
+
+    Parameters
+    ----------
+    text : str
+        ``MEASURE(FEATURES) >= NUMBER``, a measure of feature sets. Raising the number gives fewer candidate pairs,
+        faster, and may lose near-duplicates for good.
+    content : str
+        As in ``Recipe``.
+
+    Raises
+    ------
+    RecipeError
+        If it is not written so, or the measure is none of feature sets.
+    """
+    try:
+        step = SecondStep.parse(text)
+    except RecipeError as error:
+        said, own = str(error).partition(";")[0], f"second_step {text!r}"
+        reason = said.removeprefix(own) if said.startswith(own) else f": {said.removeprefix('second_step: ')}"
+        raise RecipeError(f"net {text!r}{reason}; write it like {CANDIDATE_RULE}") from None
+    if step.measure not in SET_MEASURES:
+        raise RecipeError(f"net {text!r}: {step.measure} is no measure of feature sets; write it like {CANDIDATE_RULE}")
+    return Recipe(name="net", content=content, features=step.features, measure=step.measure, threshold=step.threshold)
+
+
+def rule_text(rule: Recipe) -> str:
+    """Return a candidate rule as it is written on the command line."""
+    return f"{rule.measure}({rule.features}) >= {rule.threshold:g}"
 
 
 class Machine(NamedTuple):
@@ -72,7 +106,7 @@ class Machine(NamedTuple):
     a: float
     b: float
 
-    def g(self, x: Floats, skipped: int = -1) -> Floats:
+    def score(self, x: Floats, skipped: int = -1) -> Floats:
         """Return g of each row of x; with ``skipped`` = j, as if measure j had its mean."""
         out = np.empty(len(x))
         shape = self.fill, self.center, self.scale, self.gamma, self.support, self.dual, self.intercept
@@ -83,144 +117,18 @@ class Machine(NamedTuple):
         """Return how probable it is that pairs with such a g are near-duplicates."""
         return np.asarray(1 / (1 + np.exp(np.clip(self.a * g + self.b, -700, 700))), np.float64)
 
-    def pushes(self, x: Floats) -> Floats:
+    @property
+    def kernel(self) -> str:
+        """``linear`` or ``rbf``."""
+        return "rbf" if self.gamma else "linear"
+
+    def contributions(self, x: Floats) -> Floats:
         """Return by how much each measure moves g away from where its mean would leave it: float64[n, r].
 
-        With the linear kernel that is w_j z_j, and the pushes and the intercept add up to g.
+        With the linear kernel that is w_j z_j, and the contributions and the intercept add up to g.
         """
-        whole = self.g(x)
-        return np.column_stack([whole - self.g(x, skipped=j) for j in range(x.shape[1])])
-
-
-def machine_of(estimator: Any, a: float, b: float) -> Machine:
-    """Return a fitted pipeline of imputer, scaler and SVC as arrays.
-
-    Parameters
-    ----------
-    estimator : sklearn.pipeline.Pipeline
-        Of the steps "impute" (SimpleImputer), "scale" (StandardScaler) and "svm" (SVC, linear or RBF), fitted on
-        labels False and True.
-    a, b : float
-        Platt's sigmoid.
-
-    Raises
-    ------
-    InputError
-        If it is anything else.
-    """
-    try:
-        impute, scale, svm = (estimator.named_steps[name] for name in ("impute", "scale", "svm"))
-        support, dual = np.asarray(svm.support_vectors_, np.float64), np.asarray(svm.dual_coef_, np.float64).ravel()
-        if svm.kernel not in ("linear", "rbf") or list(svm.classes_) != [False, True]:
-            raise ValueError(f"kernel {svm.kernel!r}, classes {list(svm.classes_)}")
-        linear = svm.kernel == "linear"
-        if linear:
-            # In the order of the support vectors, as one sum: the same bits on every machine.
-            weights = np.zeros(support.shape[1])
-            for alpha, row in zip(dual, support, strict=True):
-                weights += alpha * row
-            support, dual = weights[np.newaxis], np.ones(1)
-        return Machine(
-            np.asarray(impute.statistics_, np.float64),
-            np.asarray(scale.mean_, np.float64),
-            np.asarray(scale.scale_, np.float64),
-            0.0 if linear else float(svm._gamma),
-            np.ascontiguousarray(support),
-            np.ascontiguousarray(dual),
-            float(svm.intercept_[0]),
-            float(a),
-            float(b),
-        )
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise InputError(f"the model is no SVM of neardup ({error}); train it with neardup train") from None
-
-
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-#: Besides what skops trusts by itself.
-_TRUSTED = ["numpy.dtype"]
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of the libraries that a model depends on."""
-    return {library: metadata.version(library) for library in ("numpy", "scikit-learn", "skops")}
-
-
-def dump_model(estimator: Any) -> bytes:
-    """Return a model as skops writes it; the same model gives the same bytes.
-
-    skops names objects by their addresses in memory and dates the parts, so both are made anew.
-    """
-    written = skops_io().dumps(estimator)
-    with zipfile.ZipFile(io.BytesIO(written)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    schema = json.loads(files.pop("schema.json"))
-    named: dict[str, str] = {}
-    _rename(schema, named, {})
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for before, after in named.items():
-            archive.writestr(zipfile.ZipInfo(after, _EPOCH), files[before])
-        archive.writestr(zipfile.ZipInfo("schema.json", _EPOCH), json.dumps(schema, indent=1))
-    return out.getvalue()
-
-
-def load_model(data: bytes, name: str) -> Any:
-    """Return the model that bytes hold.
-
-    Raises
-    ------
-    InputError
-        If they hold anything but numbers and models of scikit-learn, or cannot be read.
-    NeardupError
-        If skops is not installed.
-    """
-    skops = skops_io()
-    try:
-        unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(_TRUSTED))
-        if unknown:
-            raise InputError(f"{name} holds {unknown[0]}, which is no part of a decision; do not use it")
-        with warnings.catch_warnings():
-            # Another version's model is read field by field, and g is checked against the fingerprint afterwards.
-            warnings.simplefilter("ignore")
-            return skops.loads(data, trusted=_TRUSTED)
-    except NeardupError:
-        raise
-    except Exception as error:
-        raise InputError(f"the model in {name} cannot be read ({error}); train it again") from None
-
-
-def _rename(node: Any, files: dict[str, str], numbers: dict[int, int]) -> None:
-    """Give the nodes of a schema numbers as they come; files and objects may be shared, plain values never are."""
-    if isinstance(node, list):
-        for one in node:
-            _rename(one, files, numbers)
-    elif isinstance(node, dict):
-        if isinstance(node.get("file"), str):
-            node["file"] = files.setdefault(node["file"], f"{len(files)}.npy")
-        if isinstance(node.get("__id__"), int):
-            own = -len(numbers) - 1 if node.get("is_json") else node["__id__"]
-            node["__id__"] = numbers.setdefault(own, len(numbers))
-        for one in node.values():
-            _rename(one, files, numbers)
-
-
-def skops_io() -> Any:
-    """Return the library that writes and reads models.
-
-    Raises
-    ------
-    NeardupError
-        If it is not installed.
-    """
-    try:
-        import sklearn  # noqa: F401  skops imports it, and says less clearly that it is missing
-        import skops.io
-    except ImportError as error:
-        raise NeardupError(
-            f"a learned decision is kept as a scikit-learn model, and {error.name} is not installed; "
-            "pip install 'neardup[learn]' brings it"
-        ) from None
-    return skops.io
+        whole = self.score(x)
+        return np.column_stack([whole - self.score(x, skipped=j) for j in range(x.shape[1])])
 
 
 Bools = npt.NDArray[np.bool_]
@@ -250,7 +158,7 @@ class Decision:
 
     Attributes
     ----------
-    net : Recipe
+    candidate_rule : Recipe
         Its pairs are the candidates: whatever lies below its threshold is no near-duplicate, unseen.
     vector : Vector
         The measures that make up x.
@@ -268,11 +176,9 @@ class Decision:
         Figures, counts, options and versions, ready for JSON.
     title_column, time_column : str
         Where titles and times are, for measures that compare them; empty to find them by their names.
-    estimator : object
-        The scikit-learn pipeline that the machine was read from.
     """
 
-    net: Recipe
+    candidate_rule: Recipe
     vector: Vector
     statistics: Mapping[str, Statistics]
     machine: Machine
@@ -282,7 +188,6 @@ class Decision:
     title_column: str = ""
     time_column: str = ""
     training: Mapping[str, Any] = field(default_factory=dict)
-    estimator: Any = None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -299,27 +204,27 @@ class Decision:
 
     @property
     def dependencies(self) -> dict[str, str]:
-        """What the net and the vector depend on, as short texts by name."""
+        """What the candidate rule and the vector depend on, as short texts by name."""
         made = [part.recipe for part in self.vector.parts if part.of_recipe]
         # Titles, prefixes and tokens are words.
-        return dependencies_of(self.net, Recipe(features="words:1"), *made, tables={"facts": facts_digest()})
+        return dependencies_of(self.candidate_rule, Recipe(features="words:1"), *made, tables={"facts": facts_digest()})
 
     @property
     def recipe(self) -> Recipe:
-        """The net, with the decision as its second step."""
-        return self.net.changed(name="learned", second_step=learned_step(self.fingerprint))
+        """The candidate rule, with the decision as its second step."""
+        return self.candidate_rule.changed(name="learned", second_step=learned_step(self.fingerprint))
 
-    def g(self, x: Floats) -> Floats:
+    def score(self, x: Floats) -> Floats:
         """Return g of vectors of similarities: float64[n] of float64[n, r]."""
-        return self.machine.g(x)
+        return self.machine.score(x)
 
     def probability(self, g: Floats) -> Floats:
         """Return how probable near-duplicates are among pairs with such a g."""
         return self.machine.probability(g)
 
-    def pushes(self, x: Floats) -> Floats:
+    def contributions(self, x: Floats) -> Floats:
         """Return by how much each measure moves g away from where its mean would leave it."""
-        return self.machine.pushes(x)
+        return self.machine.contributions(x)
 
     def passes(self, g: Floats) -> Bools:
         """Return which pairs are near-duplicates."""
@@ -360,7 +265,7 @@ class Decision:
         columns_for(self.vector, names, title_column=self.title_column, time_column=self.time_column)
 
     def everything(self) -> Decision:
-        """Return the decision that passes every candidate of the net, for those who look at probabilities."""
+        """Return the decision that passes every candidate, for those who look at probabilities."""
         return replace(self, cut=float("-inf"))
 
     def at_precision(self, wanted: float) -> Decision:
@@ -382,17 +287,21 @@ class Decision:
         return replace(self, cut=cut)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the decision to a file, whole or not at all; ``load_decision`` reads it.
+        """Write the decision to a classifier file, whole or not at all; ``load_decision`` reads it.
 
         Raises
         ------
         OutputError
             If there is one already and ``force`` is not given, or it cannot be written.
         """
-        save(self, path, force=force)
+        name = os.fspath(path)
+        if not force and os.path.lexists(name):
+            way_out = option("--force", "force=True")
+            raise OutputError(f"{name} exists; choose another name, or replace it with {way_out}")
+        write(name, packed(self))
 
     def __repr__(self) -> str:
-        return f"<decision {self.fingerprint}: {self.vector} on pairs with {self.net.in_words()}>"
+        return f"<decision {self.fingerprint}: {self.vector} on pairs with {self.candidate_rule.in_words()}>"
 
 
 def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
@@ -415,23 +324,19 @@ def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | Non
 
 
 #: Raised whenever an older neardup could not read the file rightly.
-FORMAT = 1
-_KIND = "neardup decision"
-_LARGEST_ENTRY = 1 << 31
-#: The length of a sum in hex digits.
+FORMAT = 2
+_KIND = "neardup classifier"
+#: Only files of format 1 have an entry of this name.
+_ENTRY_OF_FORMAT_1 = "model.skops"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+#: The length of a SHA-256 in hex digits.
 _SEAL = 64
-
-
-def save(decision: Decision, path: str | PathLike[str], *, force: bool = False) -> None:
-    """Write a decision: the same one gives the same bytes."""
-    name = os.fspath(path)
-    if not force and os.path.lexists(name):
-        raise OutputError(f"{name} exists; choose another name, or replace it with {option('--force', 'force=True')}")
-    write(name, packed(decision))
+#: The arrays of a machine, and how many dimensions each has.
+_ARRAYS = {"fill": 1, "center": 1, "scale": 1, "support": 2, "dual": 1}
 
 
 def load_decision(path: str | PathLike[str]) -> Decision:
-    """Return the decision that a file holds.
+    """Return the decision that a classifier file holds.
 
     Raises
     ------
@@ -443,143 +348,148 @@ def load_decision(path: str | PathLike[str]) -> Decision:
 
 
 def packed(decision: Decision) -> bytes:
-    """Return a decision as the bytes of its file."""
-    entries: dict[str, bytes] = {"model.skops": dump_model(decision.estimator)}
-    entries["scores.npy"], entries["labels.npy"] = _array(decision.scores), _array(decision.labels)
-    known: list[dict[str, Any]] = []
+    """Return a decision as the bytes of its file: a zip of arrays and a manifest, the same for the same decision."""
+    machine = decision.machine
+    arrays: dict[str, npt.NDArray[Any]] = {name: getattr(machine, name) for name in _ARRAYS}
+    arrays |= {"scores": decision.scores, "labels": decision.labels}
+    counted: list[dict[str, Any]] = []
     for number, (features, one) in enumerate(sorted(decision.statistics.items())):
-        known.append(
+        counted.append(
             {"features": features, "documents": one.documents, "distinct": one.distinct, "heaviest": one.heaviest}
         )
-        entries[f"statistics-{number}-features.npy"] = _array(one.features)
-        entries[f"statistics-{number}-df.npy"] = _array(one.df)
+        arrays |= {f"features-{number}": one.features, f"df-{number}": one.df}
     manifest = {
         "kind": _KIND,
         "format": FORMAT,
         "fingerprint": decision.fingerprint,
-        "net": decision.net.to_toml(),
+        "candidate_rule": decision.candidate_rule.to_toml(),
         "depends_on": decision.dependencies,
         "vector": str(decision.vector),
+        # As text: it may be an infinity, which JSON does not have.
         "cut": repr(decision.cut),
         "columns": {"title": decision.title_column, "time": decision.time_column},
-        "sigmoid": [repr(decision.machine.a), repr(decision.machine.b)],
-        "statistics": known,
+        "machine": {"kernel": machine.kernel, "gamma": machine.gamma, "intercept": machine.intercept},
+        "calibration": {"a": machine.a, "b": machine.b},
+        "statistics": counted,
         "training": dict(decision.training),
-        "versions": {"neardup": __version__, "unicode": unicodedata.unidata_version} | versions(),
-        "entries": {entry: hashlib.sha256(content).hexdigest() for entry, content in sorted(entries.items())},
+        "versions": {"neardup": __version__, "unicode": unicodedata.unidata_version},
     }
-    said = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True, default=float).encode()
-    return _sealed(_zipped({"manifest.json": said} | dict(sorted(entries.items()))))
+    text = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True, default=float)
+    out = io.BytesIO()
+    # Stored, because zlib compresses to other bytes from version to version.
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        archive.comment = b"0" * _SEAL
+        archive.writestr(zipfile.ZipInfo("manifest.json", _EPOCH), text)
+        for name, values in arrays.items():
+            content = io.BytesIO()
+            np.save(content, values.astype(values.dtype.newbyteorder("<")), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), content.getvalue())
+    body = out.getvalue()[:-_SEAL]
+    return body + _digest(body)
 
 
 def unpacked(data: bytes, name: str) -> Decision:
-    """Return the decision that bytes hold; ``name`` is what messages call them."""
-    manifest, entries = _read(data, name)
+    """Return the decision that bytes hold; ``name`` is what messages call them.
+
+    Raises
+    ------
+    InputError
+        As ``load_decision``.
+    """
+    entries = _entries(data, name)
+    again = "train it again"
     try:
-        net = parse_recipe(manifest["net"], "its net")
-        statistics = {
-            one["features"]: Statistics(
-                int(one["documents"]),
-                int(one["distinct"]),
-                int(one["heaviest"]),
-                _loaded(entries[f"statistics-{number}-features.npy"], np.uint64),
-                _loaded(entries[f"statistics-{number}-df.npy"], np.int64),
-            )
-            for number, one in enumerate(manifest["statistics"])
-        }
-        estimator = load_model(entries["model.skops"], name)
-        decision = Decision(
-            net=net,
-            vector=Vector.parse(manifest["vector"]),
-            statistics=statistics,
-            machine=machine_of(estimator, *map(float, manifest["sigmoid"])),
-            scores=_loaded(entries["scores.npy"], np.float64),
-            labels=_loaded(entries["labels.npy"], np.bool_),
-            cut=float(manifest["cut"]),
-            title_column=str(manifest["columns"]["title"]),
-            time_column=str(manifest["columns"]["time"]),
-            training=manifest["training"],
-            estimator=estimator,
-        )
-        depends_on = dict(manifest.get("depends_on", {}))
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecipeError) as error:
-        raise InputError(f"{name} holds no decision that can be read ({error}); train it again") from None
-    if clause := difference(depends_on, decision.dependencies):
-        raise InputError(f"{name} was trained {clause}; train it again")
-    if decision.fingerprint != manifest["fingerprint"]:
-        raise InputError(f"{name} does not give the decision that was saved; train it again")
+        manifest = json.loads(entries["manifest.json"])
+        if manifest["kind"] != _KIND:
+            raise InputError(f"{name} is no classifier file; give what neardup train wrote")
+        if manifest["format"] != FORMAT:
+            raise InputError(f"{name} has format {manifest['format']!r} and only {FORMAT} is known; {again}")
+        decision = _decision(manifest, entries)
+        if clause := difference(dict(manifest.get("depends_on", {})), decision.dependencies):
+            raise InputError(f"{name} was trained {clause}; {again}")
+        if decision.fingerprint != manifest["fingerprint"]:
+            raise InputError(f"{name} does not give the classifier that was saved; {again}")
+    except InputError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError, RecipeError) as error:
+        raise InputError(f"{name} holds no classifier that can be read ({error}); {again}") from None
     return decision
 
 
-def _read(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return manifest and entries, checked against their sums."""
-    torn = f"{name} is torn or was changed; train it again"
-    if len(data) < _SEAL or hashlib.sha256(data[:-_SEAL]).hexdigest().encode() != data[-_SEAL:]:
-        raise InputError(f"{name} is no decision, or one that is torn or was changed; give what neardup train wrote")
+def _entries(data: bytes, name: str) -> dict[str, bytes]:
+    """Return the entries of a file of which no byte was changed."""
+    if len(data) < _SEAL or _digest(data[:-_SEAL]) != data[-_SEAL:]:
+        raise InputError(
+            f"{name} is no classifier file, or one that is torn or was changed; give what neardup train wrote"
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            manifest = json.loads(_entry(archive, "manifest.json"))
-            if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-                raise InputError(f"{name} is no decision; give what neardup train wrote")
-            if manifest.get("format") != FORMAT:
-                raise InputError(
-                    f"{name} has format {manifest.get('format')!r} and only {FORMAT} is known; "
-                    "read it with what wrote it"
-                )
-            entries = {entry: _entry(archive, entry) for entry in manifest["entries"]}
-            if {*entries, "manifest.json"} != set(archive.namelist()):
-                raise InputError(torn)
-            if any(hashlib.sha256(content).hexdigest() != manifest["entries"][e] for e, content in entries.items()):
-                raise InputError(torn)
-            return manifest, entries
-    except NeardupError:
-        raise
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        OSError,
-        EOFError,
-        RuntimeError,
-    ):
-        raise InputError(torn) from None
+            entries = archive.infolist()
+            if any(entry.filename == _ENTRY_OF_FORMAT_1 for entry in entries):
+                raise InputError(f"{name} has format 1 and only {FORMAT} is known; train it again")
+            # What is stored is no larger than the file that holds it.
+            if all(entry.compress_type == zipfile.ZIP_STORED for entry in entries):
+                return {entry.filename: archive.read(entry) for entry in entries}
+    except (zipfile.BadZipFile, LookupError, ValueError, OSError, EOFError, RuntimeError):
+        pass
+    raise InputError(f"{name} is no classifier file; give what neardup train wrote")
 
 
-def _entry(archive: zipfile.ZipFile, entry: str) -> bytes:
-    if archive.getinfo(entry).file_size > _LARGEST_ENTRY:
-        raise ValueError(entry)
-    return archive.read(entry)
+def _decision(manifest: dict[str, Any], entries: dict[str, bytes]) -> Decision:
+    """Return the decision of a manifest and its arrays, in which all shapes go together."""
+
+    def array(entry: str, kind: Any, dimensions: int = 1) -> npt.NDArray[Any]:
+        values = np.load(io.BytesIO(entries[f"{entry}.npy"]), allow_pickle=False)
+        if values.ndim != dimensions or values.dtype != np.dtype(kind).newbyteorder("<"):
+            raise ValueError(f"{entry} is an array of {values.dtype}, {values.ndim}-dimensional")
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"{entry} is not finite")
+        return np.ascontiguousarray(values, kind)
+
+    vector, known, sigmoid = Vector.parse(manifest["vector"]), manifest["machine"], manifest["calibration"]
+    machine = Machine(
+        **{name: array(name, np.float64, dimensions) for name, dimensions in _ARRAYS.items()},
+        gamma=float(known["gamma"]),
+        intercept=float(known["intercept"]),
+        a=float(sigmoid["a"]),
+        b=float(sigmoid["b"]),
+    )
+    scores, labels = array("scores", np.float64), array("labels", np.bool_)
+    statistics = {
+        one["features"]: Statistics(
+            int(one["documents"]),
+            int(one["distinct"]),
+            int(one["heaviest"]),
+            array(f"features-{number}", np.uint64),
+            array(f"df-{number}", np.int64),
+        )
+        for number, one in enumerate(manifest["statistics"])
+    }
+    columns, rows = {machine.fill.shape, machine.center.shape, machine.scale.shape}, machine.support.shape
+    if columns != {(len(vector),)} or rows != (len(machine.dual), len(vector)) or scores.shape != labels.shape:
+        raise ValueError("its arrays differ in length")
+    if any(one.features.shape != one.df.shape for one in statistics.values()):
+        raise ValueError("its counts differ in length")
+    if {part.counted for part in vector.parts if part.counted} - statistics.keys():
+        raise ValueError("counts are missing")
+    if known["kernel"] != machine.kernel or not np.isfinite([*machine[-3:], machine.gamma]).all():
+        raise ValueError(f"kernel {known['kernel']!r}")
+    return Decision(
+        candidate_rule=parse_recipe(manifest["candidate_rule"], "its candidate rule"),
+        vector=vector,
+        statistics=statistics,
+        machine=machine,
+        scores=scores,
+        labels=labels,
+        cut=float(manifest["cut"]),
+        title_column=str(manifest["columns"]["title"]),
+        time_column=str(manifest["columns"]["time"]),
+        training=dict(manifest["training"]),
+    )
 
 
-def _zipped(entries: dict[str, bytes]) -> bytes:
-    """Return a zip without times, with room for the seal in its comment."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.comment = b"0" * _SEAL
-        for entry, content in entries.items():
-            archive.writestr(zipfile.ZipInfo(entry, _EPOCH), content, zipfile.ZIP_DEFLATED)
-    return out.getvalue()
-
-
-def _sealed(data: bytes) -> bytes:
-    """Return the zip with the sum of all before its comment there: no byte of it can change unseen."""
-    return data[:-_SEAL] + hashlib.sha256(data[:-_SEAL]).hexdigest().encode()
-
-
-def _array(values: npt.NDArray[Any]) -> bytes:
-    out = io.BytesIO()
-    np.save(out, values.astype(values.dtype.newbyteorder("<")), allow_pickle=False)
-    return out.getvalue()
-
-
-def _loaded(data: bytes, kind: Any) -> npt.NDArray[Any]:
-    values = np.load(io.BytesIO(data), allow_pickle=False)
-    if values.ndim != 1 or values.dtype.newbyteorder("=") != np.dtype(kind):
-        raise ValueError(f"an array of {values.dtype} where one of {np.dtype(kind)} should be")
-    return np.ascontiguousarray(values, kind)
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
 
 
 #: A decision, or the file that holds it.
@@ -644,23 +554,14 @@ def recipe_beside(
         If anything was asked for but ``keep``, or the ``content`` that the decision was trained on.
     """
     for name, value in choices.items():
-        if value is None or name == "keep" or (name == "content" and value == decision.net.content):
+        if value is None or name == "keep" or (name == "content" and value == decision.candidate_rule.content):
             continue
-        content = f"content {decision.net.content!r}" if decision.net.content else "texts as they are"
+        content = (
+            f"content {decision.candidate_rule.content!r}" if decision.candidate_rule.content else "texts as they are"
+        )
         why = _WHY.get(name, _WHY["recipe"]).format(content=content, precision=precision)
         raise RecipeError(f"{say(name, value)} does not go with a learned decision, which {why}")
-    return decision.recipe.changed(keep=choices.get("keep") or decision.net.keep)
-
-
-def chosen_recipe(recipe: AnyRecipe, choices: Choices) -> Recipe:
-    """Return a recipe, by name or file where it is a text, with other values for some of its fields.
-
-    Raises
-    ------
-    RecipeError
-        If there is no such recipe, a recipe has no such field, or a value is refused.
-    """
-    return chosen(recipe, choices)
+    return decision.recipe.changed(keep=choices.get("keep") or decision.candidate_rule.keep)
 
 
 def recipe_and_decision(
@@ -676,7 +577,7 @@ def recipe_and_decision(
     Parameters
     ----------
     recipe, choices
-        As in ``chosen_recipe``; beside a decision only ``keep`` may be chosen.
+        As in ``recipe.named.chosen``; beside a decision only ``keep`` may be chosen.
     decision : Decision or path, optional
         It, or its file.
     title_column, time_column : str, optional
@@ -690,7 +591,7 @@ def recipe_and_decision(
     if decision is None:
         if title_column is not None:
             raise RecipeError(f"title_column {title_column!r} is for decisions that compare titles; leave it out")
-        return chosen_recipe(recipe, choices), None
+        return chosen(recipe, choices), None
     found = decision_of(decision, title_column=title_column, time_column=time_column)
     asked = {"recipe": None if recipe == "default" else recipe} | choices
     return recipe_beside(found, asked), found

@@ -153,7 +153,7 @@ def _show(why: Explanation, left: str, right: str) -> None:
         colour = ("bold green" if why.match else "bold red") if name == "verdict" else ""
         numbers.add_row(name, value if isinstance(value, Text) else Text(visible(value, lines=False), colour))
     console.print(numbers)
-    if why.learned is not None and why.learned.evidence.pushes:
+    if why.learned is not None and why.learned.evidence.contributions:
         console.print()
         console.print(_pushes(why.learned.evidence))
 
@@ -170,7 +170,9 @@ def _pushes(evidence: Evidence) -> Any:
         table.add_column(Text(name, "bold"), justify="right")
     table.add_column(Text("towards", "bold"))
     rows = [("all at their means", "", evidence.start or 0.0)]
-    rows += [(name, "unknown" if value is None else f"{value:.4f}", push) for name, value, push in evidence.pushes]
+    rows += [
+        (name, "unknown" if value is None else f"{value:.4f}", push) for name, value, push in evidence.contributions
+    ]
     for name, shown, push in rows:
         towards = ("together" if push > 0 else "apart") if round(abs(push), 4) else ""
         table.add_row(name, shown, f"{push:+.4f}", towards)

@@ -814,9 +814,11 @@ class Asking:
     @property
     def recipe(self) -> Recipe:
         """The net."""
-        from neardup.classifier.rule import NET, net_of
+        from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
 
-        return net_of(NET if self.net is None else self.net, content=chosen_content(self.html, self.content) or "")
+        return rule_of(
+            CANDIDATE_RULE if self.net is None else self.net, content=chosen_content(self.html, self.content) or ""
+        )
 
     @property
     def measures(self) -> Vector:

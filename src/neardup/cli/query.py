@@ -130,7 +130,7 @@ def query(
     rest = f"; they are in {to_file}" if to_file is not None else ""
     if not len(found) and found.documents:
         if decision is not None:
-            rest = f"; {_candidates(found.candidates, decision.net)}"
+            rest = f"; {_candidates(found.candidates, decision.candidate_rule)}"
         else:
             rest = "; no document shares a feature" if wanted is not None else "; --k 3 shows the three nearest"
     say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")

@@ -182,11 +182,11 @@ def _wrong(one: Wrong) -> tuple[str, str]:
     """Return a pair and what was said of it, and which measures said so."""
     ids = f"{visible(one.id1, lines=False)} - {visible(one.id2, lines=False)}"
     label = "a duplicate" if one.duplicate else "no duplicate"
-    if one.g is None or one.probability is None:
+    if one.score is None or one.probability is None:
         return f"{ids}: labelled {label}, but the texts are equal", ""
-    misled = [name for name, push in one.pushes.items() if push and (push > 0) == (one.g >= 0)]
-    reasons = (f"{name} {_value(one.measures[name])} ({one.pushes[name]:+.2f})" for name in misled[:_REASONS])
-    said = f"probability {_probability(one.probability)}, g {one.g:+.2f}"
+    misled = [name for name, push in one.contributions.items() if push and (push > 0) == (one.score >= 0)]
+    reasons = (f"{name} {_value(one.measures[name])} ({one.contributions[name]:+.2f})" for name in misled[:_REASONS])
+    said = f"probability {_probability(one.probability)}, g {one.score:+.2f}"
     return f"{ids}: labelled {label}, {said}", ", ".join(reasons)
 
 
@@ -289,17 +289,13 @@ def train(
     workers = None if threads is None else whole_number(threads, "--threads")
     _check_outputs(output, summary, [*inputs, labels], quarantine=read.quarantine, force=force)
 
-    from neardup.classifier.classifier import skops_io
-    from neardup.classifier.rule import NET, net_of
+    from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
     from neardup.training.fit import KERNELS
     from neardup.training.training import train as train_corpus
 
-    if output is not None:
-        # It is needed at the end, when the work is done.
-        skops_io()
-    wide, chosen = NET if net is None else net, chosen_content(html, content) or ""
+    wide, chosen = CANDIDATE_RULE if net is None else net, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
-        say_notes(corpus, net_of(wide, content=chosen))
+        say_notes(corpus, rule_of(wide, content=chosen))
         say_if_compiling(None, "pairs.overlaps", "pairs.discriminant")
         with progress_bar() as report:
             training = train_corpus(

@@ -87,7 +87,7 @@ class ItemRecipe(RecipeOptions):
         if self.content not in _CONTENTS:
             raise RecipeError(f"--content {self.content!r} is not known; choose one of {', '.join(_CONTENTS)}")
         given = chosen_content(self.html, None if self.content == "auto" else self.content)
-        plain = given == "plain" and (decision is None or not decision.net.content)
+        plain = given == "plain" and (decision is None or not decision.candidate_rule.content)
         recipe = chosen_recipe(replace(self, content=None if plain else given), decision)
         if plain and decision is None:
             recipe = recipe.changed(content="")

@@ -364,5 +364,9 @@ def draw_sample(
     if decision is None or recipe is not None:
         raise RecipeError("an audit is of one thing: give a decision or a recipe")
     if net is not None:
-        raise RecipeError(f"net {net!r}: a decision has its own net ({decision.net.in_words()}); leave the net out")
-    return Drawing(corpus, of_decision(decision, once), content=decision.net.content, sample=sample, seed=seed)
+        raise RecipeError(
+            f"net {net!r}: a decision has its own net ({decision.candidate_rule.in_words()}); leave the net out"
+        )
+    return Drawing(
+        corpus, of_decision(decision, once), content=decision.candidate_rule.content, sample=sample, seed=seed
+    )

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Decision
-from neardup.classifier.rule import NET, net_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Decision, rule_of
 from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, option
 from neardup.evaluation.estimates import doubt
@@ -193,7 +192,7 @@ def of_decision(decision: Decision, run: Runner) -> Population:
     result = run(every.recipe.changed(keep="first"), decision=every)
     pairs = distinct_pairs(result)
     vectors = result.vectors
-    g = np.zeros(0) if vectors is None else decision.g(vectors)
+    g = np.zeros(0) if vectors is None else decision.score(vectors)
     probability = decision.probability(g)
     own = float(decision.probability(np.array([decision.cut]))[0])
     scale = _scale("probability", _PROBABILITIES, own)
@@ -211,7 +210,7 @@ def of_decision(decision: Decision, run: Runner) -> Population:
         own=own,
         moves=(True, True),
         point=f"decision {decision.fingerprint}, g >= {decision.cut:g}",
-        net=decision.net.in_words(),
+        net=decision.candidate_rule.in_words(),
     )
 
 
@@ -236,7 +235,7 @@ def of_recipe(recipe: Recipe, net: str | None, run: Runner) -> Population:
     """
     recipe = recipe.changed(keep="first")
     threshold = _looser(recipe, net)
-    return _above_another(recipe, net or NET, run) if threshold is None else _above(recipe, threshold, run)
+    return _above_another(recipe, net or CANDIDATE_RULE, run) if threshold is None else _above(recipe, threshold, run)
 
 
 def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
@@ -270,7 +269,7 @@ def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
 
 def _above_another(recipe: Recipe, net: str, run: Runner) -> Population:
     """Return the pairs above another measure's threshold, and those that the recipe returns."""
-    wide = net_of(net, content=recipe.content)
+    wide = rule_of(net, content=recipe.content)
     every, mine = run(wide), run(recipe)
     pairs, found = distinct_pairs(every), distinct_pairs(mine)
     documents = len(every.texts)
@@ -340,7 +339,9 @@ def _looser(recipe: Recipe, net: str | None) -> float | None:
     except ValueError:
         return None
     if single:
-        raise RecipeError(f"net {net} is a threshold, but this recipe has one answer only; write a net like {NET}")
+        raise RecipeError(
+            f"net {net} is a threshold, but this recipe has one answer only; write a net like {CANDIDATE_RULE}"
+        )
     own = float(recipe.exact_threshold)
     if threshold <= own if known.distance else threshold >= own:
         side, way = ("above", "higher") if known.distance else ("below", "lower")

@@ -94,7 +94,7 @@ class Resamples(NamedTuple):
 
     def f1(self) -> Floats:
         """Return F1 of each draw and row: float64[s, r], nan where no duplicate was drawn."""
-        f1 = _ratio(2 * self.correct, self.correct + self.wrong + self.duplicates)
+        f1 = ratio(2 * self.correct, self.correct + self.wrong + self.duplicates)
         return np.where(self.duplicates > 0, f1, np.nan)
 
 
@@ -189,8 +189,8 @@ def accuracies(tallies: Sequence[Tally], labels: Labels, *, count: int = RESAMPL
     table = np.concatenate([*right_ones, labelled[active][np.newaxis]])
     drawn, _, _ = _drawn(table, labels.groups, count, seed)
     values = table.sum(axis=1)
-    spread = _ratio(drawn[:, :-1], np.broadcast_to(drawn[:, -1:], (count, rows)))
-    return [_figure(values[row] / values[-1], spread[:, row]) for row in range(rows)]
+    spread = ratio(drawn[:, :-1], np.broadcast_to(drawn[:, -1:], (count, rows)))
+    return [figure_of(values[row] / values[-1], spread[:, row]) for row in range(rows)]
 
 
 def _active(tallies: Sequence[Tally], held: Integers) -> Integers:
@@ -203,13 +203,32 @@ def _drawn(table: Integers, total: int, count: int, seed: int) -> tuple[Floats, 
     """Return the sums of draws of a table's columns, with as many empty ones as make the total; kinds, and members."""
     kinds, members = np.unique(table, axis=1, return_counts=True)
     shares = np.append(members / total, max(1 - table.shape[1] / total, 0.0))
+    return sums_of_draws(kinds, shares, total, count, seed), kinds, members
+
+
+def sums_of_draws(kinds: Integers, shares: Floats, groups: int, count: int, seed: int) -> Floats:
+    """Return the sums of draws of groups with replacement: float64[count, r].
+
+    Parameters
+    ----------
+    kinds : int64[r, k]
+        What a group of each kind holds.
+    shares : float64[k] or float64[k + 1]
+        How many of the groups are of each kind, as a share; the last one may be of groups that hold nothing.
+    groups : int
+        How many groups there are, and are drawn each time.
+    count : int
+        How many draws. Raising it makes the ends of intervals steadier.
+    seed : int
+        Of the draws.
+    """
     random = np.random.default_rng(seed)
     drawn = np.empty((count, len(kinds)))
-    step = max(_CELLS // len(shares), 1)
+    step = max(_CELLS // max(len(shares), 1), 1)
     for begin in range(0, count, step):
-        draws = random.multinomial(total, shares, size=min(step, count - begin))
-        drawn[begin : begin + step] = draws[:, :-1].astype(np.float64) @ kinds.T.astype(np.float64)
-    return drawn, kinds, members
+        draws = random.multinomial(groups, shares, size=min(step, count - begin))[:, : kinds.shape[1]]
+        drawn[begin : begin + step] = draws.astype(np.float64) @ kinds.T.astype(np.float64)
+    return drawn
 
 
 def _by_group(one: Tally, cells: str, active: Integers) -> Integers:
@@ -232,16 +251,18 @@ def scores(correct: Integers, wrong: Integers, duplicates: int, draws: Resamples
         Of the same rows.
     """
     values = (
-        _ratio(correct, correct + wrong),
+        ratio(correct, correct + wrong),
         correct / duplicates,
         2 * correct / (correct + wrong + duplicates),
     )
     spread = (
-        _ratio(draws.correct, draws.correct + draws.wrong),
-        _ratio(draws.correct, np.broadcast_to(draws.duplicates, draws.correct.shape)),
+        ratio(draws.correct, draws.correct + draws.wrong),
+        ratio(draws.correct, np.broadcast_to(draws.duplicates, draws.correct.shape)),
         draws.f1(),
     )
-    return [Scores(*(_figure(v[r], s[:, r]) for v, s in zip(values, spread, strict=True))) for r in range(len(correct))]
+    return [
+        Scores(*(figure_of(v[r], s[:, r]) for v, s in zip(values, spread, strict=True))) for r in range(len(correct))
+    ]
 
 
 def beyond_chance(draws: Resamples, better: int, other: int) -> tuple[float | None, float | None, bool]:
@@ -267,11 +288,13 @@ def interval(values: Floats) -> tuple[float | None, float | None]:
     return float(low), float(high)
 
 
-def _figure(value: float, spread: Floats) -> Figure:
+def figure_of(value: float, spread: Floats) -> Figure:
+    """Return a figure from its value and those in draws; not defined if the value is no number."""
     return Figure(float(value), *interval(spread)) if np.isfinite(value) else Figure(None, None, None)
 
 
-def _ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Floats:
+def ratio(part: npt.NDArray[np.number], whole: npt.NDArray[np.number]) -> Floats:
+    """Return part / whole, nan where the whole is 0."""
     result = np.full(np.shape(part), np.nan)
     np.divide(part, whole, out=result, where=whole != 0)
     return result

@@ -205,7 +205,7 @@ def decision_entrants(
     for given, decision, compares in zip(decisions, known, titled, strict=True):
         decision = decision_of(decision, title_column=title_column if compares else None)
         name = Path(given).stem if isinstance(given, str | os.PathLike) else decision.recipe.name
-        says = f"{decision.vector} on pairs with {decision.net.in_words()}"
+        says = f"{decision.vector} on pairs with {decision.candidate_rule.in_words()}"
         recipe = decision.recipe.changed(name=name, description=says)
         found.append(Entrant(recipe, decision_ladder(decision, asked), decision))
     return found
@@ -219,7 +219,7 @@ def pairs_of(result: Result, entrant: Entrant) -> Iterator[PairArrays]:
     """
     pairs, steps = result.pairs, entrant.ladder
     if entrant.decision is not None and result.vectors is not None:
-        share = levels(entrant.decision, steps, entrant.decision.g(result.vectors))
+        share = levels(entrant.decision, steps, entrant.decision.score(result.vectors))
         yield from Pairs(pairs.names, pairs.representative, pairs.left, pairs.right, share).arrays()
         return
     if not result.recipe.second_step:

@@ -27,7 +27,7 @@ from neardup.recipe import Recipe
 from neardup.text.normalize import normalize
 from neardup.training.fit import quick
 from neardup.training.folds import connected
-from neardup.training.training import LEAST_LABELS, Standing, standing
+from neardup.training.training import LEAST_LABELS, QuickEvaluation, quick_evaluation
 
 #: Why a pair is asked, and how the page says so once it is judged.
 REASONS = {
@@ -355,7 +355,7 @@ class Model:
         self._g: Callable[[Floats], Floats] | None = None
         self._pool_g: Floats | None = None
         self._lock = threading.Lock()
-        self._judged: tuple[int, Lessons | None, Standing | None] = (-1, None, None)
+        self._judged: tuple[int, Lessons | None, QuickEvaluation | None] = (-1, None, None)
         self._judging: Future[None] | None = None
         self._ended = threading.Event()
         self._work = ThreadPoolExecutor(2, "labelling")
@@ -423,7 +423,7 @@ class Model:
         found = None
         if min(lessons.classes) >= LEAST_LABELS:
             x = self._x(lessons.places)
-            found = standing(x, lessons.same, connected(*np.array(lessons.places, np.int64).T))
+            found = quick_evaluation(x, lessons.same, connected(*np.array(lessons.places, np.int64).T))
         with self._lock:
             self._judged = version, lessons, found
 
@@ -433,7 +433,7 @@ class Model:
         self._work.shutdown(wait=True, cancel_futures=True)
 
 
-def _facts(lessons: Lessons | None, found: Standing | None, vector: Vector) -> list[Fact]:
+def _facts(lessons: Lessons | None, found: QuickEvaluation | None, vector: Vector) -> list[Fact]:
     if lessons is None:
         return []
     same, different = lessons.classes

@@ -66,12 +66,12 @@ class LearnedStep:
     @property
     def passed(self) -> bool:
         """Whether g reaches the cut, or the texts are equal."""
-        return self.evidence.g is None or self.evidence.g >= self.decision.cut
+        return self.evidence.score is None or self.evidence.score >= self.decision.cut
 
     @property
     def reason(self) -> str:
         """Its numbers on one line."""
-        g, probability = self.evidence.g, self.evidence.probability
+        g, probability = self.evidence.score, self.evidence.probability
         if g is None:
             return f"{EQUAL_TEXTS}, of which no decision is asked"
         sign = ">=" if self.passed else "<"
@@ -90,7 +90,7 @@ class LearnedStep:
             tried = np.tile(self.vector, (len(_TRIED), 1))
             tried[:, j] = _TRIED
             change = np.abs(_TRIED - self.vector[j]) / self.decision.machine.scale[j]
-            change[self.decision.passes(self.decision.g(tried)) == self.passed] = np.inf
+            change[self.decision.passes(self.decision.score(tried)) == self.passed] = np.inf
             nearest = int(np.argmin(change))
             if change[nearest] < smallest:
                 best, smallest = Turn(str(part), float(_TRIED[nearest])), change[nearest]
@@ -99,7 +99,7 @@ class LearnedStep:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What would turn the verdict around, in words."""
-        g = self.evidence.g
+        g = self.evidence.score
         if g is None or not self.in_net:
             return ()
         precision = replace(self.decision, cut=g).working_point.precision

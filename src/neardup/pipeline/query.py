@@ -205,8 +205,8 @@ def decided(
     if not len(found.document):
         return found, Learned(decision, np.empty((0, len(decision.vector))), np.zeros(0, np.int64))
     documents = np.sort(found.document)
-    others = records_of(corpus, decision.net, names.rows[documents], threads, decision)
-    text = content_of(asked.text, decision.net.content)
+    others = records_of(corpus, decision.candidate_rule, names.rows[documents], threads, decision)
+    text = content_of(asked.text, decision.candidate_rule.content)
     time = microseconds_of(asked.time)
     records = Records(
         [text, *others.texts],

@@ -173,7 +173,7 @@ def decision_details(decision: Decision, search: Mapping[str, Any]) -> dict[str,
     return {
         "decision": {
             "fingerprint": decision.fingerprint,
-            "net": decision.net.in_words(),
+            "net": decision.candidate_rule.in_words(),
             "vector": str(decision.vector),
             # Without a cut everything passes, and JSON has no infinity.
             "cut": point.cut if isfinite(point.cut) else None,

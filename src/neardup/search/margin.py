@@ -233,7 +233,7 @@ def split(wide: Matches, recipe: Recipe, looser: Recipe | str, decision: Decisio
         return wide, Around(None, scale.threshold, looser)
     if decision is not None and wide.vectors is not None:
         # A probability is rounded, so g itself must say which pairs the cut lets pass.
-        passed = decision.passes(decision.g(wide.vectors))
+        passed = decision.passes(decision.score(wide.vectors))
         note = "Every candidate of the net has a probability, so every threshold is known."
         beyond = Around(replace(wide, vectors=None), Fraction(0), note)
     else:

@@ -93,7 +93,7 @@ def decide(
     for begin in range(0, len(left), _PAIRS_AT_A_TIME):
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
         x = measurer.measure(prepared, left[part], right[part])
-        g = decision.g(x)
+        g = decision.score(x)
         passed[part] = decision.passes(g)
         vectors.append(x[passed[part]])
         scores.append(g[passed[part]])

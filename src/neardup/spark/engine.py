@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -280,7 +280,7 @@ class _Run:
         """Return the texts that are equal, the pairs of distinct ones that pass, and how many are equal."""
         own = None
         if self.decision is not None:
-            own = Shared(known.sparkSession, replace(self.decision, estimator=None))
+            own = Shared(known.sparkSession, self.decision)
         parts = self.settings.parts(size, self.stages.workers)
         equal, passed, told = second_step(self.stages, self.recipe, own, known, copies, edges, self.order, parts)
         self.search |= told

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from neardup.classifier.evidence import Evidence, Push
+from neardup.classifier.evidence import Contribution, Evidence
 from neardup.errors import InputError, shown
 from neardup.times import FORMS, microseconds_of
 
@@ -79,7 +79,7 @@ class Verdict:
         The three whole numbers o, a and b behind the similarity, as in ``neardup.recipe.measures``.
     g : float or None
         What a learned decision makes of the two; None where none decided, and for texts that are equal byte for byte.
-    measures : tuple of Push
+    measures : tuple of Contribution
         The decision's measures, the one that pushed g furthest first; empty where there is no g.
     """
 
@@ -91,7 +91,7 @@ class Verdict:
     flag: str
     counts: tuple[int, int, int] | None
     g: float | None = None
-    measures: tuple[Push, ...] = ()
+    measures: tuple[Contribution, ...] = ()
 
     @property
     def is_duplicate(self) -> bool:
@@ -115,7 +115,7 @@ class Verdict:
             "counts": None if self.counts is None else list(self.counts),
             "g": self.g,
             "evidence": self.evidence,
-            "measures": [push._asdict() for push in self.measures],
+            "measures": [one.as_dict() for one in self.measures],
         }
 
 

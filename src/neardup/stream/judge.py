@@ -268,7 +268,7 @@ class Judge:
         judged = Judged(moment, of, score, (o, a, b), same, held, some)
         if self._second is None or np.isnan(found.g[0]):
             return judged
-        return judged._replace(g=float(found.g[0]), measures=self._second.pushes(found.vectors[0]))
+        return judged._replace(g=float(found.g[0]), measures=self._second.contributions(found.vectors[0]))
 
     def _all_matches(self, block: Block, story: Story, moment: Moment, serial: int) -> Partners:
         """Return all matches, the best first."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.evidence import Push
+from neardup.classifier.evidence import Contribution
 from neardup.features.store import Block
 from neardup.search.window import Arrivals, Moment
 
@@ -45,7 +45,7 @@ class Judged(NamedTuple):
         Whether it can match anything.
     g : float or None
         What a learned decision makes of it and its best match.
-    measures : tuple of Push
+    measures : tuple of Contribution
         By what.
     """
 
@@ -57,7 +57,7 @@ class Judged(NamedTuple):
     held: bool
     has_features: bool
     g: float | None = None
-    measures: tuple[Push, ...] = ()
+    measures: tuple[Contribution, ...] = ()
 
 
 class Partners(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.classifier.classifier import Decision
-from neardup.classifier.evidence import Learned, Push
+from neardup.classifier.evidence import Contribution, Learned
 from neardup.classifier.facts import Rows
 from neardup.classifier.values import Measurer, Prepared, Records
 from neardup.errors import RecipeError
@@ -179,7 +179,7 @@ class MeasuredStep:
         found = similarities(step.measure, counts) if step is not None else np.empty(0)
         return Looked(passed.right - 1, found, counts, np.full(len(found), np.nan), np.empty((len(found), 0)))
 
-    def pushes(self, vector: Floats) -> tuple[Push, ...]:
+    def contributions(self, vector: Floats) -> tuple[Contribution, ...]:
         """Return nothing: such a step says all by its counts."""
         del vector
         return ()
@@ -222,7 +222,7 @@ class LearnedStep:
         self._pool.add(missing, self._records(stories))
         places = self._pool.places(wanted)
         vectors = self._measurer.measure(self._pool.prepared(), places[:-1], np.full(len(others), places[-1]))
-        g = self._decision.g(vectors)
+        g = self._decision.score(vectors)
         passed = np.flatnonzero(self._decision.passes(g))
         counts = counts_of(self._decision, g[passed])
         return Looked(passed, similarities("learned", counts), counts, g[passed], vectors[passed])
@@ -234,9 +234,9 @@ class LearnedStep:
             np.array([each.time for each in stories], np.int64),
         )
 
-    def pushes(self, vector: Floats) -> tuple[Push, ...]:
+    def contributions(self, vector: Floats) -> tuple[Contribution, ...]:
         """Return what the measures of a pair have to do with its g, the one that pushed it furthest first."""
-        return Learned(self._decision, vector[np.newaxis], np.zeros(1, np.int64)).evidence(0).pushes
+        return Learned(self._decision, vector[np.newaxis], np.zeros(1, np.int64)).evidence(0).contributions
 
     def forget_from(self, serial: int) -> None:
         """Forget documents from a number on: others will have these numbers."""

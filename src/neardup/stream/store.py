@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, NamedTuple, Self
 
-from neardup.classifier.evidence import Push
+from neardup.classifier.evidence import Contribution
 from neardup.errors import StoreError
 from neardup.recipe.recipe import difference
 from neardup.stream.document import Verdict
@@ -501,7 +501,7 @@ def learned_row(verdict: Verdict) -> tuple[float | None, str | None]:
     """Return g and the measures of a verdict as they are stored; None for both where no learned decision decided."""
     if verdict.g is None:
         return None, None
-    said = {push.measure: [push.value, push.push] for push in verdict.measures}
+    said = {one.measure: [one.value, one.amount] for one in verdict.measures}
     return float(verdict.g) + 0.0, json.dumps(said, separators=(",", ":"))
 
 
@@ -522,11 +522,11 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
             return None, "row"
         if held is not None and text_sum(held, text, title or "") != text_check:
             return None, "text"
-        pushes = tuple(Push(name, *both) for name, both in json.loads(measures or "{}").items())
+        contributions = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
     except (struct.error, TypeError, AttributeError, ValueError):  # SQLite keeps any type in any column
         return None, "row"
     serial, name, origin, time, entered, judged, kind, of, similarity, o, a, b, flag = columns
-    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), g, pushes)
+    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), g, contributions)
     holds = held is not None and held >= forgotten
     kept = (text, verdict, title or "") if holds else (None, verdict, "")
     return Stored(serial, name, origin, time, entered, holds, *kept), ""

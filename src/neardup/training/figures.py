@@ -1,6 +1,6 @@
 """Precision, recall, F1 and accuracy of verdicts on labelled pairs, with bootstrap intervals over groups.
 
-As in ``evaluation.scoring``: groups of documents are drawn with replacement, because pairs of one group stand or fall
+As in ``evaluation.scores``: groups of documents are drawn with replacement, because pairs of one group stand or fall
 together (Efron & Tibshirani 1993, chapter 13). All verdicts are judged on the same draws, so that differences between
 two have intervals, too.
 """
@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.evaluation.scores import LEAST_GROUPS, RESAMPLES, Figure, interval
+from neardup.evaluation.scores import LEAST_GROUPS, RESAMPLES, Figure, figure_of, ratio, sums_of_draws
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-
-_CELLS = 1 << 22
 
 
 class Figures(NamedTuple):
@@ -84,10 +82,10 @@ class Draws(NamedTuple):
         """Return what one of the verdicts is worth."""
         correct, wrong, duplicates, others = self._columns(verdict)
         return Figures(
-            precision=_figure(_ratio(correct, correct + wrong)),
-            recall=_figure(_ratio(correct, duplicates)),
+            precision=_figure(ratio(correct, correct + wrong)),
+            recall=_figure(ratio(correct, duplicates)),
             f1=_figure(self._f1(verdict)),
-            accuracy=_figure(_ratio(correct + others - wrong, duplicates + others)),
+            accuracy=_figure(ratio(correct + others - wrong, duplicates + others)),
             correct=int(correct[0]),
             wrong=int(wrong[0]),
             missed=int(duplicates[0] - correct[0]),
@@ -106,7 +104,7 @@ class Draws(NamedTuple):
 
     def _f1(self, verdict: int) -> Floats:
         correct, wrong, duplicates, _ = self._columns(verdict)
-        return np.where(duplicates > 0, _ratio(2 * correct, correct + wrong + duplicates), np.nan)
+        return np.where(duplicates > 0, ratio(2 * correct, correct + wrong + duplicates), np.nan)
 
 
 def draw(labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: int = RESAMPLES, seed: int = 0) -> Draws:
@@ -130,14 +128,8 @@ def draw(labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: i
     cells = np.stack([np.bincount(place, mark, len(names)) for mark in marks]).astype(np.int64)
     # Groups that hold the same are one kind, and a draw is a draw of how many there are of each kind.
     kinds, members = np.unique(cells, axis=1, return_counts=True)
-    random = np.random.default_rng(seed)
-    table = np.empty((count + 1, len(marks)))
-    table[0] = cells.sum(axis=1)
-    step = max(_CELLS // max(len(members), 1), 1)
-    for begin in range(0, count, step):
-        size = min(step, count - begin)
-        drawn = random.multinomial(len(names), members / max(len(names), 1), size=size)
-        table[begin + 1 : begin + 1 + size] = drawn.astype(np.float64) @ kinds.T.astype(np.float64)
+    drawn = sums_of_draws(kinds, members / max(len(names), 1), len(names), count, seed)
+    table = np.concatenate([cells.sum(axis=1)[np.newaxis], drawn])
     held = cells[:-2].reshape(len(verdicts), 2, len(names))
     apart = (held[:, np.newaxis] != held[np.newaxis]).any(axis=2).sum(axis=2)
     return Draws(table, apart.astype(np.int64))
@@ -145,10 +137,4 @@ def draw(labels: Bools, groups: Integers, verdicts: Sequence[Bools], *, count: i
 
 def _figure(values: Floats) -> Figure:
     """Return a figure from its value and those in the draws behind it."""
-    return Figure(float(values[0]), *interval(values[1:])) if np.isfinite(values[0]) else Figure(None, None, None)
-
-
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    result = np.full(part.shape, np.nan)
-    np.divide(part, whole, out=result, where=whole != 0)
-    return result
+    return figure_of(float(values[0]), values[1:])

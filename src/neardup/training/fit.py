@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.classifier.classifier import Machine
 from neardup.errors import NeardupError
 from neardup.training.figures import draw
 from neardup.training.folds import Split, among
@@ -56,7 +57,7 @@ def quick(x: Floats, labels: Bools) -> Callable[[Floats], Floats]:
 
 def fit(x: Floats, labels: Bools, point: Point) -> Any:
     """Return a fitted scikit-learn pipeline of the steps "impute", "scale" and "svm"."""
-    pipeline = _library().pipeline.Pipeline([*_scaling(), ("svm", _svm(point, x.shape[1]))])
+    pipeline = library().pipeline.Pipeline([*_scaling(), ("svm", _svm(point, x.shape[1]))])
     return pipeline.fit(x, labels)
 
 
@@ -83,7 +84,7 @@ def pieces_of(x: Floats, labels: Bools, splits: Sequence[Split]) -> list[Piece]:
     """Return the splits with their measures, so that many machines can be tried on them."""
     pieces: list[Piece] = []
     for train, test in splits:
-        scaling = _library().pipeline.Pipeline(_scaling()).fit(x[train])
+        scaling = library().pipeline.Pipeline(_scaling()).fit(x[train])
         pieces.append(Piece(scaling.transform(x[train]), scaling.transform(x[test]), labels[train], test))
     return pieces
 
@@ -96,26 +97,53 @@ def out_of_fold(pieces: Sequence[Piece], point: Point, count: int) -> Floats:
     return g
 
 
-def moved(estimator: Any, by: float) -> None:
-    """Add a number to g of a fitted pipeline."""
-    svm = estimator.named_steps["svm"]
-    # libsvm has its constant with the other sign, and decision_function reads that one.
-    svm.intercept_ = svm.intercept_ + by
-    svm._intercept_ = svm._intercept_ - by
+def machine_of(estimator: Any, a: float, b: float, offset: float = 0.0) -> Machine:
+    """Return a fitted pipeline as arrays.
+
+    Parameters
+    ----------
+    estimator : sklearn.pipeline.Pipeline
+        From ``fit``, on labels False and True.
+    a, b : float
+        Platt's sigmoid.
+    offset : float
+        What is added to g.
+    """
+    impute, scale, svm = (estimator.named_steps[name] for name in ("impute", "scale", "svm"))
+    support, dual = np.asarray(svm.support_vectors_, np.float64), np.asarray(svm.dual_coef_, np.float64).ravel()
+    linear = svm.kernel == "linear"
+    if linear:
+        # In the order of the support vectors, as one sum: the same bits on every machine.
+        weights = np.zeros(support.shape[1])
+        for alpha, row in zip(dual, support, strict=True):
+            weights += alpha * row
+        support, dual = weights[np.newaxis], np.ones(1)
+    return Machine(
+        np.asarray(impute.statistics_, np.float64),
+        np.asarray(scale.mean_, np.float64),
+        np.asarray(scale.scale_, np.float64),
+        0.0 if linear else float(svm.gamma),
+        np.ascontiguousarray(support),
+        np.ascontiguousarray(dual),
+        float(svm.intercept_[0] + offset),
+        float(a),
+        float(b),
+    )
 
 
 def _svm(point: Point, measures: int) -> Any:
-    gamma = point.gamma / measures if point.kernel == "rbf" else "scale"
+    # A number, so that the machine's gamma is known without scikit-learn; the linear kernel has none.
+    gamma = point.gamma / measures if point.kernel == "rbf" else 1.0
     weights = "balanced" if point.balanced else None
-    return _library().svm.SVC(kernel=point.kernel, C=point.c, gamma=gamma, class_weight=weights, cache_size=400)
+    return library().svm.SVC(kernel=point.kernel, C=point.c, gamma=gamma, class_weight=weights, cache_size=400)
 
 
 def _scaling() -> list[tuple[str, Any]]:
-    impute = _library().impute.SimpleImputer(strategy="median", keep_empty_features=True)
-    return [("impute", impute), ("scale", _library().preprocessing.StandardScaler())]
+    impute = library().impute.SimpleImputer(strategy="median", keep_empty_features=True)
+    return [("impute", impute), ("scale", library().preprocessing.StandardScaler())]
 
 
-def _library() -> Any:
+def library() -> Any:
     """Return scikit-learn with the parts that are used here.
 
     Raises
@@ -301,7 +329,7 @@ COARSE_PAIRS = 1500
 _DRAWS = 500
 
 
-class Chosen(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search chose, and what its machines said of the pairs they were not trained on.
 
     Attributes
@@ -312,7 +340,7 @@ class Chosen(NamedTuple):
         Out of fold, the move of the zero included.
     sigmoid : Sigmoid
         Of this g.
-    moved : float
+    offset : float
         What was added to g, so that a pair is a duplicate from 0 on.
     zero : float
         The probability where g is 0.
@@ -325,13 +353,13 @@ class Chosen(NamedTuple):
     point: Point
     g: Floats
     sigmoid: Sigmoid
-    moved: float
+    offset: float
     zero: float
     tried: int
     coarse: int
 
 
-class _Tried(NamedTuple):
+class _Trial(NamedTuple):
     point: Point
     g: Floats
     sigmoid: Sigmoid
@@ -344,7 +372,7 @@ class _Tried(NamedTuple):
 
 def search(
     x: Floats, labels: Bools, groups: Integers, splits: Sequence[Split], *, kernels: Sequence[str], seed: int
-) -> Chosen:
+) -> SearchResult:
     """Choose a machine for pairs.
 
     Parameters
@@ -364,20 +392,20 @@ def search(
     """
     whole, some, rows = pieces_of(x, labels, splits), None, np.arange(len(labels))
     if len(labels) > COARSE_PAIRS:
-        rows = _some(labels, seed)
+        rows = _sample(labels, seed)
         some = pieces_of(x[rows], labels[rows], among(splits, rows, len(labels)))
-    best: list[_Tried] = []
+    best: list[_Trial] = []
     tried = 0
     for kernel in KERNELS:
         if kernel not in kernels:
             continue
         points = _COARSE[kernel]
         if some is not None:
-            points = [min((_tried(some, labels[rows], point) for point in points), key=lambda one: one.loss).point]
-        first = min((_tried(whole, labels, point) for point in points), key=lambda one: one.loss)
-        finer = [_tried(whole, labels, point) for point in _around(first.point)]
+            points = [min((_trial(some, labels[rows], point) for point in points), key=lambda one: one.loss).point]
+        first = min((_trial(whole, labels, point) for point in points), key=lambda one: one.loss)
+        finer = [_trial(whole, labels, point) for point in _neighbours(first.point)]
         second = min([first, *finer], key=lambda one: one.loss)
-        weighted = _tried(whole, labels, second.point._replace(balanced=True))
+        weighted = _trial(whole, labels, second.point._replace(balanced=True))
         best.append(min([second, weighted], key=lambda one: one.loss))
         tried += len(_COARSE[kernel]) + len(finer) + 1
     chosen = best[0]
@@ -385,17 +413,19 @@ def search(
         chosen = best[1]
     cut, zero = _zero(chosen, labels, groups)
     sigmoid = chosen.sigmoid._replace(b=chosen.sigmoid.b + chosen.sigmoid.a * cut)
-    return Chosen(chosen.point, chosen.g - cut, sigmoid, -cut, zero, tried, len(rows))
+    return SearchResult(chosen.point, chosen.g - cut, sigmoid, -cut, zero, tried, len(rows))
 
 
-def unsearched(x: Floats, labels: Bools) -> Chosen:
+def unsearched_machine(x: Floats, labels: Bools) -> SearchResult:
     """Return a linear machine for pairs too few to part, calibrated on what it was trained on."""
     point, every = Point("linear", 0.1), np.arange(len(labels))
-    tried = _tried(pieces_of(x, labels, [Split(every, every)]), labels, point)
-    return Chosen(point, tried.g, tried.sigmoid, 0.0, float(tried.sigmoid.probability(np.zeros(1))[0]), 1, len(labels))
+    tried = _trial(pieces_of(x, labels, [Split(every, every)]), labels, point)
+    return SearchResult(
+        point, tried.g, tried.sigmoid, 0.0, float(tried.sigmoid.probability(np.zeros(1))[0]), 1, len(labels)
+    )
 
 
-def _some(labels: Bools, seed: int) -> Integers:
+def _sample(labels: Bools, seed: int) -> Integers:
     """Return rows for the coarse search: half of them of the rarer class, if it has so many."""
     order = np.random.default_rng(seed).permutation(len(labels))
     rarer = (labels if 2 * labels.sum() <= len(labels) else ~labels)[order]
@@ -403,13 +433,13 @@ def _some(labels: Bools, seed: int) -> Integers:
     return np.sort(np.concatenate([rare, order[~rarer][: COARSE_PAIRS - len(rare)]]))
 
 
-def _tried(pieces: Sequence[Piece], labels: Bools, point: Point) -> _Tried:
+def _trial(pieces: Sequence[Piece], labels: Bools, point: Point) -> _Trial:
     g = out_of_fold(pieces, point, len(labels))
     sigmoid = sigmoid_of(g, labels)
-    return _Tried(point, g, sigmoid, sigmoid.loss(g, labels))
+    return _Trial(point, g, sigmoid, sigmoid.loss(g, labels))
 
 
-def _around(point: Point) -> list[Point]:
+def _neighbours(point: Point) -> list[Point]:
     finer = [point._replace(c=point.c * factor) for factor in _FINE_C]
     if point.kernel == "rbf":
         finer += [point._replace(gamma=point.gamma * factor) for factor in _FINE_GAMMA]
@@ -425,7 +455,7 @@ def _clearly_lower(one: Floats, other: Floats, groups: Integers) -> bool:
     return bool(gains.sum() > np.sqrt((gains**2).sum()))
 
 
-def _zero(chosen: _Tried, labels: Bools, groups: Integers) -> tuple[float, float]:
+def _zero(chosen: _Trial, labels: Bools, groups: Integers) -> tuple[float, float]:
     """Return from which g on a pair is a duplicate, and the probability there.
 
     That is one half, unless F1 is higher beyond chance where it is highest for true probabilities: at half of the

@@ -126,20 +126,31 @@ def folds_of(
     sizes = np.unique(groups, return_counts=True)[1]
     largest = float(sizes.max() / len(groups)) if len(groups) else 0.0
     fewest = min(count, len(sizes))
-    if largest <= _LARGEST_SHARE:
-        for folds in range(fewest, 1, -1):
-            splits = _by_rows(deal(groups, labels, folds, seed), folds)
-            if _trainable(splits, labels, decided):
-                return Folds(splits, folds, "groups", largest, 0.0)
+    if largest <= _LARGEST_SHARE and (found := splits_of(groups, labels, fewest, seed, decided)):
+        return Folds(*found, "groups", largest, 0.0)
     for folds in range(count, 2, -1):
         splits = _by_documents(left, right, labels, folds, seed)
         if _trainable(splits, labels, decided):
             used = sum(len(split.train) + len(split.test) for split in splits) / len(splits)
             return Folds(splits, folds, "documents", largest, 1 - used / len(labels))
-    for folds in range(min(count, len(labels)), 1, -1):
-        splits = _by_rows(deal(_rarer(left, right), labels, folds, seed), folds)
+    if found := splits_of(_rarer(left, right), labels, min(count, len(labels)), seed, decided):
+        return Folds(*found, "pairs", largest, 0.0)
+    return None
+
+
+def splits_of(
+    groups: Integers, labels: Bools, count: int, seed: int, decided: Bools
+) -> tuple[tuple[Split, ...], int] | None:
+    """Return splits by groups and the number of folds: as many, ``count`` at most, as leave enough to train on.
+
+    The parameters are those of ``folds_of``; ``groups`` are what is dealt.
+    """
+    for folds in range(count, 1, -1):
+        fold = deal(groups, labels, folds, seed)
+        parts = (Split(np.flatnonzero(fold != at), np.flatnonzero(fold == at)) for at in range(folds))
+        splits = tuple(split for split in parts if len(split.test))
         if _trainable(splits, labels, decided):
-            return Folds(splits, folds, "pairs", largest, 0.0)
+            return splits, folds
     return None
 
 
@@ -149,11 +160,6 @@ def among(splits: Sequence[Split], rows: Integers, count: int) -> list[Split]:
     place[rows] = np.arange(len(rows))
     parts = (Split(*(place[part][place[part] >= 0] for part in split)) for split in splits)
     return [split for split in parts if len(split.test)]
-
-
-def _by_rows(fold: Integers, count: int) -> tuple[Split, ...]:
-    parts = (Split(np.flatnonzero(fold != at), np.flatnonzero(fold == at)) for at in range(count))
-    return tuple(split for split in parts if len(split.test))
 
 
 def _by_documents(left: Integers, right: Integers, labels: Bools, count: int, seed: int) -> tuple[Split, ...]:

@@ -33,7 +33,7 @@ Report = Callable[[str, int, int | None], None]
 _PAIRS_AT_A_TIME = 1 << 14
 
 
-class Reading(NamedTuple):
+class LabelOptions(NamedTuple):
     """How labels and their documents are read; see ``evaluation.labels.read_labels``.
 
     Attributes
@@ -110,7 +110,7 @@ def labelled_pairs(
     source: Any,
     vector: Vector,
     net: Recipe,
-    reading: Reading,
+    reading: LabelOptions,
     *,
     threads: int,
     encoder: Encoder | None = None,
@@ -184,11 +184,6 @@ def labelled_pairs(
         documents=len(names),
         warnings=labels.warnings,
     )
-
-
-def net_text(net: Recipe) -> str:
-    """Return a net as it is written on the command line."""
-    return f"{net.measure}({net.features}) >= {net.threshold:g}"
 
 
 def _read(corpus: Corpus, report: Report) -> tuple[list[str], Integers]:

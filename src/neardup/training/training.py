@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Decision, Machine, cut_of, machine_of
-from neardup.classifier.rule import NET, net_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Decision, Machine, cut_of, rule_of, rule_text
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
@@ -25,18 +24,19 @@ from neardup.runtime import default_threads
 from neardup.training.figures import Draws, Figures, Gain, draw
 from neardup.training.fit import (
     KERNELS,
-    Chosen,
     Point,
+    SearchResult,
     Threshold,
     best_threshold,
     fit,
-    moved,
+    library,
+    machine_of,
     out_of_fold_threshold,
     search,
-    unsearched,
+    unsearched_machine,
 )
-from neardup.training.folds import LEAST_OF_A_CLASS, Folds, Split, among, connected, deal, folds_of
-from neardup.training.labelled import LabelledPairs, Reading, labelled_pairs, net_text
+from neardup.training.folds import Folds, Split, among, connected, folds_of, splits_of
+from neardup.training.labelled import LabelledPairs, LabelOptions, labelled_pairs
 from neardup.version import __version__
 
 Integers = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ PRECISIONS = (0.9, 0.95, 0.99)
 _MANY_PAIRS, _FEW_FOLDS = 1500, 3
 
 
-class Task(NamedTuple):
+class TrainingPairs(NamedTuple):
     """n labelled pairs to learn from.
 
     Attributes
@@ -74,16 +74,16 @@ class Task(NamedTuple):
     equal: Bools
 
 
-class Judged(NamedTuple):
+class HeldOut(NamedTuple):
     """What was said of the n pairs by what had not seen them.
 
     Attributes
     ----------
     verdict : bool[n]
         Of the learned decision.
-    g, probability : float64[n]
+    score, probability : float64[n]
         NaN where nothing was decided.
-    pushes : float64[n, r]
+    contributions : float64[n, r]
         Of each measure on g; NaN where nothing was decided.
     at : dict of float to bool[n]
         The verdicts of cuts that had a precision on the pairs trained on.
@@ -92,45 +92,45 @@ class Judged(NamedTuple):
     """
 
     verdict: Bools
-    g: Floats
+    score: Floats
     probability: Floats
-    pushes: Floats
+    contributions: Floats
     at: dict[float, Bools]
     threshold: Bools
 
 
-class Learned(NamedTuple):
+class FittedMachine(NamedTuple):
     """A fitted machine and how it was come by.
 
     Attributes
     ----------
-    estimator : Pipeline
-        scikit-learn's.
     machine : Machine
-        The same as arrays.
-    chosen : Chosen
+        As arrays.
+    support_vectors : int
+        How many training pairs it rests on.
+    chosen : SearchResult
         Its options, and what the machines of the folds with these options say of the decided pairs.
     folds : Folds
         Of all labelled pairs.
-    judged : Judged
+    held_out : HeldOut
         By the machines of the folds, each with options of its own.
     """
 
-    estimator: Any
     machine: Machine
-    chosen: Chosen
+    support_vectors: int
+    chosen: SearchResult
     folds: Folds
-    judged: Judged
+    held_out: HeldOut
 
 
 def learn(
-    task: Task, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
-) -> Learned:
+    task: TrainingPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
+) -> FittedMachine:
     """Fit a machine, and judge the pairs by machines that have not seen them.
 
     Parameters
     ----------
-    task : Task
+    task : TrainingPairs
         The pairs.
     folds : Folds
         How they are parted.
@@ -141,61 +141,62 @@ def learn(
     report : callable
         Told how many of all machines are done.
     """
-    judged = _nothing_judged(task)
-    for done, (train, test) in enumerate(folds.splits):
+    held_out = _nothing_held_out(task)
+    for done, split in enumerate(folds.splits):
         report(done, len(folds.splits) + 1)
-        _judge(task, train, test, folds.number, kernels, seed, judged)
-    judged.threshold[:] = out_of_fold_threshold(task.x, task.labels, folds.splits)
+        _predict(task, split, folds.number, kernels, seed, held_out)
+    held_out.threshold[:] = out_of_fold_threshold(task.x, task.labels, folds.splits)
     report(len(folds.splits), len(folds.splits) + 1)
     rows = np.flatnonzero(task.decided)
     x, labels = task.x[rows], task.labels[rows]
     groups = connected(task.left[rows], task.right[rows])
     chosen = search(x, labels, groups, among(folds.splits, rows, len(task.labels)), kernels=kernels, seed=seed)
-    return Learned(*_fitted(x, labels, chosen), chosen, folds, judged)
+    return FittedMachine(*_fitted(x, labels, chosen), chosen, folds, held_out)
 
 
-def _nothing_judged(task: Task) -> Judged:
+def _nothing_held_out(task: TrainingPairs) -> HeldOut:
     count, measures = task.x.shape
     unknown = np.full(count, np.nan)
-    return Judged(
+    return HeldOut(
         verdict=task.equal.copy(),
-        g=unknown.copy(),
+        score=unknown.copy(),
         probability=unknown.copy(),
-        pushes=np.full((count, measures), np.nan),
+        contributions=np.full((count, measures), np.nan),
         at={precision: task.equal.copy() for precision in PRECISIONS},
         threshold=np.zeros(count, np.bool_),
     )
 
 
-def _judge(
-    task: Task, train: Integers, test: Integers, count: int, kernels: Sequence[str], seed: int, judged: Judged
+def _predict(
+    task: TrainingPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
 ) -> None:
     """Train on some pairs, and write down what that says of others."""
-    train, test = train[task.decided[train]], test[task.decided[test]]
+    train, test = (rows[task.decided[rows]] for rows in split)
     x, labels, left, right = task.x[train], task.labels[train], task.left[train], task.right[train]
     inner = folds_of(left, right, labels, count=count if len(train) <= _MANY_PAIRS else _FEW_FOLDS, seed=seed)
     if inner is None:
-        chosen = unsearched(x, labels)
+        chosen = unsearched_machine(x, labels)
     else:
         chosen = search(x, labels, connected(left, right), inner.splits, kernels=kernels, seed=seed)
-    _, machine = _fitted(x, labels, chosen)
-    g = machine.g(task.x[test])
-    judged.verdict[test] = g >= 0
-    judged.g[test] = g
-    judged.probability[test] = machine.probability(g)
-    judged.pushes[test] = machine.pushes(task.x[test])
-    for precision, verdict in judged.at.items():
+    machine, _ = _fitted(x, labels, chosen)
+    g = machine.score(task.x[test])
+    held_out.verdict[test] = g >= 0
+    held_out.score[test] = g
+    held_out.probability[test] = machine.probability(g)
+    held_out.contributions[test] = machine.contributions(task.x[test])
+    for precision, verdict in held_out.at.items():
         cut, _ = cut_of(chosen.g, labels, precision)
         verdict[test] = False if cut is None else g >= cut
 
 
-def _fitted(x: Floats, labels: Bools, chosen: Chosen) -> tuple[Any, Machine]:
+def _fitted(x: Floats, labels: Bools, chosen: SearchResult) -> tuple[Machine, int]:
+    """Return a machine, and how many support vectors it has."""
     estimator = fit(x, labels, chosen.point)
-    moved(estimator, chosen.moved)
-    return estimator, machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b)
+    machine = machine_of(estimator, chosen.sigmoid.a, chosen.sigmoid.b, chosen.offset)
+    return machine, int(estimator.named_steps["svm"].n_support_.sum())
 
 
-#: A push that goes along with its measure by less than this correlation goes both ways.
+#: A contribution whose correlation with its measure is below this goes both ways.
 _ONE_WAY = 0.5
 _BINS = 10
 
@@ -253,30 +254,35 @@ class Wrong(NamedTuple):
         The documents.
     duplicate : bool
         The label.
-    g, probability : float or None
+    score, probability : float or None
         What was said; None where equal texts are labelled as no duplicates.
-    pushes, measures : dict of str to float
+    contributions, measures : dict of str to float
         What each measure added to g, and its value (None where it is not known), the strongest first.
     """
 
     id1: str
     id2: str
     duplicate: bool
-    g: float | None
+    score: float | None
     probability: float | None
-    pushes: dict[str, float]
+    contributions: dict[str, float]
     measures: dict[str, float | None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON takes it."""
+        found = self._asdict()
+        return {{"score": "g", "contributions": "pushes"}.get(name, name): value for name, value in found.items()}
 
 
 def weights_of(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[Weight, ...]:
     """Return the weight of each measure over labelled pairs, the heaviest first."""
-    pushes = machine.pushes(x)
+    contributions = machine.contributions(x)
     values = np.where(np.isnan(x), machine.fill, x)
     weights = [
         Weight(
             name,
-            float(np.abs(pushes[:, j]).mean()),
-            _direction(values[:, j], pushes[:, j]),
+            float(np.abs(contributions[:, j]).mean()),
+            _direction(values[:, j], contributions[:, j]),
             float(machine.support[0, j]) if machine.gamma == 0 else None,
         )
         for j, name in enumerate(names)
@@ -284,40 +290,40 @@ def weights_of(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[Wei
     return tuple(sorted(weights, key=lambda weight: -weight.push))
 
 
-def _direction(values: Floats, pushes: Floats) -> str:
-    v, p = values - values.mean(), pushes - pushes.mean()
+def _direction(values: Floats, contributions: Floats) -> str:
+    v, p = values - values.mean(), contributions - contributions.mean()
     spread = float(np.sqrt((v * v).sum() * (p * p).sum()))
     together = float((v * p).sum()) / spread if spread > 0 else 0.0
     return "for" if together >= _ONE_WAY else "against" if together <= -_ONE_WAY else "both"
 
 
-def wrong_pairs(pairs: LabelledPairs, names: tuple[str, ...], judged: Judged) -> tuple[Wrong, ...]:
+def wrong_pairs(pairs: LabelledPairs, names: tuple[str, ...], held_out: HeldOut) -> tuple[Wrong, ...]:
     """Return the pairs that the net let through and that were judged wrongly, the surest first."""
-    rows = np.flatnonzero((judged.verdict != pairs.duplicate) & pairs.inside)
-    sure = np.where(pairs.equal[rows], 1.0, np.abs(judged.probability[rows] - (~judged.verdict[rows])))
+    rows = np.flatnonzero((held_out.verdict != pairs.duplicate) & pairs.inside)
+    sure = np.where(pairs.equal[rows], 1.0, np.abs(held_out.probability[rows] - (~held_out.verdict[rows])))
     found: list[Wrong] = []
     for row in rows[np.argsort(-sure, kind="stable")].tolist():
         decided = not pairs.equal[row]
-        pushes = judged.pushes[row]
-        order = np.argsort(-np.abs(pushes), kind="stable").tolist() if decided else []
+        contributions = held_out.contributions[row]
+        order = np.argsort(-np.abs(contributions), kind="stable").tolist() if decided else []
         values = pairs.x[row]
         found.append(
             Wrong(
                 *pairs.ids(row),
                 bool(pairs.duplicate[row]),
-                float(judged.g[row]) if decided else None,
-                float(judged.probability[row]) if decided else None,
-                {names[j]: float(pushes[j]) for j in order},
+                float(held_out.score[row]) if decided else None,
+                float(held_out.probability[row]) if decided else None,
+                {names[j]: float(contributions[j]) for j in order},
                 {names[j]: None if np.isnan(values[j]) else float(values[j]) for j in order},
             )
         )
     return tuple(found)
 
 
-def calibration(judged: Judged, pairs: LabelledPairs) -> list[dict[str, Any]]:
+def calibration(held_out: HeldOut, pairs: LabelledPairs) -> list[dict[str, Any]]:
     """Return for tenths of the probability how many pairs were given one, their mean, and the share of duplicates."""
     rows = np.flatnonzero(pairs.decided)
-    probability, labels = judged.probability[rows], pairs.duplicate[rows]
+    probability, labels = held_out.probability[rows], pairs.duplicate[rows]
     bins = np.minimum((probability * _BINS).astype(np.int64), _BINS - 1)
     return [
         {
@@ -379,7 +385,9 @@ class Training:
         return f"<{self.decision!r} trained on {self.summary['pairs']:,} labelled pairs, F1 {figure or 0.0:.3f}>"
 
 
-def told(pairs: LabelledPairs, decision: Decision, learned: Learned, *, options: dict[str, Any]) -> Training:
+def training_report(
+    pairs: LabelledPairs, decision: Decision, learned: FittedMachine, *, options: dict[str, Any]
+) -> Training:
     """Return a decision with what is known of it.
 
     Parameters
@@ -388,19 +396,19 @@ def told(pairs: LabelledPairs, decision: Decision, learned: Learned, *, options:
         What it was trained on.
     decision : Decision
         Without an account of its training.
-    learned : Learned
+    learned : FittedMachine
         How the machine was come by.
     options : dict
         Of the training, for the summary.
     """
-    judged, names = learned.judged, decision.vector.names
+    held_out, names = learned.held_out, decision.vector.names
     groups = connected(pairs.left, pairs.right) if learned.folds.by == "groups" else pairs.family
-    verdicts = [judged.verdict, judged.threshold, *judged.at.values()]
+    verdicts = [held_out.verdict, held_out.threshold, *held_out.at.values()]
     drawn = draw(pairs.duplicate, groups, verdicts)
     threshold = best_threshold(pairs.x, pairs.duplicate)
     points = _working_points(drawn, decision)
     weights = weights_of(decision.machine, names, pairs.x[pairs.decided])
-    wrong = wrong_pairs(pairs, names, judged)
+    wrong = wrong_pairs(pairs, names, held_out)
     outside = tuple(pairs.ids(row) for row in np.flatnonzero(pairs.duplicate & ~pairs.inside).tolist())
     warnings = (*pairs.warnings, *_warnings(pairs, decision, learned, options["folds"]))
     figures, baseline, gain = drawn.figures(0), drawn.figures(1), drawn.gain(0, 1)
@@ -421,19 +429,20 @@ def told(pairs: LabelledPairs, decision: Decision, learned: Learned, *, options:
         "threshold": {"at": told_threshold} | baseline.to_dict(),
         "gain": gain.to_dict(),
         "working_points": [point.to_dict() for point in points],
-        "calibration": calibration(judged, pairs),
+        "calibration": calibration(held_out, pairs),
         "weights": [weight._asdict() for weight in weights],
         "warnings": list(warnings),
         "options": options,
     }
-    decision = replace(decision, training=account)
+    versions = {"numpy": np.__version__, "scikit-learn": library().__version__}
+    decision = replace(decision, training=account | {"versions": versions})
     summary = {
         "fingerprint": decision.fingerprint,
-        "net": net_text(decision.net),
-        "content": decision.net.content,
+        "net": rule_text(decision.candidate_rule),
+        "content": decision.candidate_rule.content,
         "vector": list(names),
         **account,
-        "wrong": [one._asdict() for one in wrong],
+        "wrong": [one.to_dict() for one in wrong],
         "outside": [list(ids) for ids in outside],
         "version": __version__,
     }
@@ -461,14 +470,14 @@ def _working_points(drawn: Draws, decision: Decision) -> tuple[AtPrecision, ...]
     return tuple(points)
 
 
-def _machine(learned: Learned, measures: int) -> dict[str, Any]:
+def _machine(learned: FittedMachine, measures: int) -> dict[str, Any]:
     point, chosen = learned.chosen.point, learned.chosen
     return {
         "kernel": point.kernel,
         "c": point.c,
         "gamma": point.gamma / measures,
         "balanced": point.balanced,
-        "support_vectors": int(learned.estimator.named_steps["svm"].n_support_.sum()),
+        "support_vectors": learned.support_vectors,
         "probability_at_0": chosen.zero,
         "a": learned.machine.a,
         "b": learned.machine.b,
@@ -481,7 +490,7 @@ def _threshold_text(threshold: Threshold, names: tuple[str, ...]) -> str:
     return f"{names[threshold.measure]} {'<=' if threshold.below else '>='} {threshold.at:.4g}"
 
 
-def _warnings(pairs: LabelledPairs, decision: Decision, learned: Learned, asked: int) -> list[str]:
+def _warnings(pairs: LabelledPairs, decision: Decision, learned: FittedMachine, asked: int) -> list[str]:
     """Return what to keep in mind of folds, net and measures."""
     folds, found = learned.folds, []
     largest = f"One group of connected pairs holds {folds.largest:.0%} of the labelled ones"
@@ -507,8 +516,8 @@ def _warnings(pairs: LabelledPairs, decision: Decision, learned: Learned, asked:
         words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
         found.append(
             f"{missed:,} of {int(pairs.duplicate.sum()):,} labelled duplicates lie outside the net, "
-            f"{net_text(decision.net)}, and count as missed; a lower bound or single words, as in {words}, let more "
-            "through."
+            f"{rule_text(decision.candidate_rule)}, and count as missed; a lower bound or single words, as in {words}, "
+            "let more through."
         )
     for name, share in zip(decision.vector.names, np.isnan(pairs.x[pairs.decided]).mean(axis=0).tolist(), strict=True):
         if share:
@@ -522,7 +531,7 @@ _FOLDS, _DRAWS = 5, 500
 _MACHINE = Point("linear", 0.1)
 
 
-class Standing(NamedTuple):
+class QuickEvaluation(NamedTuple):
     """How well the labelled pairs can be told apart, each judged by what was learned from others.
 
     Attributes
@@ -556,7 +565,7 @@ class Standing(NamedTuple):
         }
 
 
-def standing(x: Floats, labels: Bools, groups: Integers) -> Standing | None:
+def quick_evaluation(x: Floats, labels: Bools, groups: Integers) -> QuickEvaluation | None:
     """Return what can be said of labels; None while there are too few.
 
     Parameters
@@ -580,7 +589,7 @@ def standing(x: Floats, labels: Bools, groups: Integers) -> Standing | None:
     if splits is None:
         return None
     drawn = draw(labels, units, [_learned(x, labels, splits), out_of_fold_threshold(x, labels, splits)], count=_DRAWS)
-    return Standing(
+    return QuickEvaluation(
         duplicates=int(labels.sum()),
         others=int((~labels).sum()),
         learned=drawn.figures(0),
@@ -591,7 +600,7 @@ def standing(x: Floats, labels: Bools, groups: Integers) -> Standing | None:
     )
 
 
-def _learned(x: Floats, labels: Bools, splits: list[Split]) -> Bools:
+def _learned(x: Floats, labels: Bools, splits: Sequence[Split]) -> Bools:
     """Return what linear machines say of the pairs they were not trained on.
 
     Each cuts where its F1 on the pairs it was trained on is highest, for whether one class is rarer is not known.
@@ -604,15 +613,10 @@ def _learned(x: Floats, labels: Bools, splits: list[Split]) -> Bools:
     return passed
 
 
-def _splits(units: Integers, labels: Bools) -> list[Split] | None:
+def _splits(units: Integers, labels: Bools) -> tuple[Split, ...] | None:
     """Return folds of units, as many as leave both classes to train on, five at most."""
-    for count in range(min(_FOLDS, len(np.unique(units))), 1, -1):
-        fold = deal(units, labels, count, 0)
-        splits = [Split(np.flatnonzero(fold != at), np.flatnonzero(fold == at)) for at in range(count)]
-        counts = [np.bincount(labels[split.train].astype(np.int64), minlength=2) for split in splits]
-        if min(map(min, counts)) >= LEAST_OF_A_CLASS and all(len(split.test) for split in splits):
-            return splits
-    return None
+    found = splits_of(units, labels, min(_FOLDS, len(np.unique(units))), 0, np.ones(len(labels), np.bool_))
+    return found[0] if found else None
 
 
 #: The folds where nothing else is asked for, and the most.
@@ -626,7 +630,7 @@ def train(
     labels: Any,
     *,
     vector: str | Vector = "default",
-    net: str = NET,
+    net: str = CANDIDATE_RULE,
     content: str = "",
     label_column: str | None = None,
     positive: float = 1.0,
@@ -678,14 +682,16 @@ def train(
         If something cannot be read, an option does not fit, or the labels are too few.
     """
     _check(kernels, folds, seed, threads)
+    # Before the corpus is read, which may take long.
+    library()
     chosen = vector if isinstance(vector, Vector) else Vector.parse(vector)
     if chosen.needs_encoder and encoder is None:
         raise RecipeError(
             "vector: semantic needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.train(..., encoder=...)"
         )
-    wide, report = net_of(net, content=content), progress or _silent
-    reading = Reading(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
+    wide, report = rule_of(net, content=content), progress or _silent
+    reading = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
     pairs = labelled_pairs(corpus, labels, chosen, wide, reading, threads=threads, encoder=encoder, report=report)
     _check_enough(pairs, wide)
@@ -694,10 +700,10 @@ def train(
         raise RecipeError(
             f"the {len(pairs):,} labelled pairs leave no part to judge by; label pairs of other documents"
         )
-    task = Task(pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside)
+    task = TrainingPairs(pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside)
     learned = learn(task, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total))
     decision = _decision(pairs, chosen, wide, reading, learned)
-    return told(pairs, decision, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
+    return training_report(pairs, decision, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -723,7 +729,7 @@ def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
     if min(duplicates, others) >= LEAST_LABELS:
         return
     outside, equal = int((~pairs.inside).sum()), int((pairs.equal & pairs.inside).sum())
-    lost = [f"{outside:,} that the net {net_text(net)} does not let through"] if outside else []
+    lost = [f"{outside:,} that the net {rule_text(net)} does not let through"] if outside else []
     lost += [f"{equal:,} of equal texts, which need no decision"] if equal else []
     without = f" (besides {' and '.join(lost)})" if lost else ""
     net_of_words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
@@ -734,9 +740,11 @@ def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
     )
 
 
-def _decision(pairs: LabelledPairs, vector: Vector, net: Recipe, reading: Reading, learned: Learned) -> Decision:
+def _decision(
+    pairs: LabelledPairs, vector: Vector, net: Recipe, reading: LabelOptions, learned: FittedMachine
+) -> Decision:
     return Decision(
-        net=net,
+        candidate_rule=net,
         vector=vector,
         statistics=pairs.statistics,
         machine=learned.machine,
@@ -744,5 +752,4 @@ def _decision(pairs: LabelledPairs, vector: Vector, net: Recipe, reading: Readin
         labels=pairs.duplicate[pairs.decided],
         title_column=reading.title_column,
         time_column=reading.time_column,
-        estimator=learned.estimator,
     )

@@ -466,7 +466,7 @@ def _learned(verdict: Verdict, decision: Decision) -> dict[str, Any]:
         return said | {"reason": "equal texts, of which no decision is asked", "measures": []}
     bar = "" if cut is None else f" >= {cut:g}"
     reason = f"g {verdict.g:.4f}{bar}, probability {verdict.similarity:.4f}; {verdict.evidence}"
-    return said | {"reason": reason, "measures": [push._asdict() for push in verdict.measures]}
+    return said | {"reason": reason, "measures": [one.as_dict() for one in verdict.measures]}
 
 
 def _counts(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
