@@ -255,7 +255,7 @@ def test_a_judged_pair_is_told_what_the_model_says(asking: Asking) -> None:
 
 
 def test_a_vector_that_needs_what_is_not_there_is_refused_at_the_beginning(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="--time-column"):
+    with pytest.raises(RecipeError, match=r"time.column"):
         Asking(tmp_path / "labels.db", vector="jaccard(words:1), hours_apart")
 
 

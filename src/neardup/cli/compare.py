@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,6 @@ from neardup.cli.options import (
     LABELS_PANEL,
     PANEL,
     Content,
-    EngineOptions,
     Force,
     Html,
     IgnoreUnknown,
@@ -24,7 +22,6 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
     chosen_content,
-    compared_on_spark,
     refuse_ignored,
     with_options,
 )
@@ -61,7 +58,6 @@ def compare(
     inputs: Inputs,
     read: ReadOptions,
     running: RunOptions,
-    where: EngineOptions,
     html: Html = False,
     content: Content = None,
     labels: Annotated[
@@ -152,27 +148,15 @@ def compare(
     outputs = [*(output or []), *([report] if report is not None else [])]
     _check_outputs(outputs, [*inputs, *([labels] if labels is not None else []), *(decisions or [])], force=force)
     chosen = _recipes(recipes, chosen_content(html, content))
-    engine = where.chosen(
-        None,
-        **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decisions},
-    )
 
-    from neardup.evaluation.comparison import check_for_engine
     from neardup.evaluation.comparison import compare as compare_recipes
 
-    if engine is not None:
-        check_for_engine(chosen, thresholds, engine.check)
     with read.open(inputs, order_column=clusters) as corpus:
         say_notes(corpus, *chosen)
-        if engine is None:
-            say_if_compiling(
-                None, "prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings"
-            )
-        with progress_bar() as progress, ExitStack() as stack:
-            elsewhere = None
-            if engine is not None:
-                records = read.quarantine is not None
-                elsewhere = stack.enter_context(compared_on_spark(corpus, engine, progress, records=records))
+        say_if_compiling(
+            None, "prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings"
+        )
+        with progress_bar() as progress:
             found = compare_recipes(
                 corpus,
                 labels,
@@ -187,7 +171,6 @@ def compare(
                 title_column=title_column,
                 time_column=time_column,
                 progress=progress,
-                engine=elsewhere,
                 **limits,
             )
         say_set_aside(corpus)

@@ -21,13 +21,11 @@ from neardup.evaluation.estimates import (
     Cell,
     allocate,
     duplicates,
-    more,
     points,
     precision,
     recall,
     stratify,
     summed,
-    widest,
 )
 from neardup.evaluation.population import (
     ID_COLUMNS,
@@ -298,8 +296,6 @@ class Drawing:
             points=tuple(points(strata, cells, population.own, population.moves)),
             duplicates=duplicates(cells),
             if_unsure=self._if_unsure(cells, [count[UNSURE] for count in given]),
-            more=tuple(more(strata, cells, len(self.pairs))),
-            widest=widest(strata, cells),
         )
 
     def _if_unsure(self, cells: Sequence[Cell], unsure: Sequence[int]) -> dict[str, dict[str, float | None]]:

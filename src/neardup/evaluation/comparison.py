@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Given
@@ -39,7 +38,6 @@ from neardup.evaluation.systems import (
     told_apart,
 )
 from neardup.features.embeddings import Encoder
-from neardup.keep.pairs import PairArrays
 from neardup.kernels.compilation import compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -298,10 +296,6 @@ _WARM_DOCUMENTS = 100
 Report = Callable[[str, int, int | None], None]
 
 
-#: Finds the pairs of a recipe that has this name, elsewhere: by raw rows, with wall and CPU seconds.
-Engine = Callable[[str, Recipe], tuple[Iterable[PairArrays], float, float]]
-
-
 class _Run(NamedTuple):
     """One recipe's or decision's run."""
 
@@ -319,7 +313,6 @@ class _Read(NamedTuple):
     names: list[str]
     clusters: list[str | None]
     sample: pa.Table
-    rows: np.ndarray[Any, np.dtype[np.int64]]
 
 
 def compare(
@@ -341,7 +334,6 @@ def compare(
     memory: int | None = None,
     encoder: Encoder | None = None,
     progress: Report | None = None,
-    engine: Engine | None = None,
 ) -> Comparison:
     """Score recipes and learned decisions against labels, at several thresholds each.
 
@@ -372,8 +364,6 @@ def compare(
         Where titles and times are, for decisions that compare them; as in training by default.
     threads, memory, encoder, progress
         See ``pipeline.run``; progress is told of recipes.
-    engine : callable, optional
-        Finds the pairs of recipes in place of this process, as it would (``check_for_engine`` says of which).
 
     Raises
     ------
@@ -410,11 +400,6 @@ def compare(
     for number, (name, entrant) in enumerate(zip(told_apart(entrants), entrants, strict=True)):
         if progress is not None:
             progress("recipes", number, len(entrants))
-        if engine is not None:
-            pairs, wall, cpu = engine(name, entrant.loosest[0])
-            counted = tally(_by_position(pairs, read.rows), known, entrant.ladder.cuts)
-            runs.append(_Run(name, entrant.recipe, entrant.ladder, counted, wall, cpu))
-            continue
         once = partial(_run, entrant=entrant, threads=threads, memory=memory, encoder=encoder)
         if not entrant.needs_columns:
             once(corpus_of(read.sample))
@@ -422,35 +407,6 @@ def compare(
         counted = tally(pairs_of(result, entrant), known, entrant.ladder.cuts)
         runs.append(_Run(name, entrant.recipe, entrant.ladder, counted, wall, cpu))
     return _compared(runs, known, len(set(read.names)))
-
-
-def check_for_engine(recipes: Sequence[Recipe], thresholds: str, check: Callable[[Recipe], None]) -> None:
-    """Refuse recipes that another engine cannot run at the loosest of their thresholds, before the work starts.
-
-    Raises
-    ------
-    RecipeError
-        One sentence that names all of them.
-    """
-    able, unable = [], []
-    for entrant in recipe_entrants(recipes, None, thresholds_of(thresholds)):
-        try:
-            if entrant.recipe.then:
-                raise RecipeError(f"then {entrant.recipe.then!r} is compared in this process only")
-            check(entrant.loosest[0])
-            able.append(entrant.recipe.name)
-        except RecipeError as error:
-            unable.append(f"{entrant.recipe.name} ({str(error).partition(';')[0]})")
-    if unable:
-        named = option("--recipes")
-        way_out = f"name others, such as {named} {','.join(able)}" if able else f"name others with {named}"
-        raise RecipeError(f"the engine cannot run {', '.join(unable)}: {way_out}, or leave out {option('--engine')}")
-
-
-def _by_position(parts: Iterable[PairArrays], rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[PairArrays]:
-    """Yield pairs of raw rows as pairs of positions among the documents."""
-    for part in parts:
-        yield PairArrays(np.searchsorted(rows, part.left), np.searchsorted(rows, part.right), part.similarity)
 
 
 def _run(
@@ -485,14 +441,12 @@ def _look(corpus: Corpus) -> _Read:
     names: list[str] = []
     clusters: list[str | None] = []
     sample: list[str] = []
-    rows = [np.zeros(0, np.int64)]
     for batch in corpus.scan():
         names += map(str, batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist())
         if batch.order is not None:
             clusters += (None if value in (None, "") else str(value) for value in batch.order.to_pylist())
-        rows.append(batch.rows)
         sample += batch.texts.slice(0, _WARM_DOCUMENTS - len(sample)).to_pylist()
-    return _Read(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}), np.concatenate(rows))
+    return _Read(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}))
 
 
 def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Comparison:
