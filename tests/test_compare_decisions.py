@@ -124,7 +124,7 @@ def test_only_some_labels_count(tmp_path: Path) -> None:
     assert says(caught.value, "'test'", "column 'split'", "'train', 'val'")
     with pytest.raises(RecipeError) as clusters:
         compare(corpus_of(texts(), order_column="id"), only="split=val")
-    assert says(clusters.value, "file of labels", "clusters have none")
+    assert says(clusters.value, "rows of labels", "clusters have none")
 
 
 def test_columns_that_nothing_compares() -> None:

@@ -283,7 +283,7 @@ def test_rows_without_ids_are_numbered() -> None:
         ({"decision": decision_of(), "net": 0.5}, ("decision", "own net")),
         ({"decision": decision_of(), "threshold": 0.5}, ("threshold", "0.5", "learned decision")),
         ({"labels": [("0-0", "no", 1)]}, ("id 'no'", "not in the corpus")),
-        ({"labels": [("0-0", "0-3", "perhaps")]}, ("label 'perhaps'", "write 1 for same")),
+        ({"labels": [("0-0", "0-3", "perhaps")]}, ("label 'perhaps'", "no answer; write 1 for same")),
         ({"labels": [("0-0", "0-3")]}, ("two ids", "label")),
         ({"labels": [("0-0", "0-3", 1)], "label_column": "level"}, ("label_column",)),
     ],

@@ -86,12 +86,12 @@ def test_an_empty_answer_is_none(room: Room, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id1,id2,label\na1,a2,perhaps\n", ("line 2", "label 'perhaps'", "no answer")),
+        ("id1,id2,label\na1,a2,3\n", ("line 2", "label '3'", "no answer")),
         ("id1,id2,label\na1,,1\n", ("line 2", "no two ids")),
         ("id1,id2,label\na1,a1,1\n", ("line 2", "no two ids")),
         ("id1,id2,label\na1,a2,1\na2,a1,0\n", ("line 3", "anna says different", "a1 and a2", "same before")),
-        ("id1,id2,kind\na1,a2,1\n", ("two ids", "an answer")),
-        ("id1\na1\n", ("two ids", "an answer")),
+        ("id1,id2,kind\na1,a2,1\n", ("two ids", "a label")),
+        ("id1\na1\n", ("two ids", "a label")),
     ],
 )
 def test_a_table_that_is_not_understood_changes_nothing(

@@ -37,11 +37,11 @@ from neardup.evaluation.population import (
     judged,
     of_decision,
     of_recipe,
-    places_of,
 )
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
 from neardup.labels.store import DIFFERENT, SAME, UNSURE
+from neardup.labels.table import places_of
 from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe

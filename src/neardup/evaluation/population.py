@@ -20,11 +20,11 @@ import numpy.typing as npt
 from neardup.classifier.classifier import Decision
 from neardup.classifier.rule import NET, net_of
 from neardup.documents.records import Names
-from neardup.errors import InputError, RecipeError, option
+from neardup.errors import RecipeError, option
 from neardup.evaluation.estimates import doubt
 from neardup.keep.pairs import PairArrays, Pairs
-from neardup.labels.labels import LabelTable, is_store
-from neardup.labels.store import DIFFERENT, SAME, UNSURE, WRITTEN, labels_of
+from neardup.labels.store import DIFFERENT, SAME, UNSURE, labels_of
+from neardup.labels.table import LabelTable, is_store
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, threshold_of
@@ -375,7 +375,6 @@ def _scale(name: str, edges: tuple[float, ...], *more: float, distance: str = ""
 #: The columns of a sample's file.
 ID_COLUMNS = ("id1", "id2")
 LABEL_COLUMN = "label"
-_PAIR_COLUMNS = (ID_COLUMNS, ("left", "right"))
 
 #: Positions of two documents, and what somebody said of them.
 Vote = tuple[int, int, str]
@@ -456,7 +455,7 @@ def votes_of(
     place : mapping of str to int
         Where each document is.
     label_column : str, optional
-        The column of the labels, ``label`` or ``level`` by default.
+        The column of the labels; ``label``, ``answer`` or ``level`` by default.
     positive : float
         Numbers at or above it say same.
     ignore_unknown : bool
@@ -469,44 +468,9 @@ def votes_of(
     """
     if isinstance(source, str | PathLike) and is_store(fspath(source)):
         return list(votes_of_store(labels_of(source), place))
-    table = LabelTable.read(source)
-    lowered = {name.lower(): name for name in reversed(table.columns)}
-    pair = next((pair for pair in _PAIR_COLUMNS if set(pair) <= lowered.keys()), None)
-    ids = [lowered[name] for name in pair] if pair else table.columns[:2]
-    column = label_column or next((lowered[name] for name in (LABEL_COLUMN, "level") if name in lowered), None)
-    if len(ids) < 2 or column is None or column not in table.columns or column in ids:
-        columns = ", ".join(table.columns)
-        raise InputError(
-            f"{table.name} has the columns {columns}, but labels need two ids and a label: id1,id2,label; name "
-            f"another column with {option('--label-column')}"
-        )
-    table = table.answered(column)
-    rows, left, right = table.positions(ids, place, ignore_unknown=ignore_unknown)
+    pairs = LabelTable.read(source).pairs(label_column)
+    rows, left, right = pairs.table.positions(pairs.ids, place, ignore_unknown=ignore_unknown)
     return [
-        (one, other, _answer(table, row, column, positive))
+        (one, other, pairs.answer(row, positive).said)
         for row, one, other in zip(rows.tolist(), left.tolist(), right.tolist(), strict=True)
     ]
-
-
-def _answer(table: LabelTable, row: int, column: str, positive: float) -> str:
-    text = (table.cell(row, column) or "").strip().lower()
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if value == value:
-        return SAME if value >= positive else DIFFERENT
-    if text not in WRITTEN:
-        raise InputError(
-            f"{table.where(row)}: label {text!r} is unknown; write 1 for same, 0 for different, ? for unsure, or leave "
-            "it empty"
-        )
-    return WRITTEN[text]
-
-
-def places_of(names: Sequence[Any]) -> dict[str, int]:
-    """Return where the document of each id is, by the id as text; of two equal ones the first."""
-    place: dict[str, int] = {}
-    for position, name in enumerate(names):
-        place.setdefault(str(name), position)
-    return place
