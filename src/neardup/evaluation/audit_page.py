@@ -116,7 +116,7 @@ def _row_of(band: Band, scale: Scale) -> dict[str, Any]:
 def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | None) -> dict[str, Any]:
     import altair as alt
 
-    axis = alt.Scale(zero=False, nice=False, padding=14, reverse=bool(scale.distance))
+    axis = alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance)
     legend = alt.Legend(title=None, orient="top", symbolOpacity=1) if len(sides) > 1 else None
     colours = alt.Scale(domain=list(SIDES), range=list(COLOURS[:2]))
     shapes = alt.Scale(domain=list(SIDES), range=["circle", "diamond"])
@@ -151,7 +151,7 @@ def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | N
 
 def _marks(scale: Scale, values: Sequence[float]) -> dict[str, Any]:
     """Return the axis of bits, which are whole; that of any other score is the usual one."""
-    if scale.distance != "hamming" or not values:
+    if scale.measure != "hamming" or not values:
         return {}
     return {"axis": count_axis(max(values))}
 
@@ -211,7 +211,7 @@ def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
         x=alt.X(
             "at:Q",
             title=f"threshold of {scale.name}",
-            scale=alt.Scale(zero=False, nice=False, padding=14, reverse=bool(scale.distance)),
+            scale=alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance),
             **_marks(scale, [row["at"] for row in rows]),
         ),
         color=alt.Color(

@@ -27,7 +27,7 @@ from neardup.labels.store import DIFFERENT, SAME, UNSURE, labels_of
 from neardup.labels.table import LabelTable, is_store
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.recipe.measures import measure, threshold_of
+from neardup.recipe.measures import measure, similarity_at, threshold_at, threshold_of
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -111,21 +111,22 @@ class Scale(NamedTuple):
         Of the score, for people.
     edges : tuple of float
         Ascending.
-    distance : bool
-        Whether thresholds are distances: a score s is shown as 64 (1 - s) bits, or as 1 / s - 1.
+    measure : str
+        The measure whose similarities they are; empty for probabilities.
     """
 
     name: str
     edges: tuple[float, ...]
-    distance: str = ""
+    measure: str = ""
+
+    @property
+    def distance(self) -> bool:
+        """Whether thresholds are distances."""
+        return bool(self.measure) and measure(self.measure).distance
 
     def shown(self, score: float) -> float:
         """Return a score as thresholds are written."""
-        if self.distance == "hamming":
-            return round(64 * (1 - score))
-        if self.distance:
-            return 1 / score - 1 if score else float("inf")
-        return score
+        return threshold_at(self.measure, score) if self.measure else score
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -248,8 +249,8 @@ def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
     pairs, found = distinct_pairs(every), distinct_pairs(mine)
     documents = len(every.texts)
     returned = np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
-    own = _score(recipe, float(recipe.exact_threshold))
-    scale = _scale_of(recipe, own, _score(loose, threshold))
+    own = similarity_at(recipe.measure, recipe.exact_threshold)
+    scale = _scale_of(recipe, own, similarity_at(loose.measure, threshold))
     return Population(
         names=every.pairs.names,
         texts=every.texts,
@@ -275,7 +276,7 @@ def _above_another(recipe: Recipe, net: str, run: Runner) -> Population:
     pairs, found = distinct_pairs(every), distinct_pairs(mine)
     documents = len(every.texts)
     others = ~np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
-    own = _score(recipe, float(recipe.exact_threshold))
+    own = similarity_at(recipe.measure, recipe.exact_threshold)
     wide_score = pairs.similarity[others]
     return Population(
         names=every.pairs.names,
@@ -353,23 +354,15 @@ def _looser(recipe: Recipe, net: str | None) -> float | None:
         raise RecipeError(f"net {net}: {error}") from None
 
 
-def _score(recipe: Recipe, threshold: float) -> float:
-    """Return the similarity that a pair has at a threshold."""
-    if recipe.measure == "hamming":
-        return 1 - threshold / 64
-    return 1 / (1 + threshold) if measure(recipe.measure).distance else threshold
-
-
 def _scale_of(recipe: Recipe, *scores: float) -> Scale:
     if recipe.measure == "hamming":
-        bits = tuple(1 - k / 64 for k in range(64, -1, -1))
-        return _scale("bits that differ", bits, *scores, distance="hamming")
-    name = net_measure(recipe)
-    return _scale(name, _SIMILARITIES, *scores, distance="euclidean" if measure(recipe.measure).distance else "")
+        bits = tuple(similarity_at("hamming", distance) for distance in range(64, -1, -1))
+        return _scale("bits that differ", bits, *scores, measure="hamming")
+    return _scale(net_measure(recipe), _SIMILARITIES, *scores, measure=recipe.measure)
 
 
-def _scale(name: str, edges: tuple[float, ...], *more: float, distance: str = "") -> Scale:
-    return Scale(name, tuple(sorted({*edges, *more})), distance)
+def _scale(name: str, edges: tuple[float, ...], *more: float, measure: str = "") -> Scale:
+    return Scale(name, tuple(sorted({*edges, *more})), measure)
 
 
 #: The columns of a sample's file.

@@ -17,7 +17,7 @@ from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe, recipe_of
 from neardup.recipe import names as recipe_names
-from neardup.recipe.measures import exact_fraction, measure
+from neardup.recipe.measures import exact_fraction, measure, similarity_at
 
 #: What is tried with similarities where nothing else is asked for, and the most that may be.
 USUAL_THRESHOLDS = ".5:.95:.05"
@@ -112,7 +112,7 @@ def ladder(recipe: Recipe, thresholds: Sequence[float]) -> Ladder:
     own = float(recipe.exact_threshold)
     if recipe.measure == "hamming":
         distances = sorted({float(k) for k in range(HAMMING_DISTANCES + 1)} | {own}, reverse=True)
-        return Ladder("distance", distances, [1 - k / 64 for k in distances], own)
+        return Ladder("distance", distances, [similarity_at("hamming", distance) for distance in distances], own)
     if (
         measure(recipe.measure).distance
         or recipe.features.startswith("checksum")
