@@ -327,7 +327,7 @@ def _ask(drawing: Drawing, store: LabelStore, labeller: str | None, *, port: int
 
 def _tell(link: str) -> None:
     say(f"judge the sample at {link}")
-    say("the link is good for one browser; Ctrl-C ends, and nothing is lost")
+    say("the link opens one browser; Ctrl-C ends, and nothing is lost")
 
 
 def _write(drawing: Drawing, known: Judged, output: str, *, force: bool) -> None:
