@@ -231,6 +231,8 @@ def _show(found: Comparison, *, every: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from neardup.evaluation.comparison_page import lead_sentences
+
     console = Console(highlight=False)
     wide = console.width >= (_WIDE if found.complete else _WIDEST)
     table = _table(found, wide=wide)
@@ -248,11 +250,8 @@ def _show(found: Comparison, *, every: bool) -> None:
     others = "all other pairs are none" if found.complete else f"{found.others:,} labelled as none"
     console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95 % intervals[/dim]")
     console.print(table)
-    leader = visible(found.best, lines=False)
-    for sure, says in ((True, f"{leader} leads beyond chance"), (False, f"These labels cannot tell {leader} from")):
-        others = ", ".join(visible(lead.over, lines=False) for lead in found.leads if lead.beyond_chance == sure)
-        if others:
-            console.print(Text(f"{says}: {others}"))
+    for sentence in lead_sentences(found.to_dict()):
+        console.print(Text(visible(sentence, lines=False)))
 
 
 def _told(scored: Scored) -> list[Row]:

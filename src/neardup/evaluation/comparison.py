@@ -17,25 +17,26 @@ from neardup.documents import Corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, names_table
 from neardup.errors import OutputError, RecipeError, option
 from neardup.evaluation.scores import (
+    LEAST_GROUPS,
     RESAMPLES,
     Figure,
     Resamples,
     Tally,
     accuracies,
-    beyond_chance,
+    lead_of,
     resample,
     scores,
     tally,
 )
 from neardup.evaluation.systems import (
     USUAL_THRESHOLDS,
-    Entrant,
-    Ladder,
-    decision_entrants,
+    System,
+    ThresholdGrid,
+    decision_systems,
     pairs_of,
-    recipe_entrants,
+    recipe_systems,
     thresholds_of,
-    told_apart,
+    unique_names,
 )
 from neardup.features.embeddings import Encoder
 from neardup.kernels.compilation import compilations
@@ -119,11 +120,14 @@ class Lead(NamedTuple):
         In F1, over the same draws of groups.
     beyond_chance : bool
         Whether the interval lies above 0, and the two differ in six groups or more.
+    groups : int
+        In how many groups the two differ.
     """
 
     over: str
     difference: Figure
     beyond_chance: bool
+    groups: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +296,8 @@ def _row(row: Row) -> dict[str, Any]:
 
 #: A recipe runs on so many documents before its time is taken.
 _WARM_DOCUMENTS = 100
+#: A recipe that finds no features in so large a share of the documents does not fit them.
+_NEARLY_ALL = 0.9
 
 Report = Callable[[str, int, int | None], None]
 
@@ -301,10 +307,11 @@ class _Run(NamedTuple):
 
     name: str
     recipe: Recipe
-    ladder: Ladder
+    grid: ThresholdGrid
     tally: Tally
     wall_s: float
     cpu_s: float
+    featureless: int
 
 
 class _Read(NamedTuple):
@@ -371,7 +378,7 @@ def compare(
         If the corpus or the labels cannot be read, or an option does not fit.
     """
     asked = thresholds_of(thresholds)
-    entrants = recipe_entrants(recipes, content, asked) + decision_entrants(decisions, title_column, time_column, asked)
+    systems = recipe_systems(recipes, content, asked) + decision_systems(decisions, title_column, time_column, asked)
     read = _look(corpus)
     if labels is not None and corpus.order_column is not None:
         raise RecipeError("labels come from one place: give labels, or a column of clusters, not both")
@@ -397,22 +404,20 @@ def compare(
     else:
         known = cluster_labels(read.clusters, read.names, f"column {corpus.order_column!r}")
     runs: list[_Run] = []
-    for number, (name, entrant) in enumerate(zip(told_apart(entrants), entrants, strict=True)):
+    for number, (name, system) in enumerate(zip(unique_names(systems), systems, strict=True)):
         if progress is not None:
-            progress("recipes", number, len(entrants))
-        once = partial(_run, entrant=entrant, threads=threads, memory=memory, encoder=encoder)
-        if not entrant.needs_columns:
+            progress("recipes", number, len(systems))
+        once = partial(_run, system=system, threads=threads, memory=memory, encoder=encoder)
+        if not system.needs_columns:
             once(corpus_of(read.sample))
         result, wall, cpu = _timed(partial(once, corpus))
-        counted = tally(pairs_of(result, entrant), known, entrant.ladder.cuts)
-        runs.append(_Run(name, entrant.recipe, entrant.ladder, counted, wall, cpu))
+        counted = tally(pairs_of(result, system), known, system.grid.cuts)
+        runs.append(_Run(name, system.recipe, system.grid, counted, wall, cpu, len(result.undecidable)))
     return _compared(runs, known, len(set(read.names)))
 
 
-def _run(
-    corpus: Corpus, entrant: Entrant, *, threads: int | None, memory: int | None, encoder: Encoder | None
-) -> Result:
-    recipe, decision = entrant.loosest
+def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:
+    recipe, decision = system.loosest
     return run(
         corpus,
         recipe,
@@ -456,10 +461,10 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
     places: list[int] = []
     begin = 0
     for one in runs:
-        end = begin + len(one.ladder.thresholds)
+        end = begin + len(one.grid.thresholds)
         rows = _rows(one, labels, draws.of(begin, end), right[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value(rows[at].f1), at))
-        scored.append(Scored(one.name, one.recipe, one.ladder.scale, tuple(rows), rows[best], one.wall_s, one.cpu_s))
+        scored.append(Scored(one.name, one.recipe, one.grid.scale, tuple(rows), rows[best], one.wall_s, one.cpu_s))
         places.append(begin + best)
         begin = end
     first = max(range(len(scored)), key=lambda at: (_value(scored[at].best.f1), -at))
@@ -475,7 +480,7 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
         others=labels.others,
         groups=labels.groups,
         complete=labels.complete,
-        warnings=labels.warnings,
+        warnings=(*labels.warnings, *_of_edges(scored), *_of_features(runs, documents)),
     )
 
 
@@ -484,8 +489,8 @@ def _rows(one: _Run, labels: Labels, draws: Resamples, right: Sequence[Figure]) 
     duplicates = labels.duplicates
     return [
         Row(
-            threshold=one.ladder.thresholds[at],
-            own=one.ladder.thresholds[at] == one.ladder.own,
+            threshold=one.grid.thresholds[at],
+            own=one.grid.thresholds[at] == one.grid.own,
             returned=int(correct[at] + wrong[at]),
             correct=int(correct[at]),
             missed=int(duplicates - correct[at]),
@@ -500,8 +505,39 @@ def _rows(one: _Run, labels: Labels, draws: Resamples, right: Sequence[Figure]) 
 
 
 def _lead(best: Scored, other: Scored, draws: Resamples, place: int, other_place: int) -> Lead:
-    low, high, sure = beyond_chance(draws, place, other_place)
-    return Lead(other.name, Figure(_value(best.best.f1) - _value(other.best.f1), low, high), sure)
+    low, high, groups = lead_of(draws, place, other_place)
+    sure = low is not None and low > 0 and groups >= LEAST_GROUPS
+    return Lead(other.name, Figure(_value(best.best.f1) - _value(other.best.f1), low, high), sure, groups)
+
+
+def _of_edges(scored: Sequence[Scored]) -> list[str]:
+    """Return where a threshold beyond those that were tried may be better, with the way to try it."""
+    found = []
+    for one in scored:
+        values = [_value(row.f1) for row in one.rows]
+        at = one.rows.index(one.best)
+        if len(values) < 2 or not values[at]:
+            continue
+        way = (
+            "give a recipe with a larger threshold"
+            if one.scale == "distance"
+            else f"widen the range with {option('--thresholds')}"
+        )
+        tried = f"The best threshold of {one.name}, {one.best.threshold:.4g}, is the"
+        if at == 0:
+            found.append(f"{tried} loosest that was tried, and a looser one may be better; {way}.")
+        elif at == len(values) - 1 and values[at] > values[at - 1] and one.best.threshold not in (0, 1):
+            found.append(f"{tried} strictest that was tried, and a stricter one may be better; {way}.")
+    return found
+
+
+def _of_features(runs: Sequence[_Run], documents: int) -> list[str]:
+    return [
+        f"{one.name} finds no features in {one.featureless:,} of the {documents:,} documents, so these match nothing; "
+        f"name recipes that fit these texts with {option('--recipes')}."
+        for one in runs
+        if documents and one.featureless >= _NEARLY_ALL * documents
+    ]
 
 
 def _value(figure: Figure) -> float:
