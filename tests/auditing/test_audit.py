@@ -16,7 +16,7 @@ import neardup as nd
 from neardup.classifier.classifier import Decision
 from neardup.documents import corpus_of
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.evaluation.audit import Audit, Drawing, draw_sample
+from neardup.evaluation.audit import Audit, Sample, draw_sample
 from neardup.evaluation.population import Vote
 from neardup.evaluation.scores import Figure
 from neardup.pipeline.pipeline import run
@@ -68,12 +68,12 @@ def votes(pairs: dict[Pair, Any], says: Callable[[str, str], bool] = duplicates)
     return [(PLACE[one], PLACE[other], "same" if says(one, other) else "different") for one, other in pairs]
 
 
-def whole(recipe: Recipe | None = None, decision: Decision | None = None, net: str | None = None) -> Drawing:
+def whole(recipe: Recipe | None = None, decision: Decision | None = None, net: str | None = None) -> Sample:
     """A sample of everything."""
     return draw_sample(corpus_of(DATA), recipe=recipe, decision=decision, net=net, sample=10_000)
 
 
-def ids(drawing: Drawing) -> list[Pair]:
+def ids(drawing: Sample) -> list[Pair]:
     return [(DATA["id"][i], DATA["id"][j]) for i, j in zip(drawing.left, drawing.right, strict=True)]
 
 

@@ -15,7 +15,7 @@ from test_audit import DATA, duplicates, votes
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import OutputError, RecipeError
-from neardup.evaluation.audit import Audit, Drawing, draw_sample, examples_of
+from neardup.evaluation.audit import Audit, Sample, draw_sample, examples_of
 from neardup.evaluation.audit_page import charts_of, close_text
 from neardup.evaluation.scores import Figure
 from neardup.recipe import Recipe
@@ -23,12 +23,12 @@ from neardup.recipe import Recipe
 EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></style></script><!-- \x1b[31m\u202e'
 
 
-def drawing(sample: int = 60, **changes: Any) -> Drawing:
+def drawing(sample: int = 60, **changes: Any) -> Sample:
     recipe = Recipe(features="words:2", threshold=0.6).changed(**changes)
     return draw_sample(corpus_of(DATA), recipe=recipe, net="0.15", sample=sample)
 
 
-def judged(of: Drawing, skip: int = 0) -> Any:
+def judged(of: Sample, skip: int = 0) -> Any:
     """Every drawn pair by the rule of the data; every seventh as unsure, and some wrong ones among them."""
     pairs = dict.fromkeys((DATA["id"][left], DATA["id"][right]) for left, right in zip(of.left, of.right, strict=True))
     said = votes(pairs, lambda one, other: duplicates(one, other) != (int(one.split("-")[0]) % 3 == 0))
@@ -37,7 +37,7 @@ def judged(of: Drawing, skip: int = 0) -> Any:
     )
 
 
-def found_in(of: Drawing, most: int = 20) -> Audit:
+def found_in(of: Sample, most: int = 20) -> Audit:
     from dataclasses import replace
 
     known = judged(of)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import PAIRS, Browser, Room
+from labelling_room import PAIRS, Browser, Room
 
 from neardup.errors import NeardupError, OutputError
 from neardup.labelling.app import LARGEST_BODY, POLICY

@@ -86,7 +86,9 @@ def compare(
     ignore_unknown: IgnoreUnknown = False,
     recipes: Annotated[
         str | None,
-        typer.Option(metavar="NAME,NAME", help="Recipes or TOML files, parted by commas; by default all named ones."),
+        typer.Option(
+            metavar="NAME,NAME", help="Recipes or TOML files, separated by commas; by default all named ones."
+        ),
     ] = None,
     thresholds: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""The charts of an audit, as Vega-Lite: duplicates by score, and figures by threshold."""
+"""The page of an audit: figures, strata, charts of duplicates by score and of figures by threshold, pairs to read."""
 
 from __future__ import annotations
 
@@ -424,7 +424,7 @@ def _reading() -> Html:
             "recall above the net": "The share of returned pairs among all duplicates that the net lets pass. What "
             "lies below the net was not looked at.",
             "intervals": "95 %: of a hundred such samples at least ninety-two gave intervals that hold the truth, "
-            "where it was known. They say what the drawing of pairs leaves open, not whether labels are right.",
+            "where it was known. They say what the drawn of pairs leaves open, not whether labels are right.",
             "stands for": "A pair of a large stratum of which few were drawn speaks for many others that nobody read.",
             "documents in pairs": "Words that differ are marked and underlined; what is long and equal is folded.",
         }

@@ -1,4 +1,4 @@
-"""The judged pairs of a sample that are worth reading: what was wrong, what was missed, what nobody was sure of."""
+"""What an audit found: figures with intervals, the strata behind them, and what to keep in mind when reading them."""
 
 from __future__ import annotations
 

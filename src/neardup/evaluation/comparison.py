@@ -1,4 +1,4 @@
-"""What a comparison found: the figures of each recipe and decision at each threshold, and how to write them down."""
+"""Recipes and decisions compared on labelled documents: the figures of each at each threshold, with intervals."""
 
 from __future__ import annotations
 
@@ -362,7 +362,7 @@ def compare(
     content : str, optional
         Taken by all recipes in place of their own: see ``Recipe``. Decisions keep theirs.
     thresholds : str or sequence of float
-        ``first:last:step``, a list parted by commas, or numbers: the thresholds of similarities and probabilities.
+        ``first:last:step``, a list separated by commas, or numbers: the thresholds of similarities and probabilities.
         Simhash takes Hamming distances 0 to 10, and recipes that know one answer keep theirs. The threshold, or cut,
         that a recipe or decision has by itself is tried, too.
     label_column, positive, only, complete, ignore_unknown

@@ -1,6 +1,6 @@
-"""The curves of a comparison, as Vega-Lite: precision by recall, and F1 by threshold.
+"""The page of a comparison: tables, and curves of precision by recall and of F1 by threshold, as Vega-Lite.
 
-They are figures 5 and 6 of Montanari & Puglisi 2012, section 4.
+The curves are figures 5 and 6 of Montanari & Puglisi 2012, section 4.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How good a result is, without gold: a sample of it, judged, and what that says of the whole."""
+"""Strata, the numbers of pairs to draw from each, and what the judged ones say of the whole, with intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pairs are drawn: those whose ids have the smallest hashes.
+"""All pairs above a net, and which of them are drawn: those whose ids have the smallest hashes.
 
 Whose hash is small is chance, so the smallest of a stratum are a simple random sample of it. They do not depend on the
 order of the input or on what else was drawn: a larger sample holds the smaller one, and where a working point moves,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from neardup.errors import InputError
 from neardup.files import write
-from neardup.labelling.index import Known
+from neardup.labelling.index import LabelIndex
 from neardup.labels.store import (
     DIFFERENT,
     SAME,
@@ -153,7 +153,7 @@ def answers_of(source: str | os.PathLike[str], *, labeller: str | None = None) -
     return Answers(table.name, rows, pairs.unanswered)
 
 
-def take_in(known: Known, given: Answers) -> Imported:
+def take_in(known: LabelIndex, given: Answers) -> Imported:
     """Put answers into a store; what a labeller has judged there already stays as it is."""
     unknown = sum(known.place_of(pair) is None for pair, _, _ in given.rows)
     labels = known.store.labels
