@@ -37,7 +37,7 @@ from neardup.api import compare, train
 from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
-from neardup.evaluation.systems import ladder
+from neardup.evaluation.systems import grid_of
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe, load_recipe
 from neardup.recipe import names as recipe_names
@@ -202,7 +202,7 @@ def similarity(recipe: Recipe, corpus: pa.Table, pairs: LabelledPairs) -> npt.ND
         # Nothing but the pair decides, so the others need not be there.
         corpus = corpus.filter(pa.compute.is_in(corpus["id"], pa.array(pairs.names)))
     # A second step would hide the similarities of pairs that do not pass it.
-    loosest = recipe.changed(threshold=ladder(recipe, [LOOSEST]).thresholds[0], keep="first")
+    loosest = recipe.changed(threshold=grid_of(recipe, [LOOSEST]).thresholds[0], keep="first")
     result = run(corpus_of(corpus), loosest, pairs_per_document=None)
     place = {name: at for at, name in enumerate(pairs.names)}
     documents = np.array([place.get(name, -1) for name in corpus["id"].to_pylist()], np.int64)

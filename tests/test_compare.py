@@ -14,12 +14,14 @@ from browser import opened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markup import Markup, asks_for_nothing
+from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import NeardupError, OutputError, RecipeError
 from neardup.evaluation.comparison import Comparison, compare
-from neardup.evaluation.scores import Figure, beyond_chance, interval, resample, scores, tally
-from neardup.evaluation.systems import ladder, thresholds_of
+from neardup.evaluation.comparison_page import lead_sentences
+from neardup.evaluation.scores import Figure, interval, lead_of, resample, scores, tally
+from neardup.evaluation.systems import grid_of, thresholds_of
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -152,17 +154,15 @@ def test_percentiles_of_draws() -> None:
     assert interval(np.full(3, np.nan)) == (None, None)
 
 
-@pytest.mark.parametrize("groups", [1, 5, 6, 40])
-def test_a_lead_needs_six_groups_that_differ(groups: int) -> None:
+@pytest.mark.parametrize("groups", [1, 40])
+def test_the_groups_in_which_two_differ(groups: int) -> None:
     names = [str(i) for i in range(2 * groups + 20)]
     labels = cluster_labels([f"c{i // 2}" if i < 2 * groups else None for i in range(len(names))], names, "column 'c'")
     every = tally(parts_of({(2 * i, 2 * i + 1): 1.0 for i in range(groups)}), labels, [0.5])
     none = tally(parts_of({}), labels, [0.5])
-    low, high, sure = beyond_chance(resample([every, none], labels), 0, 1)
-    assert (low, high) == (1.0, 1.0)
-    assert sure == (groups >= 6)
-    assert beyond_chance(resample([every, every], labels), 0, 1) == (0.0, 0.0, False)
-    assert not beyond_chance(resample([none, every], labels), 0, 1)[2]
+    assert lead_of(resample([every, none], labels), 0, 1) == (1.0, 1.0, groups)
+    assert lead_of(resample([every, every], labels), 0, 1) == (0.0, 0.0, 0)
+    assert lead_of(resample([none, every], labels), 0, 1) == (-1.0, -1.0, groups)
 
 
 @pytest.mark.parametrize(
@@ -196,13 +196,13 @@ def test_refused_thresholds(asked: Any, words: str) -> None:
         thresholds_of(asked)
 
 
-def test_ladders() -> None:
-    assert ladder(Recipe(threshold=0.33), [0.5, 0.7]) == ("similarity", [0.33, 0.5, 0.7], [0.33, 0.5, 0.7], 0.33)
-    simhash = ladder(Recipe(signature="simhash", measure="hamming", threshold=12), [0.5])
+def test_threshold_grids() -> None:
+    assert grid_of(Recipe(threshold=0.33), [0.5, 0.7]) == ("similarity", [0.33, 0.5, 0.7], [0.33, 0.5, 0.7], 0.33)
+    simhash = grid_of(Recipe(signature="simhash", measure="hamming", threshold=12), [0.5])
     assert simhash.thresholds == [12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
     assert simhash.cuts == [1 - k / 64 for k in simhash.thresholds]
-    assert ladder(Recipe(features="checksum", normalize="raw", threshold=1.0), [0.5]) == ("fixed", [1.0], [0.0], 1.0)
-    assert ladder(Recipe(measure="euclidean", threshold=3.0), [0.5]) == ("fixed", [3.0], [0.0], 3.0)
+    assert grid_of(Recipe(features="checksum", normalize="raw", threshold=1.0), [0.5]) == ("fixed", [1.0], [0.0], 1.0)
+    assert grid_of(Recipe(measure="euclidean", threshold=3.0), [0.5]) == ("fixed", [3.0], [0.0], 3.0)
 
 
 FAMILIES = 12
@@ -390,3 +390,40 @@ def test_pages_need_packages_that_draw(compared: Comparison, tmp_path: Path, mon
     with pytest.raises(OutputError, match=r'pip install "neardup\[report\]"'):
         compared.write(tmp_path / "c.html")
     assert not list(tmp_path.iterdir())
+
+
+def pairs_of_copies(count: int) -> Comparison:
+    """One recipe finds all labelled pairs; the other looks for signatures that these texts do not hold."""
+    texts = [f"text{at} one two three four five six" for at in range(count) for _ in range(2)]
+    labels = [(2 * at, 2 * at + 1, 1) for at in range(count)] + [(0, 2 * at, 0) for at in range(1, count)]
+    return compare(corpus_of(texts), labels, recipes=["default", "spotsigs"])
+
+
+def test_too_few_groups_are_not_called_a_tie_and_a_recipe_without_features_is_named() -> None:
+    few, many = pairs_of_copies(3), pairs_of_copies(8)
+    assert [lead.beyond_chance for lead in (*few.leads, *many.leads)] == [False, True]
+    too_few = "Too few groups for a test: default and spotsigs differ in 3, at least 6 needed"
+    assert lead_sentences(few.to_dict()) == [too_few]
+    assert too_few in Markup(few.to_html()).text
+    assert lead_sentences(many.to_dict()) == ["default leads beyond chance: spotsigs"]
+    (warning,) = [one for one in many.warnings if "no features" in one]
+    assert says(warning, "spotsigs", "16 of the 16", "recipes")
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "own", "labels", "words"),
+    [
+        (".3:.9:.1", 0.4, [(0, 1, 1), (0, 5, 0)], ("loose, 0.3,", "loosest", "widen", "thresholds")),
+        (".1:.9:.1", 0.4, [(0, 1, 1), (0, 5, 0)], ()),
+        (".1,.2", 0.6, [(4, 5, 1), (2, 3, 0)], ("loose, 0.6,", "strictest", "widen", "thresholds")),
+    ],
+)
+def test_a_best_threshold_at_the_edge_is_said(
+    thresholds: str, own: float, labels: list[tuple[int, int, int]], words: tuple[str, ...]
+) -> None:
+    texts = ["a one two three a", "b one two three b", "one two three four five", "one two three four seven six"]
+    recipe = Recipe(name="loose", features="words:2", threshold=own)
+    found = compare(corpus_of([*texts, "nine ten", "nine ten"]), labels, recipes=[recipe], thresholds=thresholds)
+    edges = [warning for warning in found.warnings if "tried" in warning]
+    assert len(edges) == bool(words)
+    assert not words or says(edges[0], *words)

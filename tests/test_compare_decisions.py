@@ -18,7 +18,7 @@ from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
 from neardup.evaluation.comparison import Comparison, compare
 from neardup.evaluation.scores import Figure, accuracies, tally
-from neardup.evaluation.systems import decision_ladder, levels
+from neardup.evaluation.systems import decision_grid, levels
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -94,7 +94,7 @@ def test_rows_of_a_decision_are_what_runs_find(cut: float, steep: float) -> None
 
 def test_a_ladder_of_probabilities() -> None:
     decision = decision_of(cut=0.5)
-    steps = decision_ladder(decision, [0.3, 0.9])
+    steps = decision_grid(decision, [0.3, 0.9])
     own = float(decision.probability(np.array([0.5]))[0])
     assert steps == ("probability", [0.3, own, 0.9], [1 / 3, 2 / 3, 1.0], own)
     g = np.array([-9.0, 0.0, 0.49, 0.5, 9.0])

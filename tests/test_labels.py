@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.errors import InputError, NeardupError, RecipeError
+from neardup.evaluation.population import votes_of
+from neardup.labelling.exchange import answers_of
 from neardup.labels.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
 from neardup.labels.store import Judgement, LabelStore
+from neardup.labels.table import places_of
 
 NAMES = ["a", "b", "c", "d", "e"]
 ROWS = [("a", "b", 1), ("c", "a", 0), ("d", "e", 2)]
@@ -99,7 +102,7 @@ def test_only_some_rows(tmp_path: Path) -> None:
     broken.write_text("id1,id2,label,split\na,b,x,val\na,b,1,train\nc,a,maybe,train\n")
     with pytest.raises(InputError) as caught:
         read_labels(broken, NAMES, only="split=train")
-    assert says(caught.value, "line 4", "label 'maybe'", "not a number")
+    assert says(caught.value, "line 4", "label 'maybe'", "no answer")
 
 
 @pytest.mark.parametrize(
@@ -219,20 +222,20 @@ def test_warnings() -> None:
         ([("a", "b", 1), ("a", "c", 1)], {}, ("duplicates only (2)", "complete=True")),
         ([("a", "b", 0)], {}, ("at or above 1,", "no duplicates", "positive")),
         ([("a", "b", 1)], {"positive": 3}, ("no label", "at or above 3")),
-        ([("a", "b", "yes")], {}, ("row 0", "label 'yes'", "not a number")),
+        ([("a", "b", "perhaps")], {}, ("row 0", "label 'perhaps'", "no answer")),
         ([("a", "b", None)], {}, ("no label of a pair",)),
-        ([("a", "b", "nan")], {}, ("label 'nan'", "not a number")),
+        ([("a", "b", "nan")], {}, ("label 'nan'", "no answer")),
         ([("a", None, 1)], {}, ("row 0", "no id", "column 'id2'")),
         ([("a", "b", 1), ("c", "c", 1)], {}, ("row 1", "document 'c'", "itself")),
         ([("a", "b", 1), ("b", "a", 0)], {}, ("row 1", "'a' and 'b'", "two labels", "1 and 0")),
-        ([("a", "b")], {}, ("no column label or level", "label_column: id1, id2")),
+        ([("a", "b")], {}, ("columns id1, id2,", "label_column")),
         (
             [("a", "b", 1)],
             {"label_column": "mine"},
             ("no column 'mine'", "label_column", "id1, id2, label"),
         ),
         ([("a", "b", 1), ("a", "b")], {}, ("rows", "two or three values")),
-        ({"id": ["a"]}, {}, ("one column",)),
+        ({"id": ["a"]}, {}, ("columns id,", "two ids")),
         ({"cluster": ["a"]}, {}, ("one column 'cluster'",)),
         ({"id": ["a", "b"], "cluster": [1, 2]}, {}, ("no two documents", "cluster")),
         ({"id": ["a", "a"], "cluster": [1, 2]}, {}, ("document 'a'", "two clusters", "'1' and '2'")),
@@ -256,7 +259,7 @@ def test_refusals(rows: Any, options: dict[str, Any], words: tuple[str, ...]) ->
         ("l.csv", b"id1,id2,id2\na,b,1\n", ("two columns 'id2'",)),
         ("l.csv", b"id1,id2,label\na,b,1\na,c\n", ("line 3", "2 cells", "header has 3")),
         ("l.csv", b"id1,id2,label\na,b,\xff\n", ("not UTF-8", "byte 18")),
-        ("l.csv", b"id1,id2,label\n\na,b,maybe\n", ("line 3", "label 'maybe'", "not a number")),
+        ("l.csv", b"id1,id2,label\n\na,b,maybe\n", ("line 3", "label 'maybe'", "no answer")),
         ("l.jsonl", b'{"id1": "a"}\n[1]\n', ("line 2", "no JSON object")),
         ("l.csv.gz", b"id1,id2,label\n", ("cannot be read",)),
     ],
@@ -288,3 +291,18 @@ def test_a_row_without_a_label_is_no_label() -> None:
     with pytest.raises(InputError) as caught:
         read_labels(rows, ["a", "b", "c", "d"], complete=True)
     assert says(caught.value, "3 of the 5", "leave them out")
+
+
+def test_words_levels_and_doubts_mean_the_same_to_every_reader(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text("id1,id2,label\na,b,Same\na,c,0\nb,c,?\nd,e,yes\na,d,\nb,d, \nb,a,1\n")
+    labels = read_labels(path, NAMES)
+    assert said(labels) == EXPECTED
+    assert [warning.partition(" of ")[0] for warning in labels.warnings[:2]] == ["2", "1"]
+    votes = votes_of(path, places_of(NAMES))
+    assert [NAMES[i] + NAMES[j] + answer[0] for i, j, answer in votes] == ["abs", "acd", "bcu", "des", "bas"]
+    taken = answers_of(path, labeller="anna")
+    assert [(*pair, answer) for pair, _, answer in taken.rows] == [
+        *(("a", "b", "same"), ("a", "c", "different"), ("b", "c", "unsure"), ("d", "e", "same"), ("a", "b", "same")),
+    ]
+    assert taken.empty == 2

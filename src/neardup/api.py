@@ -303,7 +303,7 @@ def audit(
         raise RecipeError("label_column, positive and ignore_unknown are for labels; give labels, or leave them out")
     columns = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
-    drawing = draw_sample(
+    drawn = draw_sample(
         corpus_from(data, text_column, id_column),
         decision=learned,
         recipe=wanted if learned is None else None,
@@ -318,10 +318,10 @@ def audit(
     votes: list[Vote] = []
     if labels is not None:
         votes = votes_of(
-            labels, drawing.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
+            labels, drawn.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
         )
-    known = drawing.judged(votes)
-    return replace(drawing.audit(known), sample=drawing.table(known), examples=examples_of(drawing, known))
+    known = drawn.judged(votes)
+    return replace(drawn.audit(known), sample=drawn.table(known), examples=examples_of(drawn, known))
 
 
 def train(

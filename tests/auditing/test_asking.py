@@ -9,23 +9,23 @@ from saying import says
 from test_audit import DATA, duplicates
 
 from neardup.documents import corpus_of
-from neardup.evaluation.audit import Drawing, draw_sample
+from neardup.evaluation.audit import Sample, draw_sample
 from neardup.evaluation.population import votes_of, votes_of_store
-from neardup.labelling.index import Known
-from neardup.labelling.session import SampleChooser, Session
+from neardup.labelling.index import LabelIndex
+from neardup.labelling.session import SampleQueue, Session
 from neardup.labels.store import LabelStore
 from neardup.recipe import Recipe
 
 
 @pytest.fixture
-def drawing() -> Drawing:
+def drawing() -> Sample:
     return draw_sample(corpus_of(DATA), recipe=Recipe(features="words:2", threshold=0.6), sample=25)
 
 
-def test_a_session_asks_the_sample_in_its_order_and_tells_what_it_says(drawing: Drawing, tmp_path: Path) -> None:
+def test_a_session_asks_the_sample_in_its_order_and_tells_what_it_says(drawing: Sample, tmp_path: Path) -> None:
     with LabelStore(tmp_path / "audit.db") as store:
-        known = Known(store, drawing.material)
-        chooser = SampleChooser(drawing, known)
+        known = LabelIndex(store, drawing.material)
+        chooser = SampleQueue(drawing, known)
         session = Session(known, chooser, labeller="ann")
         asked = []
         assert chooser.open_pairs == 25
@@ -46,11 +46,11 @@ def test_a_session_asks_the_sample_in_its_order_and_tells_what_it_says(drawing: 
         assert says(facts["recall"]["meaning"], "duplicates above the net", "returned")
 
 
-def test_a_store_is_read_like_a_table_of_labels(drawing: Drawing, tmp_path: Path) -> None:
+def test_a_store_is_read_like_a_table_of_labels(drawing: Sample, tmp_path: Path) -> None:
     path = tmp_path / "audit.db"
     with LabelStore(path) as store:
-        known = Known(store, drawing.material)
-        session = Session(known, SampleChooser(drawing, known))
+        known = LabelIndex(store, drawing.material)
+        session = Session(known, SampleQueue(drawing, known))
         for name, answers in (("ann", ("same", "unsure", "different")), ("bob", ("different", "same", "different"))):
             for answer in answers:
                 pair = session.state(name)["pair"]["ids"]

@@ -16,7 +16,7 @@ import neardup as nd
 from neardup.classifier.classifier import Decision
 from neardup.documents import corpus_of
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.evaluation.audit import Audit, Drawing, draw_sample
+from neardup.evaluation.audit import Audit, Sample, draw_sample
 from neardup.evaluation.population import Vote
 from neardup.evaluation.scores import Figure
 from neardup.pipeline.pipeline import run
@@ -68,12 +68,12 @@ def votes(pairs: dict[Pair, Any], says: Callable[[str, str], bool] = duplicates)
     return [(PLACE[one], PLACE[other], "same" if says(one, other) else "different") for one, other in pairs]
 
 
-def whole(recipe: Recipe | None = None, decision: Decision | None = None, net: str | None = None) -> Drawing:
+def whole(recipe: Recipe | None = None, decision: Decision | None = None, net: str | None = None) -> Sample:
     """A sample of everything."""
     return draw_sample(corpus_of(DATA), recipe=recipe, decision=decision, net=net, sample=10_000)
 
 
-def ids(drawing: Drawing) -> list[Pair]:
+def ids(drawing: Sample) -> list[Pair]:
     return [(DATA["id"][i], DATA["id"][j]) for i, j in zip(drawing.left, drawing.right, strict=True)]
 
 
@@ -126,7 +126,6 @@ def check_against_truth(found: Audit, candidates: set[Pair], returned: set[Pair]
     assert (found.documents, found.copies, found.copy_pairs) == (6 * FAMILIES, FAMILIES, FAMILIES)
     assert sum(band.pairs for band in found.strata) == sum(band.drawn for band in found.strata) == len(candidates)
     assert sum(band.pairs for band in found.strata if band.returned) == len(returned)
-    assert not found.more
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -222,7 +221,6 @@ def test_what_is_said_of_labels_that_are_missing_or_unsure() -> None:
     assert says(notes, "1 judged pair", "not drawn")
     assert says(notes, "14 documents", "byte for byte")
     assert says(notes, "above the net", "words:2 (words), jaccard >= 0.3")
-    assert "With the whole sample judged" in notes
     worst, best = found.if_unsure["different"], found.if_unsure["same"]
     assert (worst["precision"] or 0) <= (found.precision.value or 0) <= (best["precision"] or 0)
     first = next(at for at, band in enumerate(drawing.strata) if band.returned)
@@ -230,16 +228,6 @@ def test_what_is_said_of_labels_that_are_missing_or_unsure() -> None:
     partly = drawing.audit(drawing.judged([given[at] for at in inside]))
     assert partly.precision.value is None
     assert any(note.startswith("Nothing is judged at") for note in partly.notes())
-
-
-def test_more_labels_say_more() -> None:
-    drawing = draw_sample(corpus_of(DATA), recipe=Recipe(features="words:2", threshold=0.6), net="0.05", sample=40)
-    found = drawing.audit(drawing.judged(votes(dict.fromkeys(ids(drawing)))))
-    assert found.more[0].sample == 80
-    widths = [figure.high - figure.low for figure in (found.recall, *(more.recall for more in found.more))]  # type: ignore[operator]
-    assert widths == sorted(widths, reverse=True)
-    assert found.widest is not None
-    assert says(" ".join(found.notes()), "least known", "how many of")
 
 
 def test_json(tmp_path: Any) -> None:
@@ -295,7 +283,7 @@ def test_rows_without_ids_are_numbered() -> None:
         ({"decision": decision_of(), "net": 0.5}, ("decision", "own net")),
         ({"decision": decision_of(), "threshold": 0.5}, ("threshold", "0.5", "learned decision")),
         ({"labels": [("0-0", "no", 1)]}, ("id 'no'", "not in the corpus")),
-        ({"labels": [("0-0", "0-3", "perhaps")]}, ("label 'perhaps'", "write 1 for same")),
+        ({"labels": [("0-0", "0-3", "perhaps")]}, ("label 'perhaps'", "no answer; write 1 for same")),
         ({"labels": [("0-0", "0-3")]}, ("two ids", "label")),
         ({"labels": [("0-0", "0-3", 1)], "label_column": "level"}, ("label_column",)),
     ],

@@ -15,21 +15,20 @@ from test_audit import DATA, duplicates, votes
 import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import OutputError, RecipeError
-from neardup.evaluation.audit import Audit, Drawing, draw_sample, examples_of
-from neardup.evaluation.audit_page import charts_of, close_text, outlook_of
-from neardup.evaluation.estimates import Cell, Stratum, if_known
+from neardup.evaluation.audit import Audit, Sample, draw_sample, examples_of
+from neardup.evaluation.audit_page import charts_of, close_text
 from neardup.evaluation.scores import Figure
 from neardup.recipe import Recipe
 
 EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></style></script><!-- \x1b[31m\u202e'
 
 
-def drawing(sample: int = 60, **changes: Any) -> Drawing:
+def drawing(sample: int = 60, **changes: Any) -> Sample:
     recipe = Recipe(features="words:2", threshold=0.6).changed(**changes)
     return draw_sample(corpus_of(DATA), recipe=recipe, net="0.15", sample=sample)
 
 
-def judged(of: Drawing, skip: int = 0) -> Any:
+def judged(of: Sample, skip: int = 0) -> Any:
     """Every drawn pair by the rule of the data; every seventh as unsure, and some wrong ones among them."""
     pairs = dict.fromkeys((DATA["id"][left], DATA["id"][right]) for left, right in zip(of.left, of.right, strict=True))
     said = votes(pairs, lambda one, other: duplicates(one, other) != (int(one.split("-")[0]) % 3 == 0))
@@ -38,7 +37,7 @@ def judged(of: Drawing, skip: int = 0) -> Any:
     )
 
 
-def found_in(of: Drawing, most: int = 20) -> Audit:
+def found_in(of: Sample, most: int = 20) -> Audit:
     from dataclasses import replace
 
     known = judged(of)
@@ -80,18 +79,6 @@ def test_examples_are_the_wrong_pairs_that_stand_for_most() -> None:
     assert says(caught.value, "-1 pairs", "below 0")
 
 
-def test_what_would_be_known_if_a_stratum_were() -> None:
-    strata = [Stratum(True, 0.6, 1.0, 40, 0.0), Stratum(False, 0.3, 0.6, 400, 0.0)]
-    cells = [Cell(40, 10, 9), Cell(400, 10, 1)]
-    (first, second) = if_known(strata, cells)
-    assert first[0] == Figure(0.9, 0.9, 0.9)
-    assert second[0].value == 0.9
-    assert second[1].high is not None
-    assert second[1].low is not None
-    assert second[1].high - second[1].low < 0.5
-    assert if_known(strata, [cells[0], Cell(400, 0, 0)]) == []
-
-
 @pytest.mark.parametrize(
     ("figure", "text"),
     [
@@ -109,7 +96,7 @@ def test_the_page_and_what_it_says() -> None:
     found = found_in(drawing(90), 3)
     page = Markup(found.to_html(command="neardup audit <in>"))
     asks_for_nothing(page)
-    assert set(page.charts) == {"share", "threshold", "narrow-precision", "narrow-recall"}
+    assert set(page.charts) == {"share", "threshold"}
     for words in (
         "How good is this result?",
         "neardup audit <in>",
@@ -118,8 +105,7 @@ def test_the_page_and_what_it_says() -> None:
         "Nobody is sure",
         "3 of ",
         "stands for about",
-        *found.cautions(),
-        *found.outlook(),
+        *found.notes(),
     ):
         assert words in page.text
     points = page.charts["share"]["layer"][2]["data"]["values"]
@@ -131,16 +117,7 @@ def test_a_page_before_anything_is_judged() -> None:
     page = Markup(of.audit(of.judged([])).to_html())
     assert page.charts == {}
     assert "None of the drawn pairs" in page.text
-    assert "Every stratum needs labels" in page.text
     assert "Pairs to read" not in page.text
-
-
-def test_a_page_where_everything_is_judged() -> None:
-    of = drawing(10_000)
-    pairs = dict.fromkeys((DATA["id"][left], DATA["id"][right]) for left, right in zip(of.left, of.right, strict=True))
-    found = of.audit(of.judged(votes(pairs)))
-    assert outlook_of(found) == []
-    assert "Nothing: all pairs are judged." in Markup(found.to_html()).text
 
 
 @pytest.mark.parametrize(
@@ -193,7 +170,7 @@ def test_charts_and_search_in_a_browser(tmp_path: Path) -> None:
         for chart in view.locator(".chart").all():
             chart.scroll_into_view_if_needed()
             chart.locator("svg.marks").wait_for()
-        assert view.locator(".chart svg.marks").count() == 4
+        assert view.locator(".chart svg.marks").count() == 2
         name = view.locator("#pairs details summary bdi").first.inner_text()
         view.fill("#pairs-search", name)
         view.locator("#pairs output:not(:empty)").wait_for()

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from neardup.labelling.session import Agreement, agreements
+from neardup.labelling.session import agreement_fact
+from neardup.labels.agreement import Agreement, agreements
 
 
 def spread_twin(table: dict[tuple[int, int], int]) -> tuple[float, float]:
@@ -73,10 +74,10 @@ def test_every_two_labellers_are_compared_on_what_both_are_sure_of() -> None:
 
 def test_what_each_of_two_is_told() -> None:
     one = Agreement(("anna", "bob"), (20, 5, 10, 15))
-    assert one.fact("anna")[:2] == ("with bob", "κ 0.40 (50 shared)")
-    assert one.fact("bob").name == "with anna"
-    assert Agreement(("anna", "bob"), (3, 0, 0, 0)).fact("bob").value == "100% (3 shared)"
-    assert Agreement(("anna", "bob"), (0, 0, 0, 0), 2).fact("bob").value == "none shared yet"
+    assert agreement_fact(one, "anna")[:2] == ("with bob", "κ 0.40 (50 shared)")
+    assert agreement_fact(one, "bob").name == "with anna"
+    assert agreement_fact(Agreement(("anna", "bob"), (3, 0, 0, 0)), "bob").value == "100% (3 shared)"
+    assert agreement_fact(Agreement(("anna", "bob"), (0, 0, 0, 0), 2), "bob").value == "none shared yet"
 
 
 def test_figures_for_json() -> None:

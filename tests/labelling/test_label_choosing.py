@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asking import PAIRS, Room
+from labelling_room import PAIRS, Room
 
 from neardup.classifier.classifier import rule_of
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
-from neardup.labelling.index import Known
+from neardup.labelling.index import LabelIndex
 from neardup.labelling.queue import (
     SPREAD,
     STRATA,
     TURNS,
+    ActiveLearningQueue,
     Asked,
     Model,
     Pool,
-    TeachingChooser,
     _drawn,
     lessons_of,
     pool_of,
@@ -52,9 +52,9 @@ class Asking:
     def __init__(self, path: Path, *, seed: int = 0, shared: float = 0.0, vector: str = "cheap") -> None:
         self.pool, material = pool_of(sample(), NET, seed=seed)
         self.store = LabelStore(path)
-        self.known = Known(self.store, material)
+        self.known = LabelIndex(self.store, material)
         self.model = Model(self.pool, self.known, Vector.parse(vector), {})
-        self.chooser = TeachingChooser(self.pool, self.known, self.model, shared=shared)
+        self.chooser = ActiveLearningQueue(self.pool, self.known, self.model, shared=shared)
 
     def close(self) -> None:
         self.model.close()
@@ -255,7 +255,7 @@ def test_a_judged_pair_is_told_what_the_model_says(asking: Asking) -> None:
 
 
 def test_a_vector_that_needs_what_is_not_there_is_refused_at_the_beginning(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="--time-column"):
+    with pytest.raises(RecipeError, match=r"time.column"):
         Asking(tmp_path / "labels.db", vector="jaccard(words:1), hours_apart")
 
 

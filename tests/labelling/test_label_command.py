@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from asking import TEXTS, Browser
+from labelling_room import TEXTS, Browser
 from saying import says
 from typer.testing import CliRunner, Result
 

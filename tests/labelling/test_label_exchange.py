@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asking import TEXTS, Room, material_of
+from labelling_room import TEXTS, Room, material_of
 from saying import says
 
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
 from neardup.labelling.exchange import Exported, Imported, answers_of, export, take_in
-from neardup.labelling.index import Known
+from neardup.labelling.index import LabelIndex
 from neardup.labels.labels import read_labels
 from neardup.labels.store import Judgement, LabelStore
 from neardup.pages.documents import Material
@@ -86,12 +86,12 @@ def test_an_empty_answer_is_none(room: Room, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id1,id2,label\na1,a2,perhaps\n", ("line 2", "label 'perhaps'", "no answer")),
+        ("id1,id2,label\na1,a2,3\n", ("line 2", "label '3'", "no answer")),
         ("id1,id2,label\na1,,1\n", ("line 2", "no two ids")),
         ("id1,id2,label\na1,a1,1\n", ("line 2", "no two ids")),
         ("id1,id2,label\na1,a2,1\na2,a1,0\n", ("line 3", "anna says different", "a1 and a2", "same before")),
-        ("id1,id2,kind\na1,a2,1\n", ("two ids", "an answer")),
-        ("id1\na1\n", ("two ids", "an answer")),
+        ("id1,id2,kind\na1,a2,1\n", ("two ids", "a label")),
+        ("id1\na1\n", ("two ids", "a label")),
     ],
 )
 def test_a_table_that_is_not_understood_changes_nothing(
@@ -117,7 +117,7 @@ def test_somebody_must_have_said_it(room: Room, tmp_path: Path) -> None:
 def test_labels_of_another_corpus_are_refused(room: Room) -> None:
     fill(room)
     with pytest.raises(StoreError) as caught:
-        Known(room.store, material_of({"x": "one", "y": "two"})).check()
+        LabelIndex(room.store, material_of({"x": "one", "y": "two"})).check()
     assert says(caught.value, "not one", "this corpus", "no document 'a1'")
 
 
@@ -127,12 +127,12 @@ def test_labels_on_other_texts_are_refused_or_told(room: Room) -> None:
             room.session.answer(name, tuple(room.session.state(name)["pair"]["ids"]), "same")
     changed = {name: f"{text} And more." if name != "a2" else text for name, text in TEXTS.items()}
     with pytest.raises(StoreError) as caught:
-        Known(room.store, material_of(changed)).check()
+        LabelIndex(room.store, material_of(changed)).check()
     assert says(caught.value, "of the 6 documents", "5 have another text")
-    (note,) = Known(room.store, material_of(TEXTS | {"c2": "another"})).check()
+    (note,) = LabelIndex(room.store, material_of(TEXTS | {"c2": "another"})).check()
     assert note.startswith("1 of the 6 documents")
     fewer = {name: text for name, text in TEXTS.items() if name != "c2"}
-    known = Known(room.store, material_of(fewer))
+    known = LabelIndex(room.store, material_of(fewer))
     (note,) = known.check()
     assert note.startswith("1 of the 5 labelled pairs")
     assert (known.missing, len(known.answers)) == (1, 4)
@@ -155,7 +155,7 @@ def test_documents_are_found_by_numbers_too(tmp_path: Path) -> None:
     assert rows.shown(1).text == "y"
     with LabelStore(tmp_path / "labels.db") as store:
         store.record([Judgement(("0", "2"), "anna", "same")])
-        assert Known(store, rows).answers == {(0, 2): {"anna": "same"}}
+        assert LabelIndex(store, rows).answers == {(0, 2): {"anna": "same"}}
 
 
 def test_titles_come_from_their_column() -> None:

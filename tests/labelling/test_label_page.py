@@ -9,7 +9,7 @@ from typing import Any
 
 import browser
 import pytest
-from asking import PAIRS, TEXTS, Room
+from labelling_room import PAIRS, TEXTS, Room
 
 from neardup.labelling.server import Service
 from neardup.labels.store import LabelStore, export_rows
@@ -104,7 +104,7 @@ def test_a_session_with_keys_alone(desk: Desk) -> None:
     assert "jaccard" not in page.locator("body").inner_text()
     expect(page.locator("#before")).to_be_empty()
     press(page, "s")
-    expect(page.locator("#before")).to_contain_text("Before: same · jaccard(words:3) 0.50")
+    expect(page.locator("#before")).to_contain_text("Last answer: same · jaccard(words:3) 0.50")
     shows(page, "b1", "b2")
     assert desk.labels == {("a1", "a2"): {"anna": "same"}}
     press(page, "d")
@@ -389,5 +389,5 @@ def test_a_browser_that_was_not_invited_sees_a_sentence(desk: Desk, chromium: An
     context = chromium.new_context()
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{desk.service.port}/?labeller=anna")
-    expect(page.locator("body")).to_contain_text("opened by a link that is good for once")
+    expect(page.locator("body")).to_contain_text("opened by a link that works once")
     context.close()

@@ -1,4 +1,4 @@
-"""What an audit found, for people."""
+"""``neardup audit``: how good a result is, from a random sample that people judge."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from neardup.errors import OutputError, RecipeError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from neardup.evaluation.audit import Audit, Drawing
+    from neardup.evaluation.audit import Audit, Sample
     from neardup.evaluation.estimates import Point
     from neardup.evaluation.population import Judged, Vote
     from neardup.evaluation.scores import Figure
@@ -240,7 +240,7 @@ def audit(
         say_notes(corpus, recipe)
         say_if_compiling(recipe)
         with progress_bar() as progress:
-            drawing = draw_sample(
+            drawn = draw_sample(
                 corpus,
                 decision=decision,
                 recipe=recipe if decision is None else None,
@@ -254,20 +254,18 @@ def audit(
         votes: list[Vote] = []
         if labels is not None:
             votes = votes_of(
-                labels, drawing.places, label_column=label_column, positive=level, ignore_unknown=ignore_unknown
+                labels, drawn.places, label_column=label_column, positive=level, ignore_unknown=ignore_unknown
             )
         if store is not None:
             kept = stack.enter_context(_opened(store))
-            _ask(drawing, kept, name, port=port, open_browser=not page.no_browser)
-            votes += votes_of_store(kept.labels, drawing.places)
-        known = drawing.judged(votes)
+            _ask(drawn, kept, name, port=port, open_browser=not page.no_browser)
+            votes += votes_of_store(kept.labels, drawn.places)
+        known = drawn.judged(votes)
         if sample_to is not None:
-            _write(drawing, known, sample_to, force=force)
-        found = drawing.audit(known)
+            _write(drawn, known, sample_to, force=force)
+        found = drawn.audit(known)
         if report is not None:
-            replace(found, examples=examples_of(drawing, known, most)).write(
-                report, force=force, command=typed_command()
-            )
+            replace(found, examples=examples_of(drawn, known, most)).write(report, force=force, command=typed_command())
     if as_json:
         show_json(found.to_dict())
     else:
@@ -307,18 +305,18 @@ def _opened(store: str) -> LabelStore:
     return LabelStore(store)
 
 
-def _ask(drawing: Drawing, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
+def _ask(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int, open_browser: bool) -> None:
     """Serve the page until all drawn pairs are judged or the user ends it."""
-    from neardup.labelling.index import Known
+    from neardup.labelling.index import LabelIndex
     from neardup.labelling.server import serve
-    from neardup.labelling.session import SampleChooser, Session
+    from neardup.labelling.session import SampleQueue, Session
 
-    known = Known(store, drawing.material)
+    known = LabelIndex(store, drawn.material)
     for note in known.check():
         say(note)
-    chooser = SampleChooser(drawing, known)
+    chooser = SampleQueue(drawn, known)
     if not chooser.open_pairs:
-        say(f"{store.path} holds an answer to each of the {len(drawing.pairs):,} drawn pairs: nothing is left to ask")
+        say(f"{store.path} holds an answer to each of the {len(drawn.pairs):,} drawn pairs: nothing is left to ask")
         return
     session = Session(known, chooser, labeller=labeller)
     serve(session, port=port, open_browser=open_browser, tell=_tell, again=_tell)
@@ -327,13 +325,13 @@ def _ask(drawing: Drawing, store: LabelStore, labeller: str | None, *, port: int
 
 def _tell(link: str) -> None:
     say(f"judge the sample at {link}")
-    say("the link is good for one browser; Ctrl-C ends, and nothing is lost")
+    say("the link opens one browser; Ctrl-C ends, and nothing is lost")
 
 
-def _write(drawing: Drawing, known: Judged, output: str, *, force: bool) -> None:
+def _write(drawn: Sample, known: Judged, output: str, *, force: bool) -> None:
     from neardup.documents import write_table
 
-    write_table(drawing.table(known), output, force=force)
+    write_table(drawn.table(known), output, force=force)
 
 
 def _say_next(found: Audit, sample_to: str | None) -> None:

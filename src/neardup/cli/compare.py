@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,6 @@ from neardup.cli.options import (
     LABELS_PANEL,
     PANEL,
     Content,
-    EngineOptions,
     Force,
     Html,
     IgnoreUnknown,
@@ -24,7 +22,6 @@ from neardup.cli.options import (
     RunOptions,
     TimeColumn,
     chosen_content,
-    compared_on_spark,
     refuse_ignored,
     with_options,
 )
@@ -61,7 +58,6 @@ def compare(
     inputs: Inputs,
     read: ReadOptions,
     running: RunOptions,
-    where: EngineOptions,
     html: Html = False,
     content: Content = None,
     labels: Annotated[
@@ -90,7 +86,9 @@ def compare(
     ignore_unknown: IgnoreUnknown = False,
     recipes: Annotated[
         str | None,
-        typer.Option(metavar="NAME,NAME", help="Recipes or TOML files, parted by commas; by default all named ones."),
+        typer.Option(
+            metavar="NAME,NAME", help="Recipes or TOML files, separated by commas; by default all named ones."
+        ),
     ] = None,
     thresholds: Annotated[
         str,
@@ -152,27 +150,15 @@ def compare(
     outputs = [*(output or []), *([report] if report is not None else [])]
     _check_outputs(outputs, [*inputs, *([labels] if labels is not None else []), *(decisions or [])], force=force)
     chosen = _recipes(recipes, chosen_content(html, content))
-    engine = where.chosen(
-        None,
-        **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decisions},
-    )
 
-    from neardup.evaluation.comparison import check_for_engine
     from neardup.evaluation.comparison import compare as compare_recipes
 
-    if engine is not None:
-        check_for_engine(chosen, thresholds, engine.check)
     with read.open(inputs, order_column=clusters) as corpus:
         say_notes(corpus, *chosen)
-        if engine is None:
-            say_if_compiling(
-                None, "prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings"
-            )
-        with progress_bar() as progress, ExitStack() as stack:
-            elsewhere = None
-            if engine is not None:
-                records = read.quarantine is not None
-                elsewhere = stack.enter_context(compared_on_spark(corpus, engine, progress, records=records))
+        say_if_compiling(
+            None, "prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings"
+        )
+        with progress_bar() as progress:
             found = compare_recipes(
                 corpus,
                 labels,
@@ -187,7 +173,6 @@ def compare(
                 title_column=title_column,
                 time_column=time_column,
                 progress=progress,
-                engine=elsewhere,
                 **limits,
             )
         say_set_aside(corpus)
@@ -248,6 +233,8 @@ def _show(found: Comparison, *, every: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from neardup.evaluation.comparison_page import lead_sentences
+
     console = Console(highlight=False)
     wide = console.width >= (_WIDE if found.complete else _WIDEST)
     table = _table(found, wide=wide)
@@ -265,11 +252,8 @@ def _show(found: Comparison, *, every: bool) -> None:
     others = "all other pairs are none" if found.complete else f"{found.others:,} labelled as none"
     console.print(f"{count_text(found.documents, 'document')}, {duplicates}, {others}; [dim]95 % intervals[/dim]")
     console.print(table)
-    leader = visible(found.best, lines=False)
-    for sure, says in ((True, f"{leader} leads beyond chance"), (False, f"These labels cannot tell {leader} from")):
-        others = ", ".join(visible(lead.over, lines=False) for lead in found.leads if lead.beyond_chance == sure)
-        if others:
-            console.print(Text(f"{says}: {others}"))
+    for sentence in lead_sentences(found.to_dict()):
+        console.print(Text(visible(sentence, lines=False)))
 
 
 def _told(scored: Scored) -> list[Row]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from neardup.labelling.exchange import Imported
     from neardup.labelling.queue import Pool
-    from neardup.labelling.session import Agreement
+    from neardup.labels.agreement import Agreement
     from neardup.labels.store import LabelStore
 
 #: What has a say only where pairs are asked.
@@ -103,8 +103,8 @@ def _serve(
     running: RunOptions,
 ) -> None:
     from neardup.classifier.vector import statistics_for
-    from neardup.labelling.index import Known
-    from neardup.labelling.queue import Model, TeachingChooser, pool_of
+    from neardup.labelling.index import LabelIndex
+    from neardup.labelling.queue import ActiveLearningQueue, Model, pool_of
     from neardup.labelling.server import check_packages, serve
     from neardup.labelling.session import Session
     from neardup.labels.store import LabelStore, checked_name
@@ -137,7 +137,7 @@ def _serve(
                 **limits,
             )
             labels = stack.enter_context(LabelStore(store))
-            known = Known(labels, material)
+            known = LabelIndex(labels, material)
             notes = known.check()
             statistics = statistics_for(vector, corpus, content=net.content, threads=limits["threads"], report=report)
         say_set_aside(corpus)
@@ -147,7 +147,7 @@ def _serve(
         model = stack.enter_context(
             closing(Model(pool, known, vector, statistics, threads=limits["threads"] or default_threads()))
         )
-        session = Session(known, TeachingChooser(pool, known, model, shared=share), labeller=name, goal=goal)
+        session = Session(known, ActiveLearningQueue(pool, known, model, shared=share), labeller=name, goal=goal)
         serve(session, port=port, open_browser=not page.no_browser, tell=_tell, again=_tell_again)
         _say_end(session.given, labels)
 
@@ -196,8 +196,8 @@ def _exchange(
 ) -> None:
     """Take labels in, write them out, say how far labellers agree; in this order."""
     from neardup.labelling.exchange import answers_of, export, take_in
-    from neardup.labelling.index import Known
-    from neardup.labelling.session import agreements
+    from neardup.labelling.index import LabelIndex
+    from neardup.labels.agreement import agreements
     from neardup.labels.store import LabelStore, labels_of
     from neardup.pages.documents import Material
 
@@ -213,7 +213,7 @@ def _exchange(
         with progress_bar() as report:
             material = Material.of(corpus, content=asking.recipe.content, report=report)
         labels = stack.enter_context(LabelStore(store))
-        known = Known(labels, material)
+        known = LabelIndex(labels, material)
         for note in known.check():
             say(note)
         if given is not None:

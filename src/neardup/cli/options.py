@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neardup.documents import Corpus
     from neardup.pages.batch_report import Wanted
     from neardup.recipe import Recipe
-    from neardup.spark.command import Answer, Compared, Engine
+    from neardup.spark.command import Answer, Engine
 
 _PANEL = "What matches"
 
@@ -619,15 +619,6 @@ def on_spark(
     from neardup.spark.command import answered
 
     return answered(corpus, recipe, engine, progress=progress, **options)
-
-
-def compared_on_spark(
-    corpus: Corpus, engine: Engine, progress: Report | None, *, records: bool
-) -> AbstractContextManager[Compared]:
-    """Give what finds the pairs of recipes on Spark, all in one session that is stopped at the end."""
-    from neardup.spark.command import Compared
-
-    return Compared(corpus, engine, progress=progress, records=records)
 
 
 _REPORT_PANEL = "A report"

@@ -1,4 +1,4 @@
-"""The judged pairs of a sample that are worth reading: what was wrong, what was missed, what nobody was sure of."""
+"""Audits: a sample is drawn from a result, people judge it, and the labels say how good the whole is."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from neardup.evaluation.estimates import (
     Cell,
     allocate,
     duplicates,
-    more,
     points,
     precision,
     recall,
     stratify,
     summed,
-    widest,
 )
 from neardup.evaluation.population import (
     ID_COLUMNS,
@@ -39,11 +37,11 @@ from neardup.evaluation.population import (
     judged,
     of_decision,
     of_recipe,
-    places_of,
 )
 from neardup.features.embeddings import Encoder
 from neardup.features.reading import Progress
 from neardup.labels.store import DIFFERENT, SAME, UNSURE
+from neardup.labels.table import places_of
 from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
@@ -61,12 +59,12 @@ KINDS: dict[str, tuple[bool | None, str]] = {
 }
 
 
-def examples_of(drawing: Drawing, known: Judged, most: int = MOST) -> Examples:
+def examples_of(drawn: Sample, known: Judged, most: int = MOST) -> Examples:
     """Return the pairs of each kind that stand for most others.
 
     Parameters
     ----------
-    drawing : Drawing
+    drawn : Sample
         The sample.
     known : Judged
         What people say of it.
@@ -80,9 +78,9 @@ def examples_of(drawing: Drawing, known: Judged, most: int = MOST) -> Examples:
     """
     if most < 0:
         raise RecipeError(f"{most} pairs of each kind are below 0; give how many to show, such as {MOST}")
-    population = drawing.population
-    score, returned = population.score[drawing.pairs], population.returned[drawing.pairs]
-    weights = _weights(drawing, known)
+    population = drawn.population
+    score, returned = population.score[drawn.pairs], population.returned[drawn.pairs]
+    weights = _weights(drawn, known)
     chosen: dict[str, list[int]] = {}
     total = {}
     for kind, (side, answer) in KINDS.items():
@@ -94,9 +92,9 @@ def examples_of(drawing: Drawing, known: Judged, most: int = MOST) -> Examples:
         # Of equals those furthest on the wrong side first: they surprise most.
         members.sort(key=lambda at: (-weights[at], -score[at] if returned[at] else score[at], at))
         chosen[kind], total[kind] = members[:most], len(members)
-    left, right = drawing.left, drawing.right
+    left, right = drawn.left, drawn.right
     places = [at for members in chosen.values() for at in members]
-    material = drawing.material
+    material = drawn.material
     material.load(np.concatenate([left[places], right[places]]))
     shown = {
         kind: [
@@ -115,12 +113,12 @@ def examples_of(drawing: Drawing, known: Judged, most: int = MOST) -> Examples:
     return Examples(shown, total)
 
 
-def _weights(drawing: Drawing, known: Judged) -> Sequence[float]:
+def _weights(drawn: Sample, known: Judged) -> Sequence[float]:
     """Return for each drawn pair how many pairs of its stratum a judged one stands for; 0 for the others."""
-    place = drawing.strata_of_pairs
+    place = drawn.strata_of_pairs
     sure = np.array([answer in (SAME, DIFFERENT) for answer in known.answers], np.bool_)
-    judged = np.bincount(place[sure], minlength=len(drawing.strata))
-    pairs = np.array([stratum.pairs for stratum in drawing.strata])
+    judged = np.bincount(place[sure], minlength=len(drawn.strata))
+    pairs = np.array([stratum.pairs for stratum in drawn.strata])
     each = pairs[place] / np.maximum(judged[place], 1)
     return [float(weight) for weight in np.where(sure, each, 0.0)]
 
@@ -171,7 +169,7 @@ AUDIT_SAMPLE = 200
 _WRITTEN = {SAME: "1", DIFFERENT: "0", UNSURE: "?", "": ""}
 
 
-class Drawing:
+class Sample:
     """A sample that was drawn from a result and can be judged.
 
     Parameters
@@ -298,8 +296,6 @@ class Drawing:
             points=tuple(points(strata, cells, population.own, population.moves)),
             duplicates=duplicates(cells),
             if_unsure=self._if_unsure(cells, [count[UNSURE] for count in given]),
-            more=tuple(more(strata, cells, len(self.pairs))),
-            widest=widest(strata, cells),
         )
 
     def _if_unsure(self, cells: Sequence[Cell], unsure: Sequence[int]) -> dict[str, dict[str, float | None]]:
@@ -330,7 +326,7 @@ def draw_sample(
     memory: int | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
-) -> Drawing:
+) -> Sample:
     """Find all pairs above the net and draw a stratified random sample of them.
 
     Parameters
@@ -360,13 +356,13 @@ def draw_sample(
         run, corpus, threads=threads, memory=memory, pairs_per_document=None, encoder=encoder, progress=progress
     )
     if recipe is not None and decision is None:
-        return Drawing(corpus, of_recipe(recipe, net, once), content=recipe.content, sample=sample, seed=seed)
+        return Sample(corpus, of_recipe(recipe, net, once), content=recipe.content, sample=sample, seed=seed)
     if decision is None or recipe is not None:
         raise RecipeError("an audit is of one thing: give a decision or a recipe")
     if net is not None:
         raise RecipeError(
             f"net {net!r}: a decision has its own net ({decision.candidate_rule.in_words()}); leave the net out"
         )
-    return Drawing(
+    return Sample(
         corpus, of_decision(decision, once), content=decision.candidate_rule.content, sample=sample, seed=seed
     )

@@ -1,4 +1,4 @@
-"""The charts of an audit, as Vega-Lite: duplicates by score, figures by threshold, and where more labels would help."""
+"""The page of an audit: figures, strata, charts of duplicates by score and of figures by threshold, pairs to read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from math import isfinite
 from typing import Any
 
 from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples, figure_text
-from neardup.evaluation.estimates import Cell, Stratum, if_known
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
 from neardup.pages.charts import COLOURS, FAINT, count_axis, finished
@@ -44,25 +43,6 @@ def charts_of(found: AuditResult) -> list[Chart]:
     return [*_by_score(found), *_by_threshold(found)]
 
 
-def outlook_of(found: AuditResult) -> list[Chart]:
-    """Return for precision and recall how narrow their intervals were if a stratum were known, where that is known."""
-    strata = [Stratum(band.returned, band.low, band.high, band.pairs, 0.0) for band in found.strata]
-    known = if_known(strata, [Cell(band.pairs, band.judged, band.same) for band in found.strata])
-    made = []
-    for at, name in enumerate(_FIGURES):
-        now = (found.precision, found.recall)[at]
-        if not known or not _width(now):
-            continue
-        rows = [
-            {"name": label_of(found, band), "width": _width(each[at]), "interval": close_text(each[at])}
-            for band, each in zip(found.strata, known, strict=True)
-            # What is returned has no say in recall alone, and the rest none in precision.
-            if at or band.returned
-        ]
-        made.append(_narrowing(name, now, rows))
-    return made
-
-
 def label_of(found: AuditResult, band: Band) -> str:
     """Return what a stratum is called: returned, 0.8 to 0.85."""
     return f"{SIDES[not band.returned]}, {band.between(found.scale_of(band))}"
@@ -74,10 +54,6 @@ def close_text(figure: Figure) -> str:
         return "?"
     digits = 3 if figure.high > figure.low and f"{figure.low:.2f}" == f"{figure.high:.2f}" else 2
     return f"{figure.low:.{digits}f} to {figure.high:.{digits}f}"
-
-
-def _width(figure: Figure) -> float:
-    return 0.0 if figure.low is None or figure.high is None else figure.high - figure.low
 
 
 def _by_score(found: AuditResult) -> list[Chart]:
@@ -140,7 +116,7 @@ def _row_of(band: Band, scale: Scale) -> dict[str, Any]:
 def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | None) -> dict[str, Any]:
     import altair as alt
 
-    axis = alt.Scale(zero=False, nice=False, padding=14, reverse=bool(scale.distance))
+    axis = alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance)
     legend = alt.Legend(title=None, orient="top", symbolOpacity=1) if len(sides) > 1 else None
     colours = alt.Scale(domain=list(SIDES), range=list(COLOURS[:2]))
     shapes = alt.Scale(domain=list(SIDES), range=["circle", "diamond"])
@@ -175,7 +151,7 @@ def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | N
 
 def _marks(scale: Scale, values: Sequence[float]) -> dict[str, Any]:
     """Return the axis of bits, which are whole; that of any other score is the usual one."""
-    if scale.distance != "hamming" or not values:
+    if scale.measure != "hamming" or not values:
         return {}
     return {"axis": count_axis(max(values))}
 
@@ -235,7 +211,7 @@ def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
         x=alt.X(
             "at:Q",
             title=f"threshold of {scale.name}",
-            scale=alt.Scale(zero=False, nice=False, padding=14, reverse=bool(scale.distance)),
+            scale=alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance),
             **_marks(scale, [row["at"] for row in rows]),
         ),
         color=alt.Color(
@@ -259,37 +235,6 @@ def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
             *([ring] if any(row["own"] for row in rows) else []),
         )
     )
-
-
-def _narrowing(name: str, now: Figure, rows: Rows) -> Chart:
-    width = _width(now)
-    best = min(rows, key=lambda row: float(row["width"]))
-    return Chart(
-        key=f"narrow-{name.split()[0]}",
-        title=f"{name.capitalize()}: how wide its interval would be",
-        note=f"if all pairs of a stratum were judged, and the same share found; dashed: now ({close_text(now)})",
-        told=f"The interval of {name} is {width:.2f} wide. It would be narrowest, {best['width']:.2f}, if all pairs "
-        f"{best['name']} were judged.",
-        specification=_narrowing_chart(rows, width),
-        behind=table(
-            ["stratum that is known", f"interval of {name}", "width"],
-            [[row["name"], row["interval"], row["width"]] for row in rows],
-            left=2,
-        ),
-    )
-
-
-def _narrowing_chart(rows: Rows, width: float) -> dict[str, Any]:
-    import altair as alt
-
-    bars = alt.Chart(alt.Data(values=[dict(row) for row in rows])).mark_bar(color=COLOURS[0], height=14)
-    told = [alt.Tooltip("name:N", title="stratum"), alt.Tooltip("interval:N"), alt.Tooltip("width:Q", format=".3f")]
-    bars = bars.encode(
-        x=alt.X("width:Q", title="width of the 95 % interval", scale=alt.Scale(domainMin=0)),
-        y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=240)),
-        tooltip=told,
-    )
-    return finished(alt.layer(bars, _line("x", width)), height=26 * len(rows) + 50)
 
 
 _TITLE = "How good is this result?"
@@ -331,11 +276,10 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
     """
     check_drawing("a page")
     charts = charts_of(found) if found.same + found.different else []
-    outlook = outlook_of(found)
     body = [
         opening(_TITLE, joined([text(found.point), "; looked at: ", text(found.net)])),
         tiles(list(_tiles(found))),
-        notes(found.cautions(), title="Before you trust the figures"),
+        notes(found.notes(), title="Before you trust the figures"),
         section("score", "Where duplicates are", figures(charts)) if charts else "",
         section(
             "points",
@@ -344,13 +288,12 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
             intro="Thresholds where strata begin: the labels say of these what they say of the working point.",
         ),
         section("strata", "What was drawn", _strata(found), intro=_drawn(found)),
-        section("outlook", "What would narrow the intervals", _outlook(found), figures(outlook)),
         *_examples(found),
         section("about", "What was audited", _about(found, command)),
         section("reading", "How to read this", _reading()),
     ]
     scripts = ["search.js"] if found.examples is not None and any(found.examples.total.values()) else []
-    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), [*charts, *outlook], scripts=scripts)
+    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), charts, scripts=scripts)
 
 
 def _tiles(found: AuditResult) -> Iterator[tuple[str, str, str]]:
@@ -421,17 +364,6 @@ def _figure(figure: Figure) -> Html:
     return Html(f"{figure.value:.3f}<small>{escaped(close_text(figure))}</small>")
 
 
-def _outlook(found: AuditResult) -> Html:
-    said = found.outlook()
-    if not said:
-        said = (
-            ["Nothing: all pairs are judged."]
-            if not found.missing and found.drawn == found.candidates
-            else ["Every stratum needs labels before it can be told where more of them would help."]
-        )
-    return Html(f"<ul>{''.join(f'<li>{escaped(one)}</li>' for one in said)}</ul>")
-
-
 def _examples(found: AuditResult) -> Iterator[Html]:
     examples = found.examples
     if examples is None or not any(examples.total.values()):
@@ -492,7 +424,7 @@ def _reading() -> Html:
             "recall above the net": "The share of returned pairs among all duplicates that the net lets pass. What "
             "lies below the net was not looked at.",
             "intervals": "95 %: of a hundred such samples at least ninety-two gave intervals that hold the truth, "
-            "where it was known. They say what the drawing of pairs leaves open, not whether labels are right.",
+            "where it was known. They say what the drawn of pairs leaves open, not whether labels are right.",
             "stands for": "A pair of a large stratum of which few were drawn speaks for many others that nobody read.",
             "documents in pairs": "Words that differ are marked and underlined; what is long and equal is folded.",
         }

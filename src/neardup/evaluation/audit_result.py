@@ -1,20 +1,17 @@
-"""The judged pairs of a sample that are worth reading: what was wrong, what was missed, what nobody was sure of."""
+"""What an audit found: figures with intervals, the strata behind them, and what to keep in mind when reading them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from neardup.evaluation.estimates import More, Point
+from neardup.evaluation.estimates import Point
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
 from neardup.pages.diff import Shown
 from neardup.version import __version__
-
-if TYPE_CHECKING:
-    pass
 
 
 class Example(NamedTuple):
@@ -132,10 +129,6 @@ class AuditResult:
         How many pairs are duplicates, with a 95 % interval.
     if_unsure : dict
         Precision and recall if all unsure pairs were ``different``, or all ``same``.
-    more : tuple of More
-        What larger samples would probably say.
-    widest : int or None
-        The stratum that leaves most unknown of the number of duplicates.
     sample : pyarrow.Table or None
         The drawn pairs for people to judge: id1, id2, label (1, 0, ? or empty), text1, text2.
     examples : Examples or None
@@ -161,8 +154,6 @@ class AuditResult:
     points: tuple[Point, ...]
     duplicates: Figure
     if_unsure: dict[str, dict[str, float | None]]
-    more: tuple[More, ...]
-    widest: int | None
     sample: pa.Table = field(default=None, compare=False)
     examples: Examples | None = field(default=None, compare=False)
 
@@ -186,10 +177,6 @@ class AuditResult:
         return self.scale if band.returned else self.other_scale
 
     def notes(self) -> list[str]:
-        """Return what to keep in mind when reading the figures, and what would make them surer, a sentence each."""
-        return [*self.cautions(), *self.outlook()]
-
-    def cautions(self) -> list[str]:
         """Return what to keep in mind when reading the figures, a sentence each."""
         return [*self._of_labels(), *self._of_reach()]
 
@@ -237,23 +224,6 @@ class AuditResult:
         )
         return [net, *([copies] if self.copies else [])]
 
-    def outlook(self) -> list[str]:
-        """Return what is least known, and what more labels would probably say, a sentence each."""
-        found = []
-        if self.widest is not None and all(band.judged for band in self.strata):
-            band = self.strata[self.widest]
-            found.append(
-                f"What is least known is how many of the {band.pairs:,} pairs at {band.between(self.scale_of(band))} "
-                f"are duplicates: a share of {interval_text(band.share)}."
-            )
-        for larger in self.more:
-            pairs = "the whole sample" if larger.sample == self.drawn else f"{larger.sample:,} pairs"
-            found.append(
-                f"With {pairs} judged, and the same shares found, precision would be known to "
-                f"{interval_text(larger.precision)} and recall to {interval_text(larger.recall)}."
-            )
-        return found
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it."""
         names = ("documents", "copies", "copy_pairs", "candidates", "drawn", "same", "different", "unsure", "missing")
@@ -269,10 +239,6 @@ class AuditResult:
             "if_unsure": self.if_unsure,
             "points": [self._point(point) for point in self.points],
             "strata": [self._band(band) for band in self.strata],
-            "more": [
-                {"sample": one.sample, "precision": one.precision._asdict(), "recall": one.recall._asdict()}
-                for one in self.more
-            ],
             "notes": self.notes(),
             "version": __version__,
         }

@@ -1,16 +1,15 @@
-"""What a comparison found: the figures of each recipe and decision at each threshold, and how to write them down."""
+"""Recipes and decisions compared on labelled documents: the figures of each at each threshold, with intervals."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Given
@@ -18,28 +17,28 @@ from neardup.documents import Corpus, corpus_of, write_table
 from neardup.documents.output import OutputFile, check_place, names_table
 from neardup.errors import OutputError, RecipeError, option
 from neardup.evaluation.scores import (
+    LEAST_GROUPS,
     RESAMPLES,
     Figure,
     Resamples,
     Tally,
     accuracies,
-    beyond_chance,
+    lead_of,
     resample,
     scores,
     tally,
 )
 from neardup.evaluation.systems import (
     USUAL_THRESHOLDS,
-    Entrant,
-    Ladder,
-    decision_entrants,
+    System,
+    ThresholdGrid,
+    decision_systems,
     pairs_of,
-    recipe_entrants,
+    recipe_systems,
     thresholds_of,
-    told_apart,
+    unique_names,
 )
 from neardup.features.embeddings import Encoder
-from neardup.keep.pairs import PairArrays
 from neardup.kernels.compilation import compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -121,11 +120,14 @@ class Lead(NamedTuple):
         In F1, over the same draws of groups.
     beyond_chance : bool
         Whether the interval lies above 0, and the two differ in six groups or more.
+    groups : int
+        In how many groups the two differ.
     """
 
     over: str
     difference: Figure
     beyond_chance: bool
+    groups: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +296,10 @@ def _row(row: Row) -> dict[str, Any]:
 
 #: A recipe runs on so many documents before its time is taken.
 _WARM_DOCUMENTS = 100
+#: A recipe that finds no features in so large a share of the documents does not fit them.
+_NEARLY_ALL = 0.9
 
 Report = Callable[[str, int, int | None], None]
-
-
-#: Finds the pairs of a recipe that has this name, elsewhere: by raw rows, with wall and CPU seconds.
-Engine = Callable[[str, Recipe], tuple[Iterable[PairArrays], float, float]]
 
 
 class _Run(NamedTuple):
@@ -307,10 +307,11 @@ class _Run(NamedTuple):
 
     name: str
     recipe: Recipe
-    ladder: Ladder
+    grid: ThresholdGrid
     tally: Tally
     wall_s: float
     cpu_s: float
+    featureless: int
 
 
 class _Read(NamedTuple):
@@ -319,7 +320,6 @@ class _Read(NamedTuple):
     names: list[str]
     clusters: list[str | None]
     sample: pa.Table
-    rows: np.ndarray[Any, np.dtype[np.int64]]
 
 
 def compare(
@@ -341,7 +341,6 @@ def compare(
     memory: int | None = None,
     encoder: Encoder | None = None,
     progress: Report | None = None,
-    engine: Engine | None = None,
 ) -> Comparison:
     """Score recipes and learned decisions against labels, at several thresholds each.
 
@@ -363,7 +362,7 @@ def compare(
     content : str, optional
         Taken by all recipes in place of their own: see ``Recipe``. Decisions keep theirs.
     thresholds : str or sequence of float
-        ``first:last:step``, a list parted by commas, or numbers: the thresholds of similarities and probabilities.
+        ``first:last:step``, a list separated by commas, or numbers: the thresholds of similarities and probabilities.
         Simhash takes Hamming distances 0 to 10, and recipes that know one answer keep theirs. The threshold, or cut,
         that a recipe or decision has by itself is tried, too.
     label_column, positive, only, complete, ignore_unknown
@@ -372,8 +371,6 @@ def compare(
         Where titles and times are, for decisions that compare them; as in training by default.
     threads, memory, encoder, progress
         See ``pipeline.run``; progress is told of recipes.
-    engine : callable, optional
-        Finds the pairs of recipes in place of this process, as it would (``check_for_engine`` says of which).
 
     Raises
     ------
@@ -381,7 +378,7 @@ def compare(
         If the corpus or the labels cannot be read, or an option does not fit.
     """
     asked = thresholds_of(thresholds)
-    entrants = recipe_entrants(recipes, content, asked) + decision_entrants(decisions, title_column, time_column, asked)
+    systems = recipe_systems(recipes, content, asked) + decision_systems(decisions, title_column, time_column, asked)
     read = _look(corpus)
     if labels is not None and corpus.order_column is not None:
         raise RecipeError("labels come from one place: give labels, or a column of clusters, not both")
@@ -407,56 +404,20 @@ def compare(
     else:
         known = cluster_labels(read.clusters, read.names, f"column {corpus.order_column!r}")
     runs: list[_Run] = []
-    for number, (name, entrant) in enumerate(zip(told_apart(entrants), entrants, strict=True)):
+    for number, (name, system) in enumerate(zip(unique_names(systems), systems, strict=True)):
         if progress is not None:
-            progress("recipes", number, len(entrants))
-        if engine is not None:
-            pairs, wall, cpu = engine(name, entrant.loosest[0])
-            counted = tally(_by_position(pairs, read.rows), known, entrant.ladder.cuts)
-            runs.append(_Run(name, entrant.recipe, entrant.ladder, counted, wall, cpu))
-            continue
-        once = partial(_run, entrant=entrant, threads=threads, memory=memory, encoder=encoder)
-        if not entrant.needs_columns:
+            progress("recipes", number, len(systems))
+        once = partial(_run, system=system, threads=threads, memory=memory, encoder=encoder)
+        if not system.needs_columns:
             once(corpus_of(read.sample))
         result, wall, cpu = _timed(partial(once, corpus))
-        counted = tally(pairs_of(result, entrant), known, entrant.ladder.cuts)
-        runs.append(_Run(name, entrant.recipe, entrant.ladder, counted, wall, cpu))
+        counted = tally(pairs_of(result, system), known, system.grid.cuts)
+        runs.append(_Run(name, system.recipe, system.grid, counted, wall, cpu, len(result.undecidable)))
     return _compared(runs, known, len(set(read.names)))
 
 
-def check_for_engine(recipes: Sequence[Recipe], thresholds: str, check: Callable[[Recipe], None]) -> None:
-    """Refuse recipes that another engine cannot run at the loosest of their thresholds, before the work starts.
-
-    Raises
-    ------
-    RecipeError
-        One sentence that names all of them.
-    """
-    able, unable = [], []
-    for entrant in recipe_entrants(recipes, None, thresholds_of(thresholds)):
-        try:
-            if entrant.recipe.second_step:
-                raise RecipeError(f"second_step {entrant.recipe.second_step!r} is compared in this process only")
-            check(entrant.loosest[0])
-            able.append(entrant.recipe.name)
-        except RecipeError as error:
-            unable.append(f"{entrant.recipe.name} ({str(error).partition(';')[0]})")
-    if unable:
-        named = option("--recipes")
-        way_out = f"name others, such as {named} {','.join(able)}" if able else f"name others with {named}"
-        raise RecipeError(f"the engine cannot run {', '.join(unable)}: {way_out}, or leave out {option('--engine')}")
-
-
-def _by_position(parts: Iterable[PairArrays], rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[PairArrays]:
-    """Yield pairs of raw rows as pairs of positions among the documents."""
-    for part in parts:
-        yield PairArrays(np.searchsorted(rows, part.left), np.searchsorted(rows, part.right), part.similarity)
-
-
-def _run(
-    corpus: Corpus, entrant: Entrant, *, threads: int | None, memory: int | None, encoder: Encoder | None
-) -> Result:
-    recipe, decision = entrant.loosest
+def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:
+    recipe, decision = system.loosest
     return run(
         corpus,
         recipe,
@@ -485,14 +446,12 @@ def _look(corpus: Corpus) -> _Read:
     names: list[str] = []
     clusters: list[str | None] = []
     sample: list[str] = []
-    rows = [np.zeros(0, np.int64)]
     for batch in corpus.scan():
         names += map(str, batch.rows.tolist() if batch.ids is None else batch.ids.to_pylist())
         if batch.order is not None:
             clusters += (None if value in (None, "") else str(value) for value in batch.order.to_pylist())
-        rows.append(batch.rows)
         sample += batch.texts.slice(0, _WARM_DOCUMENTS - len(sample)).to_pylist()
-    return _Read(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}), np.concatenate(rows))
+    return _Read(names, clusters, pa.table({"text": pa.array(sample, pa.large_string())}))
 
 
 def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Comparison:
@@ -502,10 +461,10 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
     places: list[int] = []
     begin = 0
     for one in runs:
-        end = begin + len(one.ladder.thresholds)
+        end = begin + len(one.grid.thresholds)
         rows = _rows(one, labels, draws.of(begin, end), right[begin:end])
         best = max(range(len(rows)), key=lambda at: (_value(rows[at].f1), at))
-        scored.append(Scored(one.name, one.recipe, one.ladder.scale, tuple(rows), rows[best], one.wall_s, one.cpu_s))
+        scored.append(Scored(one.name, one.recipe, one.grid.scale, tuple(rows), rows[best], one.wall_s, one.cpu_s))
         places.append(begin + best)
         begin = end
     first = max(range(len(scored)), key=lambda at: (_value(scored[at].best.f1), -at))
@@ -521,7 +480,7 @@ def _compared(runs: Sequence[_Run], labels: Labels, documents: int) -> Compariso
         others=labels.others,
         groups=labels.groups,
         complete=labels.complete,
-        warnings=labels.warnings,
+        warnings=(*labels.warnings, *_of_edges(scored), *_of_features(runs, documents)),
     )
 
 
@@ -530,8 +489,8 @@ def _rows(one: _Run, labels: Labels, draws: Resamples, right: Sequence[Figure]) 
     duplicates = labels.duplicates
     return [
         Row(
-            threshold=one.ladder.thresholds[at],
-            own=one.ladder.thresholds[at] == one.ladder.own,
+            threshold=one.grid.thresholds[at],
+            own=one.grid.thresholds[at] == one.grid.own,
             returned=int(correct[at] + wrong[at]),
             correct=int(correct[at]),
             missed=int(duplicates - correct[at]),
@@ -546,8 +505,39 @@ def _rows(one: _Run, labels: Labels, draws: Resamples, right: Sequence[Figure]) 
 
 
 def _lead(best: Scored, other: Scored, draws: Resamples, place: int, other_place: int) -> Lead:
-    low, high, sure = beyond_chance(draws, place, other_place)
-    return Lead(other.name, Figure(_value(best.best.f1) - _value(other.best.f1), low, high), sure)
+    low, high, groups = lead_of(draws, place, other_place)
+    sure = low is not None and low > 0 and groups >= LEAST_GROUPS
+    return Lead(other.name, Figure(_value(best.best.f1) - _value(other.best.f1), low, high), sure, groups)
+
+
+def _of_edges(scored: Sequence[Scored]) -> list[str]:
+    """Return where a threshold beyond those that were tried may be better, with the way to try it."""
+    found = []
+    for one in scored:
+        values = [_value(row.f1) for row in one.rows]
+        at = one.rows.index(one.best)
+        if len(values) < 2 or not values[at]:
+            continue
+        way = (
+            "give a recipe with a larger threshold"
+            if one.scale == "distance"
+            else f"widen the range with {option('--thresholds')}"
+        )
+        tried = f"The best threshold of {one.name}, {one.best.threshold:.4g}, is the"
+        if at == 0:
+            found.append(f"{tried} loosest that was tried, and a looser one may be better; {way}.")
+        elif at == len(values) - 1 and values[at] > values[at - 1] and one.best.threshold not in (0, 1):
+            found.append(f"{tried} strictest that was tried, and a stricter one may be better; {way}.")
+    return found
+
+
+def _of_features(runs: Sequence[_Run], documents: int) -> list[str]:
+    return [
+        f"{one.name} finds no features in {one.featureless:,} of the {documents:,} documents, so these match nothing; "
+        f"name recipes that fit these texts with {option('--recipes')}."
+        for one in runs
+        if documents and one.featureless >= _NEARLY_ALL * documents
+    ]
 
 
 def _value(figure: Figure) -> float:

@@ -1,6 +1,6 @@
-"""The curves of a comparison, as Vega-Lite: precision by recall, and F1 by threshold.
+"""The page of a comparison: tables, and curves of precision by recall and of F1 by threshold, as Vega-Lite.
 
-They are figures 5 and 6 of Montanari & Puglisi 2012, section 4.
+The curves are figures 5 and 6 of Montanari & Puglisi 2012, section 4.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from neardup.evaluation.scores import LEAST_GROUPS
 from neardup.pages.charts import COLOURS, FAINT, SHAPES, finished
 from neardup.pages.html import (
     Chart,
@@ -297,11 +298,30 @@ def _verdict(content: Mapping[str, Any]) -> str:
     )
     if not content["leads"]:
         return head
-    sure = [escaped(lead["over"]) for lead in content["leads"] if lead["beyond_chance"]]
-    unsure = [escaped(lead["over"]) for lead in content["leads"] if not lead["beyond_chance"]]
-    parts = [f" It leads beyond chance: {', '.join(sure)}."] if sure else []
-    parts += [f" These labels cannot tell it from: {', '.join(unsure)}."] if unsure else []
-    return head + "".join(parts)
+    return head + "".join(f" {escaped(sentence)}." for sentence in lead_sentences(content))
+
+
+def lead_sentences(content: Mapping[str, Any]) -> list[str]:
+    """Return whom the best one leads beyond chance, whom it may lead, and of whom too few groups tell; without stops.
+
+    Parameters
+    ----------
+    content : mapping
+        What ``Comparison.to_dict`` gives.
+    """
+    best, leads = content["best"], content["leads"]
+    few = [
+        lead for lead in leads if lead["groups"] < LEAST_GROUPS and (lead["groups"] or content["groups"] < LEAST_GROUPS)
+    ]
+    sure = [lead["over"] for lead in leads if lead["beyond_chance"]]
+    alike = [lead["over"] for lead in leads if not lead["beyond_chance"] and lead not in few]
+    found = [f"{best} leads beyond chance: {', '.join(sure)}"] if sure else []
+    found += [f"These labels cannot tell {best} from: {', '.join(alike)}"] if alike else []
+    return found + [
+        f"Too few groups for a test: {best} and {lead['over']} differ in {lead['groups']}, "
+        f"at least {LEAST_GROUPS} needed"
+        for lead in few
+    ]
 
 
 def _best_table(content: Mapping[str, Any]) -> Html:
@@ -377,8 +397,8 @@ def _explained(content: Mapping[str, Any]) -> Html:
         "a decision": "Its thresholds are those of the probability; its own is the cut that it was saved with.",
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
-        "behind the best": "How much F1 the best recipe has more, over the same draws. Where the interval holds 0, or "
-        "fewer than six groups differ, the labels cannot tell the two apart.",
+        "behind the best": "How much F1 the best recipe has more, over the same draws. Where the interval holds 0 "
+        f"the labels cannot tell the two apart; fewer than {LEAST_GROUPS} groups that differ are too few for a test.",
         "ms / doc": "Time of the whole run at the loosest threshold, reading included, divided by the documents; "
         "stricter thresholds are faster. Compiling is not counted.",
     }

@@ -1,4 +1,4 @@
-"""How good a result is, without gold: a sample of it, judged, and what that says of the whole."""
+"""Strata, the numbers of pairs to draw from each, and what the judged ones say of the whole, with intervals."""
 
 from __future__ import annotations
 
@@ -321,10 +321,6 @@ def _claim(stratum: Stratum, drawn: int) -> tuple[int, float]:
     return 1, -stratum.weight / sqrt(drawn * (drawn + 1))
 
 
-#: Samples so many times as large are looked at.
-_LARGER = (2, 4)
-
-
 class Point(NamedTuple):
     """What a threshold returns.
 
@@ -343,22 +339,6 @@ class Point(NamedTuple):
     score: float
     own: bool
     returned: int
-    precision: Figure
-    recall: Figure
-
-
-class More(NamedTuple):
-    """What a larger sample would probably say of the working point.
-
-    Attributes
-    ----------
-    sample : int
-        How many pairs.
-    precision, recall : Figure
-        If it finds the same shares.
-    """
-
-    sample: int
     precision: Figure
     recall: Figure
 
@@ -394,47 +374,3 @@ def _point(strata: Sequence[Stratum], cells: Sequence[Cell], score: float, *, wi
 def duplicates(cells: Sequence[Cell]) -> Figure:
     """Return how many duplicates there are above the net."""
     return number(summed(cells))
-
-
-def more(strata: Sequence[Stratum], cells: Sequence[Cell], drawn: int) -> list[More]:
-    """Return what larger samples would say if they find the same shares; and this one, where labels are missing."""
-    whole = sum(stratum.pairs for stratum in strata)
-    judged = sum(cell.judged for cell in cells)
-    sizes = [drawn] if judged < drawn else []
-    sizes += [min(drawn * times, whole) for times in _LARGER if drawn * times // 2 < whole]
-    if any(cell.pairs and not cell.judged for cell in cells):
-        return []
-    found = []
-    for size in dict.fromkeys(sizes):
-        likely = []
-        for cell, count in zip(cells, allocate(strata, size), strict=True):
-            share = cell.same / cell.judged if cell.judged else 0.0
-            likely.append(Cell(cell.pairs, count, round(share * count)))
-        point = next(point for point in points(strata, likely, 0.0, (False, False)) if point.own)
-        found.append(More(size, point.precision, point.recall))
-    return found
-
-
-def if_known(strata: Sequence[Stratum], cells: Sequence[Cell]) -> list[tuple[Figure, Figure]]:
-    """Return for each stratum the precision and recall that were known if all of it were judged, with the same share.
-
-    The stratum whose interval is then the narrowest is where labels are worth most. Nothing where a stratum has no
-    labels at all: those come first.
-    """
-    if any(cell.pairs and not cell.judged for cell in cells):
-        return []
-    found = []
-    for at, cell in enumerate(cells):
-        whole = Cell(cell.pairs, cell.pairs, round(cell.pairs * cell.same / cell.judged)) if cell.pairs else cell
-        likely = [*cells[:at], whole, *cells[at + 1 :]]
-        point = next(point for point in points(strata, likely, 0.0, (False, False)) if point.own)
-        found.append((point.precision, point.recall))
-    return found
-
-
-def widest(strata: Sequence[Stratum], cells: Sequence[Cell]) -> int | None:
-    """Return the judged stratum that leaves most unknown of the number of duplicates; None where nothing is unknown."""
-    ends = [limits(cell) if cell.judged else (0.0, 0.0) for cell in cells]
-    widths = [high - low for low, high in ends]
-    at = max(range(len(strata)), key=widths.__getitem__, default=None)
-    return at if at is not None and widths[at] > 0 else None

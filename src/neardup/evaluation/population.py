@@ -1,4 +1,4 @@
-"""Which pairs are drawn: those whose ids have the smallest hashes.
+"""All pairs above a net, and which of them are drawn: those whose ids have the smallest hashes.
 
 Whose hash is small is chance, so the smallest of a stratum are a simple random sample of it. They do not depend on the
 order of the input or on what else was drawn: a larger sample holds the smaller one, and where a working point moves,
@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from neardup.classifier.classifier import CANDIDATE_RULE, Decision, rule_of
 from neardup.documents.records import Names
-from neardup.errors import InputError, RecipeError, option
+from neardup.errors import RecipeError, option
 from neardup.evaluation.estimates import doubt
 from neardup.keep.pairs import PairArrays, Pairs
-from neardup.labels.labels import LabelTable, is_store
-from neardup.labels.store import DIFFERENT, SAME, UNSURE, WRITTEN, labels_of
+from neardup.labels.store import DIFFERENT, SAME, UNSURE, labels_of
+from neardup.labels.table import LabelTable, is_store
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.recipe.measures import measure, threshold_of
+from neardup.recipe.measures import measure, similarity_at, threshold_at, threshold_of
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -110,21 +110,22 @@ class Scale(NamedTuple):
         Of the score, for people.
     edges : tuple of float
         Ascending.
-    distance : bool
-        Whether thresholds are distances: a score s is shown as 64 (1 - s) bits, or as 1 / s - 1.
+    measure : str
+        The measure whose similarities they are; empty for probabilities.
     """
 
     name: str
     edges: tuple[float, ...]
-    distance: str = ""
+    measure: str = ""
+
+    @property
+    def distance(self) -> bool:
+        """Whether thresholds are distances."""
+        return bool(self.measure) and measure(self.measure).distance
 
     def shown(self, score: float) -> float:
         """Return a score as thresholds are written."""
-        if self.distance == "hamming":
-            return round(64 * (1 - score))
-        if self.distance:
-            return 1 / score - 1 if score else float("inf")
-        return score
+        return threshold_at(self.measure, score) if self.measure else score
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -247,8 +248,8 @@ def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
     pairs, found = distinct_pairs(every), distinct_pairs(mine)
     documents = len(every.texts)
     returned = np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
-    own = _score(recipe, float(recipe.exact_threshold))
-    scale = _scale_of(recipe, own, _score(loose, threshold))
+    own = similarity_at(recipe.measure, recipe.exact_threshold)
+    scale = _scale_of(recipe, own, similarity_at(loose.measure, threshold))
     return Population(
         names=every.pairs.names,
         texts=every.texts,
@@ -274,7 +275,7 @@ def _above_another(recipe: Recipe, net: str, run: Runner) -> Population:
     pairs, found = distinct_pairs(every), distinct_pairs(mine)
     documents = len(every.texts)
     others = ~np.isin(_keys(pairs, documents), _keys(found, documents), assume_unique=True)
-    own = _score(recipe, float(recipe.exact_threshold))
+    own = similarity_at(recipe.measure, recipe.exact_threshold)
     wide_score = pairs.similarity[others]
     return Population(
         names=every.pairs.names,
@@ -354,29 +355,20 @@ def _looser(recipe: Recipe, net: str | None) -> float | None:
         raise RecipeError(f"net {net}: {error}") from None
 
 
-def _score(recipe: Recipe, threshold: float) -> float:
-    """Return the similarity that a pair has at a threshold."""
-    if recipe.measure == "hamming":
-        return 1 - threshold / 64
-    return 1 / (1 + threshold) if measure(recipe.measure).distance else threshold
-
-
 def _scale_of(recipe: Recipe, *scores: float) -> Scale:
     if recipe.measure == "hamming":
-        bits = tuple(1 - k / 64 for k in range(64, -1, -1))
-        return _scale("bits that differ", bits, *scores, distance="hamming")
-    name = net_measure(recipe)
-    return _scale(name, _SIMILARITIES, *scores, distance="euclidean" if measure(recipe.measure).distance else "")
+        bits = tuple(similarity_at("hamming", distance) for distance in range(64, -1, -1))
+        return _scale("bits that differ", bits, *scores, measure="hamming")
+    return _scale(net_measure(recipe), _SIMILARITIES, *scores, measure=recipe.measure)
 
 
-def _scale(name: str, edges: tuple[float, ...], *more: float, distance: str = "") -> Scale:
-    return Scale(name, tuple(sorted({*edges, *more})), distance)
+def _scale(name: str, edges: tuple[float, ...], *more: float, measure: str = "") -> Scale:
+    return Scale(name, tuple(sorted({*edges, *more})), measure)
 
 
 #: The columns of a sample's file.
 ID_COLUMNS = ("id1", "id2")
 LABEL_COLUMN = "label"
-_PAIR_COLUMNS = (ID_COLUMNS, ("left", "right"))
 
 #: Positions of two documents, and what somebody said of them.
 Vote = tuple[int, int, str]
@@ -457,7 +449,7 @@ def votes_of(
     place : mapping of str to int
         Where each document is.
     label_column : str, optional
-        The column of the labels, ``label`` or ``level`` by default.
+        The column of the labels; ``label``, ``answer`` or ``level`` by default.
     positive : float
         Numbers at or above it say same.
     ignore_unknown : bool
@@ -470,44 +462,9 @@ def votes_of(
     """
     if isinstance(source, str | PathLike) and is_store(fspath(source)):
         return list(votes_of_store(labels_of(source), place))
-    table = LabelTable.read(source)
-    lowered = {name.lower(): name for name in reversed(table.columns)}
-    pair = next((pair for pair in _PAIR_COLUMNS if set(pair) <= lowered.keys()), None)
-    ids = [lowered[name] for name in pair] if pair else table.columns[:2]
-    column = label_column or next((lowered[name] for name in (LABEL_COLUMN, "level") if name in lowered), None)
-    if len(ids) < 2 or column is None or column not in table.columns or column in ids:
-        columns = ", ".join(table.columns)
-        raise InputError(
-            f"{table.name} has the columns {columns}, but labels need two ids and a label: id1,id2,label; name "
-            f"another column with {option('--label-column')}"
-        )
-    table = table.answered(column)
-    rows, left, right = table.positions(ids, place, ignore_unknown=ignore_unknown)
+    pairs = LabelTable.read(source).pairs(label_column)
+    rows, left, right = pairs.table.positions(pairs.ids, place, ignore_unknown=ignore_unknown)
     return [
-        (one, other, _answer(table, row, column, positive))
+        (one, other, pairs.answer(row, positive).said)
         for row, one, other in zip(rows.tolist(), left.tolist(), right.tolist(), strict=True)
     ]
-
-
-def _answer(table: LabelTable, row: int, column: str, positive: float) -> str:
-    text = (table.cell(row, column) or "").strip().lower()
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if value == value:
-        return SAME if value >= positive else DIFFERENT
-    if text not in WRITTEN:
-        raise InputError(
-            f"{table.where(row)}: label {text!r} is unknown; write 1 for same, 0 for different, ? for unsure, or leave "
-            "it empty"
-        )
-    return WRITTEN[text]
-
-
-def places_of(names: Sequence[Any]) -> dict[str, int]:
-    """Return where the document of each id is, by the id as text; of two equal ones the first."""
-    place: dict[str, int] = {}
-    for position, name in enumerate(names):
-        place.setdefault(str(name), position)
-    return place

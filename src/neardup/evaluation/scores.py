@@ -265,17 +265,17 @@ def scores(correct: Integers, wrong: Integers, duplicates: int, draws: Resamples
     ]
 
 
-def beyond_chance(draws: Resamples, better: int, other: int) -> tuple[float | None, float | None, bool]:
-    """Return the interval of the difference in F1 of two rows over the same draws, and whether it is more than chance.
+def lead_of(draws: Resamples, better: int, other: int) -> tuple[float | None, float | None, int]:
+    """Return the interval of the difference in F1 of two rows over the same draws, and in how many groups they differ.
 
-    It is if the interval lies above 0 and the rows differ in six groups or more: fewer could all favour one row by
-    chance (a sign test over five: 2 / 2**5 > 0.05), and draws of so few groups cannot tell.
+    Fewer than six groups could all favour one row by chance (a sign test over five: 2 / 2**5 > 0.05), and draws of so
+    few groups cannot tell.
     """
     f1 = draws.f1()
     low, high = interval(f1[:, better] - f1[:, other])
     half = draws.correct.shape[1]
     differs = (draws.kinds[[better, half + better]] != draws.kinds[[other, half + other]]).any(axis=0)
-    return low, high, low is not None and low > 0 and int(draws.members[differs].sum()) >= LEAST_GROUPS
+    return low, high, int(draws.members[differs].sum())
 
 
 def interval(values: Floats) -> tuple[float | None, float | None]:

@@ -17,7 +17,7 @@ from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pipeline.result import Result
 from neardup.recipe import AnyRecipe, Recipe, recipe_of
 from neardup.recipe import names as recipe_names
-from neardup.recipe.measures import exact_fraction, measure
+from neardup.recipe.measures import exact_fraction, measure, similarity_at
 
 #: What is tried with similarities where nothing else is asked for, and the most that may be.
 USUAL_THRESHOLDS = ".5:.95:.05"
@@ -26,7 +26,7 @@ MOST_THRESHOLDS = 200
 HAMMING_DISTANCES = 10
 
 
-class Ladder(NamedTuple):
+class ThresholdGrid(NamedTuple):
     """The thresholds of one recipe or decision, the loosest first.
 
     Attributes
@@ -96,7 +96,7 @@ def _refuse_many(count: int, asked: str | Sequence[float]) -> None:
         raise RecipeError(f"{what} are {count:,}, and at most {MOST_THRESHOLDS} are tried; take a larger step")
 
 
-def ladder(recipe: Recipe, thresholds: Sequence[float]) -> Ladder:
+def grid_of(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
     """Return what to try with a recipe: the thresholds, and its own among them.
 
     Checksums and I-Match have no use for a threshold, and Euclidean distances have no common scale: they keep their
@@ -112,18 +112,18 @@ def ladder(recipe: Recipe, thresholds: Sequence[float]) -> Ladder:
     own = float(recipe.exact_threshold)
     if recipe.measure == "hamming":
         distances = sorted({float(k) for k in range(HAMMING_DISTANCES + 1)} | {own}, reverse=True)
-        return Ladder("distance", distances, [1 - k / 64 for k in distances], own)
+        return ThresholdGrid("distance", distances, [similarity_at("hamming", distance) for distance in distances], own)
     if (
         measure(recipe.measure).distance
         or recipe.features.startswith("checksum")
         or recipe.signature.startswith("imatch")
     ):
-        return Ladder("fixed", [own], [0.0], own)
+        return ThresholdGrid("fixed", [own], [0.0], own)
     tried = sorted({*thresholds, own})
-    return Ladder("similarity", tried, tried, own)
+    return ThresholdGrid("similarity", tried, tried, own)
 
 
-def decision_ladder(decision: Decision, thresholds: Sequence[float]) -> Ladder:
+def decision_grid(decision: Decision, thresholds: Sequence[float]) -> ThresholdGrid:
     """Return what to try with a decision: thresholds of the probability, and its own cut, as a probability, among them.
 
     Parameters
@@ -135,11 +135,11 @@ def decision_ladder(decision: Decision, thresholds: Sequence[float]) -> Ladder:
     """
     own = float(decision.probability(np.array([decision.cut]))[0])
     tried = sorted({*thresholds, own})
-    return Ladder("probability", tried, [(at + 1) / len(tried) for at in range(len(tried))], own)
+    return ThresholdGrid("probability", tried, [(at + 1) / len(tried) for at in range(len(tried))], own)
 
 
-def levels(decision: Decision, steps: Ladder, g: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of a ladder's thresholds that let each pair pass; at its own one the decision itself says so."""
+def levels(decision: Decision, steps: ThresholdGrid, g: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the share of a grid's thresholds that let each pair pass; at its own one the decision itself says so."""
     probability = decision.probability(g)
     passed = decision.passes(g).astype(np.int64)
     for threshold in steps.thresholds:
@@ -148,28 +148,28 @@ def levels(decision: Decision, steps: Ladder, g: npt.NDArray[np.float64]) -> npt
     return np.asarray(passed / len(steps.thresholds), np.float64)
 
 
-class Entrant(NamedTuple):
+class System(NamedTuple):
     """A recipe, or a decision with its recipe, and the thresholds to try.
 
     Attributes
     ----------
     recipe : Recipe
         With its name and its own threshold.
-    ladder : Ladder
+    grid : ThresholdGrid
         The thresholds.
     decision : Decision or None
         Where one decides.
     """
 
     recipe: Recipe
-    ladder: Ladder
+    grid: ThresholdGrid
     decision: Decision | None = None
 
     @property
     def loosest(self) -> tuple[Recipe, Decision | None]:
         """What finds the pairs of the loosest threshold."""
         if self.decision is None:
-            return self.recipe.changed(keep="first", threshold=self.ladder.thresholds[0]), None
+            return self.recipe.changed(keep="first", threshold=self.grid.thresholds[0]), None
         every = self.decision.everything()
         return every.recipe.changed(keep="first"), every
 
@@ -179,17 +179,17 @@ class Entrant(NamedTuple):
         return self.decision is not None and (self.decision.vector.needs_titles or self.decision.vector.needs_times)
 
 
-def recipe_entrants(recipes: Sequence[AnyRecipe] | None, content: str | None, asked: Sequence[float]) -> list[Entrant]:
+def recipe_systems(recipes: Sequence[AnyRecipe] | None, content: str | None, asked: Sequence[float]) -> list[System]:
     """Return recipes, all named ones by default; with a content for all, where one is given."""
     chosen = [recipe_of(recipe) for recipe in recipes or recipe_names()]
     if content is not None:
         chosen = [recipe.changed(content=content) for recipe in chosen]
-    return [Entrant(recipe, ladder(recipe, asked)) for recipe in chosen]
+    return [System(recipe, grid_of(recipe, asked)) for recipe in chosen]
 
 
-def decision_entrants(
+def decision_systems(
     decisions: Sequence[Given], title_column: str | None, time_column: str | None, asked: Sequence[float]
-) -> list[Entrant]:
+) -> list[System]:
     """Return decisions, called after their files; columns as in training, unless others are given.
 
     Raises
@@ -207,19 +207,19 @@ def decision_entrants(
         name = Path(given).stem if isinstance(given, str | os.PathLike) else decision.recipe.name
         says = f"{decision.vector} on pairs with {decision.candidate_rule.in_words()}"
         recipe = decision.recipe.changed(name=name, description=says)
-        found.append(Entrant(recipe, decision_ladder(decision, asked), decision))
+        found.append(System(recipe, decision_grid(decision, asked), decision))
     return found
 
 
-def pairs_of(result: Result, entrant: Entrant) -> Iterator[PairArrays]:
-    """Yield the pairs with what the cuts of the ladder are about.
+def pairs_of(result: Result, system: System) -> Iterator[PairArrays]:
+    """Yield the pairs with what the cuts of the grid are about.
 
     After a second step a result tells the second measure's similarity; then the thresholds that still return a pair are
     counted. A decision's levels are those of g, which tells apart what probabilities near 1 do not.
     """
-    pairs, steps = result.pairs, entrant.ladder
-    if entrant.decision is not None and result.vectors is not None:
-        share = levels(entrant.decision, steps, entrant.decision.score(result.vectors))
+    pairs, steps = result.pairs, system.grid
+    if system.decision is not None and result.vectors is not None:
+        share = levels(system.decision, steps, system.decision.score(result.vectors))
         yield from Pairs(pairs.names, pairs.representative, pairs.left, pairs.right, share).arrays()
         return
     if not result.recipe.second_step:
@@ -232,13 +232,13 @@ def pairs_of(result: Result, entrant: Entrant) -> Iterator[PairArrays]:
     yield PairArrays(found[:, 0], found[:, 1], np.asarray(steps.cuts)[times - 1])
 
 
-def told_apart(entrants: Sequence[Entrant]) -> list[str]:
+def unique_names(systems: Sequence[System]) -> list[str]:
     """Return the names, with a number behind those that others have, too."""
     names: list[str] = []
-    for entrant in entrants:
-        number, name = 1, entrant.recipe.name
+    for system in systems:
+        number, name = 1, system.recipe.name
         while name in names:
             number += 1
-            name = f"{entrant.recipe.name} ({number})"
+            name = f"{system.recipe.name} ({number})"
         names.append(name)
     return names

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 from neardup.errors import InputError
 from neardup.files import write
-from neardup.labelling.index import Known
-from neardup.labels.labels import LabelTable
+from neardup.labelling.index import LabelIndex
 from neardup.labels.store import (
     DIFFERENT,
     SAME,
     UNSURE,
-    WRITTEN,
     Judgement,
     LabelStore,
     PairOfIds,
@@ -25,11 +23,10 @@ from neardup.labels.store import (
     majority,
     pair_of,
 )
+from neardup.labels.table import LabelTable
 
 #: The reason of a label that came from a table.
 IMPORTED = "imported"
-_IDS = (("id1", "id2"), ("left", "right"))
-_ANSWERS = ("answer", "label")
 
 
 class Exported(NamedTuple):
@@ -129,7 +126,7 @@ def answers_of(source: str | os.PathLike[str], *, labeller: str | None = None) -
     ----------
     source : path
         CSV, TSV or JSON lines with two ids (id1 and id2, left and right, or the first two columns), an answer (a column
-        ``answer`` or ``label``: same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column ``labeller``.
+        ``label`` or ``answer``: same, different or unsure, 1, 0 or ?, or nothing), and perhaps a column ``labeller``.
     labeller : str, optional
         Whose labels they are where the table does not say.
 
@@ -138,15 +135,14 @@ def answers_of(source: str | os.PathLike[str], *, labeller: str | None = None) -
     InputError
         If the table cannot be read or a row cannot be understood.
     """
-    whole = LabelTable.read(source)
-    ids, column, by = _columns(whole)
-    table = whole.answered(column)
+    pairs = LabelTable.read(source).pairs()
+    table, by = pairs.table, pairs.labeller
     if by is None and labeller is None:
         raise InputError(f"{table.name} does not say whose labels these are; say so with --labeller NAME")
     said: dict[tuple[PairOfIds, str], str] = {}
     rows = []
     for row in range(len(table)):
-        pair, answer = _pair(table, row, ids), _answer(table, row, column)
+        pair, answer = _pair(table, row, pairs.ids), pairs.answer(row).said
         name = checked_name((by and table.cell(row, by)) or labeller or "")
         if said.setdefault((pair, name), answer) != answer:
             raise InputError(
@@ -154,10 +150,10 @@ def answers_of(source: str | os.PathLike[str], *, labeller: str | None = None) -
                 f"{said[pair, name]} before; keep one"
             )
         rows.append((pair, name, answer))
-    return Answers(table.name, rows, len(whole) - len(table))
+    return Answers(table.name, rows, pairs.unanswered)
 
 
-def take_in(known: Known, given: Answers) -> Imported:
+def take_in(known: LabelIndex, given: Answers) -> Imported:
     """Put answers into a store; what a labeller has judged there already stays as it is."""
     unknown = sum(known.place_of(pair) is None for pair, _, _ in given.rows)
     labels = known.store.labels
@@ -176,30 +172,8 @@ def take_in(known: Known, given: Answers) -> Imported:
     return Imported(len(new), same, kept, unknown, given.empty)
 
 
-def _columns(table: LabelTable) -> tuple[tuple[str, str], str, str | None]:
-    """Return the columns of the ids, of the answer, and of the labeller if there is one."""
-    lowered = {name.lower(): name for name in reversed(table.columns)}
-    named = next((pair for pair in _IDS if set(pair) <= lowered.keys()), None)
-    ids = (lowered[named[0]], lowered[named[1]]) if named else tuple(table.columns[:2])
-    answer = next((lowered[name] for name in _ANSWERS if name in lowered and lowered[name] not in ids), None)
-    if len(ids) != 2 or answer is None:
-        raise InputError(
-            f"{table.name} has the columns {', '.join(table.columns)}; labels need two ids and an answer: id1,id2,label"
-        )
-    return (ids[0], ids[1]), answer, lowered.get("labeller")
-
-
 def _pair(table: LabelTable, row: int, columns: tuple[str, str]) -> PairOfIds:
     one, other = (table.cell(row, column) for column in columns)
     if one is None or other is None or one == other:
         raise InputError(f"{table.where(row)} has no two ids; give two, or leave the row out")
     return pair_of(one, other)
-
-
-def _answer(table: LabelTable, row: int, column: str) -> str:
-    given = (table.cell(row, column) or "").strip().lower()
-    if given not in WRITTEN:
-        raise InputError(
-            f"{table.where(row)}: {column} {given!r} is no answer; write same, different or unsure, or 1, 0 or ?"
-        )
-    return WRITTEN[given]

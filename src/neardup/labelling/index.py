@@ -16,7 +16,7 @@ Place = tuple[int, int]
 _MOST_CHANGED = 0.5
 
 
-class Known:
+class LabelIndex:
     """What is known of the pairs of a corpus.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Which pair is asked next."""
+"""The queues of pairs to label: given ones in their order, or those from which a model learns most."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neardup.evaluation.scores import Figure
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.kernels.counts import components
-from neardup.labelling.index import Known, Place
+from neardup.labelling.index import LabelIndex, Place
 from neardup.labels.store import majority
 from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import run
@@ -31,10 +31,10 @@ from neardup.training.training import LEAST_LABELS, QuickEvaluation, quick_evalu
 
 #: Why a pair is asked, and how the page says so once it is judged.
 REASONS = {
-    "spread": "one of an even spread over similarity",
-    "doubt": "the model was in doubt about it",
-    "audit": "a check on what the model was sure of",
-    "agreement": "another labeller judges it too",
+    "spread": "chosen for variety",
+    "doubt": "chosen because the model was in doubt",
+    "audit": "chosen to check what the model was sure of",
+    "agreement": "chosen because another labeller judges it too",
     "sample": "drawn at random",
 }
 
@@ -71,7 +71,7 @@ class Says(NamedTuple):
     same: bool | None = None
 
 
-class Chooser(Protocol):
+class LabelQueue(Protocol):
     """What a session asks for pairs."""
 
     def next_pair(self, labeller: str) -> Asked | None:
@@ -90,12 +90,12 @@ class Chooser(Protocol):
         """Return how many pairs are still to be asked; None where there is no end."""
 
 
-class FixedChooser:
+class FixedQueue:
     """Asks given pairs in the given order, each of every labeller; what was put aside comes last.
 
     Parameters
     ----------
-    known : Known
+    known : LabelIndex
         The labels there are.
     pairs : sequence of Asked
         What to ask.
@@ -103,7 +103,7 @@ class FixedChooser:
         What their similarities are, for people; empty to say nothing of them.
     """
 
-    def __init__(self, known: Known, pairs: Sequence[Asked], *, measure: str = "") -> None:
+    def __init__(self, known: LabelIndex, pairs: Sequence[Asked], *, measure: str = "") -> None:
         self._known, self._measure = known, measure
         self._pairs = {(min(one.left, one.right), max(one.left, one.right)): one for one in pairs}
 
@@ -318,7 +318,7 @@ class Lessons(NamedTuple):
         return int(self.same.sum()), int((~self.same).sum())
 
 
-def lessons_of(known: Known) -> Lessons:
+def lessons_of(known: LabelIndex) -> Lessons:
     """Return what the labels say together."""
     found = {place: majority(answers) for place, answers in known.answers.items()}
     decided = {place: label for place, label in found.items() if label is not None}
@@ -334,7 +334,7 @@ class Model:
     ----------
     pool : Pool
         The pairs that may be asked.
-    known : Known
+    known : LabelIndex
         The labels.
     vector : Vector
         What pairs are measured by.
@@ -345,7 +345,7 @@ class Model:
     """
 
     def __init__(
-        self, pool: Pool, known: Known, vector: Vector, statistics: Mapping[str, Statistics], *, threads: int = 1
+        self, pool: Pool, known: LabelIndex, vector: Vector, statistics: Mapping[str, Statistics], *, threads: int = 1
     ) -> None:
         self._pool, self._known, self._vector = pool, known, vector
         self._measurer = Measurer(vector, statistics, threads=threads)
@@ -483,7 +483,7 @@ _SURE = 1.0
 _EVEN = 0.1
 
 
-class TeachingChooser:
+class ActiveLearningQueue:
     """Asks what teaches most.
 
     The choice depends on the pool, the labels and the labeller alone.
@@ -492,7 +492,7 @@ class TeachingChooser:
     ----------
     pool : Pool
         The pairs that may be asked.
-    known : Known
+    known : LabelIndex
         The labels there are.
     model : Model
         What they say so far.
@@ -501,7 +501,7 @@ class TeachingChooser:
         makes agreement known more precisely, and brings fewer labels of new pairs.
     """
 
-    def __init__(self, pool: Pool, known: Known, model: Model, *, shared: float = SHARED) -> None:
+    def __init__(self, pool: Pool, known: LabelIndex, model: Model, *, shared: float = SHARED) -> None:
         self._pool, self._known, self._model, self._shared = pool, known, model, shared
         self._index = {place: at for at, place in enumerate(zip(pool.left.tolist(), pool.right.tolist(), strict=True))}
 

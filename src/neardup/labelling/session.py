@@ -1,145 +1,23 @@
-"""Whether labellers agree: Cohen's kappa of every two of them."""
+"""A session of labelling: asks pairs of several labellers at once, takes their answers, and tells what they come to."""
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from neardup.errors import InputError
-from neardup.evaluation.audit import Audit, Drawing
+from neardup.evaluation.audit import Audit, Sample
 from neardup.evaluation.audit_result import interval_text
 from neardup.evaluation.population import votes_of_store
-from neardup.labelling.index import Known
-from neardup.labelling.queue import REASONS, Asked, Chooser, Fact, FixedChooser
-from neardup.labels.store import ANSWERS, DIFFERENT, SAME, SKIP, Judgement, Open, PairOfIds, checked_name
+from neardup.labelling.index import LabelIndex
+from neardup.labelling.queue import REASONS, Asked, Fact, FixedQueue, LabelQueue
+from neardup.labels.agreement import Agreement, agreements
+from neardup.labels.store import ANSWERS, SKIP, Judgement, Open, PairOfIds, checked_name
 from neardup.pages.document_view import looks_of
-
-_Z = 1.959964
-
-
-class Agreement(NamedTuple):
-    """How far two labellers agree on the pairs of which both said same or different.
-
-    Attributes
-    ----------
-    labellers : (str, str)
-        Who, by name.
-    table : (int, int, int, int)
-        Pairs that both call same; only the first; only the second; none.
-    unsure : int
-        Further pairs that both judged, and one at least was unsure of.
-    """
-
-    labellers: tuple[str, str]
-    table: tuple[int, int, int, int]
-    unsure: int = 0
-
-    @property
-    def pairs(self) -> int:
-        """The number of pairs that count."""
-        return sum(self.table)
-
-    @property
-    def observed(self) -> float:
-        """The share of them on which the two agree."""
-        return (self.table[0] + self.table[3]) / self.pairs if self.pairs else math.nan
-
-    @property
-    def expected(self) -> float:
-        """The share on which they would by chance, each with her own share of duplicates."""
-        if not self.pairs:
-            return math.nan
-        both, first, second, none = self.table
-        return ((both + first) * (both + second) + (none + first) * (none + second)) / self.pairs**2
-
-    @property
-    def kappa(self) -> float | None:
-        """Cohen's kappa, (observed - expected) / (1 - expected); None where both always give one same answer.
-
-        Source: Cohen 1960, A coefficient of agreement for nominal scales.
-        """
-        if not self.pairs or self.expected == 1:
-            return None
-        return (self.observed - self.expected) / (1 - self.expected)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """About 95 %, by the standard error of Fleiss, Cohen & Everitt 1969; None where kappa is none."""
-        kappa = self.kappa
-        if kappa is None:
-            return None
-        n, chance = self.pairs, self.expected
-        both, first, second, none = (count / n for count in self.table)
-        ones, others = (both + first, second + none), (both + second, first + none)
-        on = sum(
-            share * (1 - (one + other) * (1 - kappa)) ** 2
-            for share, one, other in zip((both, none), ones, others, strict=True)
-        )
-        off = (1 - kappa) ** 2 * (first * (others[0] + ones[1]) ** 2 + second * (others[1] + ones[0]) ** 2)
-        # Rounding may leave a little less than nothing.
-        spread = max(on + off - (kappa - chance * (1 - kappa)) ** 2, 0.0)
-        half = _Z * math.sqrt(spread / n) / (1 - chance)
-        return max(kappa - half, -1.0), min(kappa + half, 1.0)
-
-    def fact(self, labeller: str) -> Fact:
-        """Return this as one of the two is told it."""
-        other = next(name for name in self.labellers if name != labeller)
-        if not self.pairs:
-            return Fact(f"with {other}", "none shared yet", f"You and {other} have judged no pair both.")
-        agree = f"{self.observed:.0%}" if self.kappa is None else f"κ {self.kappa:.2f}"
-        meaning = (
-            f"You and {other} judged {self.pairs} pairs both and agree on {self.observed:.0%} of them. Cohen's kappa "
-            "counts what is beyond chance: 1 is always, 0 is as by chance."
-        )
-        return Fact(f"with {other}", f"{agree} ({self.pairs} shared)", meaning)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures, ready for JSON."""
-        interval = self.interval
-        return {
-            "labellers": list(self.labellers),
-            "pairs": self.pairs,
-            "both_same": self.table[0],
-            "first_only": self.table[1],
-            "second_only": self.table[2],
-            "both_different": self.table[3],
-            "unsure": self.unsure,
-            "observed": self.observed if self.pairs else None,
-            "kappa": self.kappa,
-            "interval": None if interval is None else list(interval),
-        }
-
-
-def agreements(answers: Mapping[Any, Mapping[str, str]]) -> list[Agreement]:
-    """Return how far every two labellers agree, by name.
-
-    Parameters
-    ----------
-    answers : mapping of pair to mapping of labeller to answer
-        Such as ``LabelStore.labels``.
-    """
-    labellers = sorted({name for given in answers.values() for name in given})
-    return [_agreement((one, other), answers.values()) for one, other in combinations(labellers, 2)]
-
-
-def _agreement(labellers: tuple[str, str], answers: Iterable[Mapping[str, str]]) -> Agreement:
-    one, other = labellers
-    table, unsure = [0, 0, 0, 0], 0
-    for given in answers:
-        if one not in given or other not in given:
-            continue
-        if {given[one], given[other]} <= {SAME, DIFFERENT}:
-            table[2 * (given[one] == DIFFERENT) + (given[other] == DIFFERENT)] += 1
-        else:
-            unsure += 1
-    return Agreement(labellers, (table[0], table[1], table[2], table[3]), unsure)
-
 
 #: Nobody looks at a pair longer than a day.
 _PATIENCE_S = 86_400.0
@@ -150,9 +28,9 @@ class Session:
 
     Parameters
     ----------
-    known : Known
+    known : LabelIndex
         Store and documents.
-    chooser : Chooser
+    chooser : LabelQueue
         Which pair comes next.
     labeller : str, optional
         Who is meant where the page names nobody; without it the page asks.
@@ -164,8 +42,8 @@ class Session:
 
     def __init__(
         self,
-        known: Known,
-        chooser: Chooser,
+        known: LabelIndex,
+        chooser: LabelQueue,
         *,
         labeller: str | None = None,
         goal: int | None = None,
@@ -201,7 +79,9 @@ class Session:
             facts, pending = self._chooser.facts()
             told = [fact._asdict() for fact in facts]
             told += [
-                one.fact(labeller)._asdict() for one in agreements(self._known.answers) if labeller in one.labellers
+                agreement_fact(one, labeller)._asdict()
+                for one in agreements(self._known.answers)
+                if labeller in one.labellers
             ]
             return {"facts": told, "pending": pending}
 
@@ -293,27 +173,40 @@ class Session:
         }
 
 
+def agreement_fact(found: Agreement, labeller: str) -> Fact:
+    """Return how far two labellers agree, as one of them is told it."""
+    other = next(name for name in found.labellers if name != labeller)
+    if not found.pairs:
+        return Fact(f"with {other}", "none shared yet", f"You and {other} have judged no pair both.")
+    agree = f"{found.observed:.0%}" if found.kappa is None else f"κ {found.kappa:.2f}"
+    meaning = (
+        f"You and {other} judged {found.pairs} pairs both and agree on {found.observed:.0%} of them. Cohen's kappa "
+        "counts what is beyond chance: 1 is always, 0 is as by chance."
+    )
+    return Fact(f"with {other}", f"{agree} ({found.pairs} shared)", meaning)
+
+
 def _seconds(seconds: float | None) -> float | None:
     """Return for how long a pair was looked at; None where it makes no sense."""
     usable = seconds is not None and np.isfinite(seconds) and 0 <= seconds <= _PATIENCE_S
     return round(float(seconds), 1) if usable and seconds is not None else None
 
 
-class SampleChooser(FixedChooser):
+class SampleQueue(FixedQueue):
     """Asks the drawn pairs of every labeller, in an order that tells nothing.
 
     Parameters
     ----------
-    drawing : Drawing
+    drawn : Sample
         The sample.
-    known : Known
+    known : LabelIndex
         Store and documents.
     """
 
-    def __init__(self, drawing: Drawing, known: Known) -> None:
-        sides = zip(drawing.left.tolist(), drawing.right.tolist(), strict=True)
+    def __init__(self, drawn: Sample, known: LabelIndex) -> None:
+        sides = zip(drawn.left.tolist(), drawn.right.tolist(), strict=True)
         super().__init__(known, [Asked(left, right, "sample") for left, right in sides])
-        self._drawing, self._store = drawing, known.store
+        self._drawn, self._store = drawn, known.store
         self._seen = -1
         self._facts: list[Fact] = []
 
@@ -326,8 +219,8 @@ class SampleChooser(FixedChooser):
         """Return precision and recall, as far as they are known."""
         version = self._store.version
         if version != self._seen:
-            drawing = self._drawing
-            found = drawing.audit(drawing.judged(votes_of_store(self._store.labels, drawing.places)))
+            drawn = self._drawn
+            found = drawn.audit(drawn.judged(votes_of_store(self._store.labels, drawn.places)))
             self._facts, self._seen = [*_facts(found)], version
         return self._facts, False
 

@@ -25,14 +25,6 @@ SKIP = "skip"
 #: The longest name of a labeller.
 _LONGEST_NAME = 60
 
-#: How answers are written in files, besides their own names. An empty cell is none: nobody has answered.
-WRITTEN = {
-    **{name: name for name in ANSWERS},
-    **dict.fromkeys(("1", "1.0", "yes", "duplicate", "true"), SAME),
-    **dict.fromkeys(("0", "0.0", "no", "other", "false"), DIFFERENT),
-    "?": UNSURE,
-}
-
 
 def checked_name(name: str) -> str:
     """Return a labeller's name without spaces around it.

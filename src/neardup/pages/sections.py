@@ -18,6 +18,7 @@ from neardup.pages.diff_view import side_by_side
 from neardup.pages.documents import Material
 from neardup.pages.html import Html, clipped, escaped, excerpt
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Case, Family, Member, Named, Sweep
+from neardup.recipe import measures
 from neardup.recipe.measures import SET_MEASURES
 from neardup.search.findings import APART, EQUAL, Findings
 from neardup.search.margin import Scale
@@ -145,9 +146,7 @@ def _thinned(places: Graph, chosen: Bools) -> Graph:
 
 def similarity_at(scale: Scale, threshold: Fraction) -> float:
     """Return how similar a pair exactly at a threshold is."""
-    if scale.measure == "hamming":
-        return float(1 - threshold / 64)
-    return 1 / (1 + float(threshold)) if scale.distance else float(threshold)
+    return measures.similarity_at(scale.measure, threshold)
 
 
 #: Of longer texts only so many characters are compared.
@@ -598,9 +597,9 @@ def value_at(scale: Scale, similarity: float) -> str:
 def value_of(what: str, similarity: float, *, distance: bool) -> str:
     """Return the same for a measure of that name."""
     if what == "hamming":
-        return f"{round(64 * (1 - similarity))} bits"
+        return f"{measures.threshold_at(what, similarity)} bits"
     if distance:
-        return f"distance {1 / similarity - 1:.4g}" if similarity else "no distance"
+        return f"distance {measures.threshold_at(what, similarity):.4g}" if similarity else "no distance"
     return f"{similarity:.4f}"
 
 

@@ -269,6 +269,22 @@ def threshold_of(name: str, value: float) -> Fraction:
     return fraction
 
 
+def similarity_at(name: str, threshold: float | Fraction) -> float:
+    """Return the similarity of a pair that lies exactly at a threshold, which for a distance is a distance."""
+    if not measure(name).distance:
+        return float(threshold)
+    return 1 - float(threshold) / 64 if name == "hamming" else 1 / (1 + float(threshold))
+
+
+def threshold_at(name: str, similarity: float) -> float:
+    """Return the threshold at which a pair of this similarity just matches: the inverse of ``similarity_at``."""
+    if not measure(name).distance:
+        return similarity
+    if name == "hamming":
+        return round(64 * (1 - similarity))
+    return 1 / similarity - 1 if similarity else float("inf")
+
+
 def rule(name: str, threshold: float, jaccard_floor: float = 0.0) -> Rule:
     """Return the rule of a measure and its threshold for the kernels of the set join.
 
@@ -314,13 +330,7 @@ def reaching(name: str, counts: Integers, threshold: Fraction, unit: int = 1) ->
     Floating point decides what is clearly above or below, whole numbers the rest.
     """
     known = measure(name)
-    found = similarities(name, counts, unit)
-    if not known.distance:
-        at = float(threshold)
-    elif name == "hamming":
-        at = 1 - float(threshold) / 64
-    else:
-        at = 1 / (1 + float(threshold))
+    found, at = similarities(name, counts, unit), similarity_at(name, threshold)
     reached = found > at
     bound = known.bound(threshold, unit)
     for i in np.flatnonzero(np.abs(found - at) <= _MARGIN * at):

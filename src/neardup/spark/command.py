@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from neardup.documents.partitions import tasks_of
 from neardup.documents.records import Names
 from neardup.errors import RecipeError
 from neardup.keep.order import goes_by_time
-from neardup.keep.pairs import PairArrays, Pairs
+from neardup.keep.pairs import Pairs
 from neardup.recipe import Recipe
 from neardup.search.lsh import bands_of
 from neardup.spark.documents import Read, read
@@ -233,14 +232,14 @@ def answer(
         return Answer(corpus, documents, found, where | {"spark": spark.version})
 
 
-def fingerprint_of(corpus: Corpus, recipe: Recipe | None) -> str:
-    """Return what stages are known by: recipe (none for documents), files as they look now, columns, and version."""
+def fingerprint_of(corpus: Corpus, recipe: Recipe) -> str:
+    """Return what stages are known by: recipe, files as they look now, columns, and version."""
     files = [
         (found.name, found.size, found.mtime, task.source, task.span)
         for task in tasks_of(corpus.sources)
         for found in task.files
     ]
-    known = [asdict(recipe), recipe.dependencies] if recipe else []
+    known = [asdict(recipe), recipe.dependencies]
     whole = json.dumps([known, files, asdict(corpus.wanted), __version__, sources_digest()], default=str)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
@@ -248,94 +247,3 @@ def fingerprint_of(corpus: Corpus, recipe: Recipe | None) -> str:
 def located(folder: str) -> str:
     """Return a folder as all workers understand it."""
     return folder if "://" in folder else f"file://{os.path.abspath(folder)}"
-
-
-#: The folder of the documents, beside those of the recipes.
-_DOCUMENTS = "documents"
-
-
-class Started(NamedTuple):
-    """A session in which the documents were read."""
-
-    spark: SparkSession
-    documents: Read
-    wall_s: float
-    worker_s: float
-
-
-class Compared:
-    """Finds the pairs of recipes on Spark; the session starts with the first of them, and ends with the block.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        It stays open.
-    engine : Engine
-        Where; below its folder for stages each recipe has one of its own.
-    progress : callable, optional
-        Told (stage, done, total) from time to time.
-    records : bool
-        Whether the bytes of what is set aside are wanted.
-    """
-
-    def __init__(
-        self, corpus: Corpus, engine: Engine, *, progress: Progress | None = None, records: bool = False
-    ) -> None:
-        self._corpus, self._engine, self._progress, self._records = corpus, engine, progress, records
-        self._stack = ExitStack()
-        self._started: Started | None = None
-
-    def __call__(self, name: str, recipe: Recipe) -> tuple[Iterator[PairArrays], float, float]:
-        """Return all pairs of raw rows, and the seconds that it took: by the clock, and of all workers.
-
-        Raises
-        ------
-        NeardupError
-            In one sentence.
-        """
-        if self._started is None:
-            self._started = self._begun()
-        began, corpus = time.perf_counter(), self._corpus
-        spark, documents, wall, work = self._started
-        # Of what the recipe before set aside, nothing counts for this one.
-        corpus.read_elsewhere(documents.tallies)
-        with self._stages(spark, _folder_of(name, recipe), recipe) as stages:
-            found = answer(spark, corpus, recipe, stages, documents, Settings(pairs_per_document=None))
-            work += _work(stages)
-        return _by_row(found.pairs), wall + time.perf_counter() - began, work
-
-    def _begun(self) -> Started:
-        if (folder := self._engine.checkpoint_dir) is not None:
-            mark = fingerprint_of(self._corpus, None)
-            check_folder(f"{folder}/{_DOCUMENTS}", mark, resume=self._engine.resume)
-        spark = self._stack.enter_context(started(self._engine, self._corpus))
-        began = time.perf_counter()
-        stages = self._stack.enter_context(self._stages(spark, _DOCUMENTS, None))
-        documents = read(spark, self._corpus, stages, records=self._records)
-        return Started(spark, documents, time.perf_counter() - began, _work(stages))
-
-    def _stages(self, spark: SparkSession, name: str, recipe: Recipe | None) -> Stages:
-        given = self._engine
-        folder = None if given.checkpoint_dir is None else f"{located(given.checkpoint_dir)}/{name}"
-        return Stages(spark, folder, fingerprint_of(self._corpus, recipe), resume=given.resume, progress=self._progress)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._stack.__exit__(*exception)
-
-
-def _folder_of(name: str, recipe: Recipe) -> str:
-    """Return where the stages of a recipe go: names may hold anything, and two recipes may have one."""
-    return f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[:40]}-{recipe.fingerprint[:8]}"
-
-
-def _work(stages: Stages) -> float:
-    return float(sum(stage.get("worker_s", 0.0) for stage in stages.report))
-
-
-def _by_row(pairs: Pairs) -> Iterator[PairArrays]:
-    rows = pairs.names.rows
-    for part in pairs.arrays():
-        yield PairArrays(rows[part.left], rows[part.right], part.similarity)

@@ -217,15 +217,12 @@ class Read(NamedTuple):
         Of all raw rows, those that were set aside.
     bounds : int64[k + 1]
         Where the raw rows of each task begin.
-    tallies : list
-        Of each input how many rows it has, and what is broken.
     """
 
     documents: DataFrame
     numbers: bool
     bad: np.ndarray[Any, np.dtype[np.bool_]]
     bounds: Integers
-    tallies: list[tuple[int, list[Broken]]]
 
     def raw(self, rows: Integers) -> Integers:
         """Return the raw rows of rows of ``documents``."""
@@ -302,12 +299,11 @@ def _taken_over(
         kinds |= {_type_from(name) for name in report["order"]}
     if kinds and corpus.order_column and not by_time:
         order_type(kinds, corpus.order_column)
-    tallies = list(zip(rows, broken, strict=True))
-    corpus.read_elsewhere(tallies)
+    corpus.read_elsewhere(zip(rows, broken, strict=True))
     mask = np.zeros(corpus.raw_rows, np.bool_)
     for row, count in bad:
         mask[row : row + count] = True
-    return Read(documents, numbers, mask, bounds, tallies)
+    return Read(documents, numbers, mask, bounds)
 
 
 def _kind(corpus: Corpus) -> str:

@@ -158,14 +158,14 @@
     if (before.behind) return line.append("Not taken: that pair was judged in another window. This is the present one.");
     if (before.undone) return line.append("Taken back: ", element("b", "", before.undone), ". Judge it again.");
     if (before.answer === "skip") return line.append("Put aside.");
-    line.append("Before: ", element("b", "", before.answer));
+    line.append("Last answer: ", element("b", "", before.answer));
     for (const said of before.says) {
       line.append(" · ");
       const agrees = said.same === (before.answer === "same");
       const kind = said.same === null || before.answer === "unsure" ? "" : agrees ? "agrees" : "objects";
       line.append(element("span", kind, said.words));
     }
-    if (before.reason) line.append(" · " + before.reason);
+    if (before.reason) line.append(" (" + before.reason + ")");
   }
 
   function showDone(progress) {

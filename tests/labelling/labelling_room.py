@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from neardup.documents import corpus_of
-from neardup.labelling.index import Known
-from neardup.labelling.queue import Asked, Chooser, FixedChooser
+from neardup.labelling.index import LabelIndex
+from neardup.labelling.queue import Asked, FixedQueue, LabelQueue
 from neardup.labelling.session import Session
 from neardup.labels.store import LabelStore
 from neardup.pages.documents import Material
@@ -38,10 +38,10 @@ def material_of(texts: dict[str, str] | None = None, titles: dict[str, str] | No
     return Material.of(corpus_of(columns))
 
 
-def fixed(known: Known, pairs: Sequence[tuple[str, str]] = PAIRS) -> FixedChooser:
+def fixed(known: LabelIndex, pairs: Sequence[tuple[str, str]] = PAIRS) -> FixedQueue:
     """Return a chooser that asks pairs of ids."""
     asked = [Asked(known.material.position(one), known.material.position(other), "sample", 0.5) for one, other in pairs]
-    return FixedChooser(known, asked, measure="jaccard(words:3)")
+    return FixedQueue(known, asked, measure="jaccard(words:3)")
 
 
 class Room:
@@ -57,8 +57,8 @@ class Room:
         **options: Any,
     ) -> None:
         self.store = LabelStore(path)
-        self.known = Known(self.store, material_of(texts, titles))
-        self.chooser: Chooser = fixed(self.known, pairs)
+        self.known = LabelIndex(self.store, material_of(texts, titles))
+        self.chooser: LabelQueue = fixed(self.known, pairs)
         self.session = Session(self.known, self.chooser, **options)
 
     def __enter__(self) -> Room:
