@@ -124,13 +124,13 @@ class FittedMachine(NamedTuple):
 
 
 def learn(
-    task: TrainingPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
+    labelled: TrainingPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
 ) -> FittedMachine:
     """Fit a machine, and judge the pairs by machines that have not seen them.
 
     Parameters
     ----------
-    task : TrainingPairs
+    labelled : TrainingPairs
         The pairs.
     folds : Folds
         How they are parted.
@@ -141,49 +141,49 @@ def learn(
     report : callable
         Told how many of all machines are done.
     """
-    held_out = _nothing_held_out(task)
+    held_out = _nothing_held_out(labelled)
     for done, split in enumerate(folds.splits):
         report(done, len(folds.splits) + 1)
-        _predict(task, split, folds.number, kernels, seed, held_out)
-    held_out.threshold[:] = out_of_fold_threshold(task.x, task.labels, folds.splits)
+        _predict(labelled, split, folds.number, kernels, seed, held_out)
+    held_out.threshold[:] = out_of_fold_threshold(labelled.x, labelled.labels, folds.splits)
     report(len(folds.splits), len(folds.splits) + 1)
-    rows = np.flatnonzero(task.decided)
-    x, labels = task.x[rows], task.labels[rows]
-    groups = connected(task.left[rows], task.right[rows])
-    chosen = search(x, labels, groups, among(folds.splits, rows, len(task.labels)), kernels=kernels, seed=seed)
+    rows = np.flatnonzero(labelled.decided)
+    x, labels = labelled.x[rows], labelled.labels[rows]
+    groups = connected(labelled.left[rows], labelled.right[rows])
+    chosen = search(x, labels, groups, among(folds.splits, rows, len(labelled.labels)), kernels=kernels, seed=seed)
     return FittedMachine(*_fitted(x, labels, chosen), chosen, folds, held_out)
 
 
-def _nothing_held_out(task: TrainingPairs) -> HeldOut:
-    count, measures = task.x.shape
+def _nothing_held_out(labelled: TrainingPairs) -> HeldOut:
+    count, measures = labelled.x.shape
     unknown = np.full(count, np.nan)
     return HeldOut(
-        verdict=task.equal.copy(),
+        verdict=labelled.equal.copy(),
         score=unknown.copy(),
         probability=unknown.copy(),
         contributions=np.full((count, measures), np.nan),
-        at={precision: task.equal.copy() for precision in PRECISIONS},
+        at={precision: labelled.equal.copy() for precision in PRECISIONS},
         threshold=np.zeros(count, np.bool_),
     )
 
 
 def _predict(
-    task: TrainingPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
+    labelled: TrainingPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
 ) -> None:
     """Train on some pairs, and write down what that says of others."""
-    train, test = (rows[task.decided[rows]] for rows in split)
-    x, labels, left, right = task.x[train], task.labels[train], task.left[train], task.right[train]
+    train, test = (rows[labelled.decided[rows]] for rows in split)
+    x, labels, left, right = labelled.x[train], labelled.labels[train], labelled.left[train], labelled.right[train]
     inner = folds_of(left, right, labels, count=count if len(train) <= _MANY_PAIRS else _FEW_FOLDS, seed=seed)
     if inner is None:
         chosen = unsearched_machine(x, labels)
     else:
         chosen = search(x, labels, connected(left, right), inner.splits, kernels=kernels, seed=seed)
     machine, _ = _fitted(x, labels, chosen)
-    g = machine.score(task.x[test])
+    g = machine.score(labelled.x[test])
     held_out.verdict[test] = g >= 0
     held_out.score[test] = g
     held_out.probability[test] = machine.probability(g)
-    held_out.contributions[test] = machine.contributions(task.x[test])
+    held_out.contributions[test] = machine.contributions(labelled.x[test])
     for precision, verdict in held_out.at.items():
         cut, _ = cut_of(chosen.g, labels, precision)
         verdict[test] = False if cut is None else g >= cut
@@ -700,8 +700,12 @@ def train(
         raise RecipeError(
             f"the {len(pairs):,} labelled pairs leave no part to judge by; label pairs of other documents"
         )
-    task = TrainingPairs(pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside)
-    learned = learn(task, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total))
+    labelled = TrainingPairs(
+        pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside
+    )
+    learned = learn(
+        labelled, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total)
+    )
     decision = _decision(pairs, chosen, wide, reading, learned)
     return training_report(pairs, decision, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
