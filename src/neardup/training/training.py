@@ -298,7 +298,7 @@ def _direction(values: Floats, contributions: Floats) -> str:
 
 
 def wrong_pairs(pairs: LabelledPairs, names: tuple[str, ...], held_out: HeldOut) -> tuple[Wrong, ...]:
-    """Return the pairs that the net let through and that were judged wrongly, the surest first."""
+    """Return the pairs that the candidate rule let through and that were judged wrongly, the surest first."""
     rows = np.flatnonzero((held_out.verdict != pairs.duplicate) & pairs.inside)
     sure = np.where(pairs.equal[rows], 1.0, np.abs(held_out.probability[rows] - (~held_out.verdict[rows])))
     found: list[Wrong] = []
@@ -345,13 +345,13 @@ class Training:
     Attributes
     ----------
     decision : Decision
-        Trained on all labelled pairs that the net lets through.
+        Trained on all labelled pairs that the candidate rule lets through.
     figures : Figures
         What such decisions say of pairs that they have not seen.
     best_threshold : str
         The best threshold on one measure alone, over all labelled pairs.
     baseline : Figures
-        What best thresholds, each chosen on the same training folds, say of the same pairs; without a net.
+        What best thresholds, each chosen on the same training folds, say of the same pairs; without a candidate rule.
     gain : Gain
         How far the decision leads the threshold in F1.
     weights : tuple of Weight
@@ -361,7 +361,7 @@ class Training:
     wrong : tuple of Wrong
         The pairs that were judged wrongly, the surest first.
     outside : tuple of (str, str)
-        Labelled duplicates that the net does not let through; they count as missed.
+        Labelled duplicates that the candidate rule does not let through; they count as missed.
     warnings : tuple of str
         What to keep in mind when reading the figures.
     summary : dict
@@ -491,7 +491,7 @@ def _threshold_text(threshold: Threshold, names: tuple[str, ...]) -> str:
 
 
 def _warnings(pairs: LabelledPairs, decision: Decision, learned: FittedMachine, asked: int) -> list[str]:
-    """Return what to keep in mind of folds, net and measures."""
+    """Return what to keep in mind of folds, candidate rule and measures."""
     folds, found = learned.folds, []
     largest = f"One group of connected pairs holds {folds.largest:.0%} of the labelled ones"
     if folds.by == "documents":
@@ -690,11 +690,11 @@ def train(
             "vector: semantic needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.train(..., encoder=...)"
         )
-    wide, report = rule_of(net, content=content), progress or _silent
+    rule, report = rule_of(net, content=content), progress or _silent
     reading = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
-    pairs = labelled_pairs(corpus, labels, chosen, wide, reading, threads=threads, encoder=encoder, report=report)
-    _check_enough(pairs, wide)
+    pairs = labelled_pairs(corpus, labels, chosen, rule, reading, threads=threads, encoder=encoder, report=report)
+    _check_enough(pairs, rule)
     parted = folds_of(pairs.left, pairs.right, pairs.duplicate, count=folds, seed=seed, decided=pairs.decided)
     if parted is None:
         raise RecipeError(
@@ -706,7 +706,7 @@ def train(
     learned = learn(
         labelled, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total)
     )
-    decision = _decision(pairs, chosen, wide, reading, learned)
+    decision = _decision(pairs, chosen, rule, reading, learned)
     return training_report(pairs, decision, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
 
@@ -726,14 +726,14 @@ def _check(kernels: Sequence[str], folds: int, seed: int, threads: int | None) -
         raise RecipeError(f"threads {threads} is below 1")
 
 
-def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
+def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
     """Refuse labels that nothing can be learned from."""
     labels = pairs.duplicate[pairs.decided]
     duplicates, others = int(labels.sum()), int((~labels).sum())
     if min(duplicates, others) >= LEAST_LABELS:
         return
     outside, equal = int((~pairs.inside).sum()), int((pairs.equal & pairs.inside).sum())
-    lost = [f"{outside:,} that the net {rule_text(net)} does not let through"] if outside else []
+    lost = [f"{outside:,} that the net {rule_text(rule)} does not let through"] if outside else []
     lost += [f"{equal:,} of equal texts, which need no decision"] if equal else []
     without = f" (besides {' and '.join(lost)})" if lost else ""
     net_of_words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
@@ -745,10 +745,10 @@ def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
 
 
 def _decision(
-    pairs: LabelledPairs, vector: Vector, net: Recipe, reading: LabelOptions, learned: FittedMachine
+    pairs: LabelledPairs, vector: Vector, rule: Recipe, reading: LabelOptions, learned: FittedMachine
 ) -> Decision:
     return Decision(
-        candidate_rule=net,
+        candidate_rule=rule,
         vector=vector,
         statistics=pairs.statistics,
         machine=learned.machine,
