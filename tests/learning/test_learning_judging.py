@@ -101,13 +101,6 @@ def test_the_final_machine_is_of_all_decided_pairs() -> None:
     assert (found.machine.a, found.machine.b) == (found.chosen.sigmoid.a, found.chosen.sigmoid.b)
 
 
-def test_progress_is_told() -> None:
-    told: list[Any] = []
-    task = made()
-    learn(task, folds(task), kernels=("linear",), seed=0, report=lambda done, total: told.append((done, total)))
-    assert told == [(0, 4), (1, 4), (2, 4), (3, 4)]
-
-
 def test_too_few_to_search_by_are_taken_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     # Three duplicates share a document and two another one: a fold leaves two, which cannot be parted again.
     asked: list[int] = []

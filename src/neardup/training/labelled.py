@@ -1,4 +1,4 @@
-"""Labelled pairs with all that is measured of them: their documents, whether the net lets them through, and x."""
+"""Labelled pairs with what is measured of them: documents, whether the candidate rule lets them through, and x."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LabelledPairs:
     equal : bool[n]
         Whether the texts are equal, so that nothing is to be decided.
     inside : bool[n]
-        Whether the net lets the pair through.
+        Whether the candidate rule lets the pair through.
     statistics : dict of str to Statistics
         Of the collection, as the vector needs them.
     documents : int
@@ -97,7 +97,7 @@ class LabelledPairs:
 
     @property
     def decided(self) -> Bools:
-        """Which pairs a machine decides on: different texts that the net lets through."""
+        """Which pairs a machine decides on: different texts that the candidate rule lets through."""
         return self.inside & ~self.equal
 
     def ids(self, pair: int) -> tuple[str, str]:
@@ -109,7 +109,7 @@ def labelled_pairs(
     corpus: Corpus,
     source: Any,
     vector: Vector,
-    net: Recipe,
+    rule: Recipe,
     reading: LabelOptions,
     *,
     threads: int,
@@ -126,7 +126,7 @@ def labelled_pairs(
         As ``evaluation.labels.read_labels`` takes them.
     vector : Vector
         What is measured.
-    net : Recipe
+    rule : Recipe
         Its features and measure say which pairs are inside; its content is what of the texts is compared.
     reading : Reading
         How both are read.
@@ -158,9 +158,9 @@ def labelled_pairs(
         )
     left, right = np.divmod(labels.keys, len(names))
     documents = np.unique(np.concatenate([left, right]))
-    statistics = statistics_for(vector, corpus, content=net.content, threads=threads, report=report)
+    statistics = statistics_for(vector, corpus, content=rule.content, threads=threads, report=report)
     table = corpus.take(rows[documents])
-    texts = _contents(table[corpus.text_column].to_pylist(), net.content, threads)
+    texts = _contents(table[corpus.text_column].to_pylist(), rule.content, threads)
     columns = {"title_column": reading.title_column, "time_column": reading.time_column}
     records = records_of_table(table, texts, vector, **columns)
     measurer = Measurer(vector, statistics, encoder=encoder, threads=threads)
@@ -179,7 +179,7 @@ def labelled_pairs(
         family=labels.group_of_pairs(left, right),
         x=np.concatenate(parts),
         equal=np.array([texts[i] == texts[j] for i, j in zip(*(p.tolist() for p in places), strict=True)], np.bool_),
-        inside=_inside(net, texts, *places),
+        inside=_inside(rule, texts, *places),
         statistics=statistics,
         documents=len(names),
         warnings=labels.warnings,
@@ -207,14 +207,14 @@ def _contents(texts: list[str], content: str, threads: int) -> list[str]:
     return list(in_order(lambda text: content_of(text, content), texts, threads))
 
 
-def _inside(net: Recipe, texts: list[str], left: Integers, right: Integers) -> Bools:
-    """Return which pairs of texts a net lets through; a text without features has no partner."""
-    block = Extractor(net.changed(content=""))(pa.array(texts, pa.large_string()))
+def _inside(rule: Recipe, texts: list[str], left: Integers, right: Integers) -> Bools:
+    """Return which pairs of texts a candidate rule lets through; a text without features has no partner."""
+    block = Extractor(rule.changed(content=""))(pa.array(texts, pa.large_string()))
     heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
     owner = np.repeat(np.arange(len(block.sizes)), block.sizes)
     features = block.features[np.lexsort((block.features, owner))]
     shared = np.empty(len(left), np.int64)
     overlaps(heads, features, left, right, shared)
     sizes = np.maximum(block.sizes, 1)
-    reached = reaching(net.measure, np.column_stack([shared, sizes[left], sizes[right]]), net.exact_threshold)
+    reached = reaching(rule.measure, np.column_stack([shared, sizes[left], sizes[right]]), rule.exact_threshold)
     return np.asarray(reached & (shared > 0), np.bool_)

@@ -124,13 +124,13 @@ class FittedMachine(NamedTuple):
 
 
 def learn(
-    task: TrainingPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
+    labelled: TrainingPairs, folds: Folds, *, kernels: Sequence[str], seed: int, report: Callable[[int, int], None]
 ) -> FittedMachine:
     """Fit a machine, and judge the pairs by machines that have not seen them.
 
     Parameters
     ----------
-    task : TrainingPairs
+    labelled : TrainingPairs
         The pairs.
     folds : Folds
         How they are parted.
@@ -141,49 +141,49 @@ def learn(
     report : callable
         Told how many of all machines are done.
     """
-    held_out = _nothing_held_out(task)
+    held_out = _nothing_held_out(labelled)
     for done, split in enumerate(folds.splits):
         report(done, len(folds.splits) + 1)
-        _predict(task, split, folds.number, kernels, seed, held_out)
-    held_out.threshold[:] = out_of_fold_threshold(task.x, task.labels, folds.splits)
+        _predict(labelled, split, folds.number, kernels, seed, held_out)
+    held_out.threshold[:] = out_of_fold_threshold(labelled.x, labelled.labels, folds.splits)
     report(len(folds.splits), len(folds.splits) + 1)
-    rows = np.flatnonzero(task.decided)
-    x, labels = task.x[rows], task.labels[rows]
-    groups = connected(task.left[rows], task.right[rows])
-    chosen = search(x, labels, groups, among(folds.splits, rows, len(task.labels)), kernels=kernels, seed=seed)
+    rows = np.flatnonzero(labelled.decided)
+    x, labels = labelled.x[rows], labelled.labels[rows]
+    groups = connected(labelled.left[rows], labelled.right[rows])
+    chosen = search(x, labels, groups, among(folds.splits, rows, len(labelled.labels)), kernels=kernels, seed=seed)
     return FittedMachine(*_fitted(x, labels, chosen), chosen, folds, held_out)
 
 
-def _nothing_held_out(task: TrainingPairs) -> HeldOut:
-    count, measures = task.x.shape
+def _nothing_held_out(labelled: TrainingPairs) -> HeldOut:
+    count, measures = labelled.x.shape
     unknown = np.full(count, np.nan)
     return HeldOut(
-        verdict=task.equal.copy(),
+        verdict=labelled.equal.copy(),
         score=unknown.copy(),
         probability=unknown.copy(),
         contributions=np.full((count, measures), np.nan),
-        at={precision: task.equal.copy() for precision in PRECISIONS},
+        at={precision: labelled.equal.copy() for precision in PRECISIONS},
         threshold=np.zeros(count, np.bool_),
     )
 
 
 def _predict(
-    task: TrainingPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
+    labelled: TrainingPairs, split: Split, count: int, kernels: Sequence[str], seed: int, held_out: HeldOut
 ) -> None:
     """Train on some pairs, and write down what that says of others."""
-    train, test = (rows[task.decided[rows]] for rows in split)
-    x, labels, left, right = task.x[train], task.labels[train], task.left[train], task.right[train]
+    train, test = (rows[labelled.decided[rows]] for rows in split)
+    x, labels, left, right = labelled.x[train], labelled.labels[train], labelled.left[train], labelled.right[train]
     inner = folds_of(left, right, labels, count=count if len(train) <= _MANY_PAIRS else _FEW_FOLDS, seed=seed)
     if inner is None:
         chosen = unsearched_machine(x, labels)
     else:
         chosen = search(x, labels, connected(left, right), inner.splits, kernels=kernels, seed=seed)
     machine, _ = _fitted(x, labels, chosen)
-    g = machine.score(task.x[test])
+    g = machine.score(labelled.x[test])
     held_out.verdict[test] = g >= 0
     held_out.score[test] = g
     held_out.probability[test] = machine.probability(g)
-    held_out.contributions[test] = machine.contributions(task.x[test])
+    held_out.contributions[test] = machine.contributions(labelled.x[test])
     for precision, verdict in held_out.at.items():
         cut, _ = cut_of(chosen.g, labels, precision)
         verdict[test] = False if cut is None else g >= cut
@@ -298,7 +298,7 @@ def _direction(values: Floats, contributions: Floats) -> str:
 
 
 def wrong_pairs(pairs: LabelledPairs, names: tuple[str, ...], held_out: HeldOut) -> tuple[Wrong, ...]:
-    """Return the pairs that the net let through and that were judged wrongly, the surest first."""
+    """Return the pairs that the candidate rule let through and that were judged wrongly, the surest first."""
     rows = np.flatnonzero((held_out.verdict != pairs.duplicate) & pairs.inside)
     sure = np.where(pairs.equal[rows], 1.0, np.abs(held_out.probability[rows] - (~held_out.verdict[rows])))
     found: list[Wrong] = []
@@ -345,13 +345,13 @@ class Training:
     Attributes
     ----------
     decision : Decision
-        Trained on all labelled pairs that the net lets through.
+        Trained on all labelled pairs that the candidate rule lets through.
     figures : Figures
         What such decisions say of pairs that they have not seen.
     best_threshold : str
         The best threshold on one measure alone, over all labelled pairs.
     baseline : Figures
-        What best thresholds, each chosen on the same training folds, say of the same pairs; without a net.
+        What best thresholds, each chosen on the same training folds, say of the same pairs; without a candidate rule.
     gain : Gain
         How far the decision leads the threshold in F1.
     weights : tuple of Weight
@@ -361,7 +361,7 @@ class Training:
     wrong : tuple of Wrong
         The pairs that were judged wrongly, the surest first.
     outside : tuple of (str, str)
-        Labelled duplicates that the net does not let through; they count as missed.
+        Labelled duplicates that the candidate rule does not let through; they count as missed.
     warnings : tuple of str
         What to keep in mind when reading the figures.
     summary : dict
@@ -491,7 +491,7 @@ def _threshold_text(threshold: Threshold, names: tuple[str, ...]) -> str:
 
 
 def _warnings(pairs: LabelledPairs, decision: Decision, learned: FittedMachine, asked: int) -> list[str]:
-    """Return what to keep in mind of folds, net and measures."""
+    """Return what to keep in mind of folds, candidate rule and measures."""
     folds, found = learned.folds, []
     largest = f"One group of connected pairs holds {folds.largest:.0%} of the labelled ones"
     if folds.by == "documents":
@@ -690,19 +690,23 @@ def train(
             "vector: semantic needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.train(..., encoder=...)"
         )
-    wide, report = rule_of(net, content=content), progress or _silent
+    rule, report = rule_of(net, content=content), progress or _silent
     reading = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
-    pairs = labelled_pairs(corpus, labels, chosen, wide, reading, threads=threads, encoder=encoder, report=report)
-    _check_enough(pairs, wide)
+    pairs = labelled_pairs(corpus, labels, chosen, rule, reading, threads=threads, encoder=encoder, report=report)
+    _check_enough(pairs, rule)
     parted = folds_of(pairs.left, pairs.right, pairs.duplicate, count=folds, seed=seed, decided=pairs.decided)
     if parted is None:
         raise RecipeError(
             f"the {len(pairs):,} labelled pairs leave no part to judge by; label pairs of other documents"
         )
-    task = TrainingPairs(pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside)
-    learned = learn(task, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total))
-    decision = _decision(pairs, chosen, wide, reading, learned)
+    labelled = TrainingPairs(
+        pairs.x, pairs.duplicate, pairs.left, pairs.right, pairs.decided, pairs.equal & pairs.inside
+    )
+    learned = learn(
+        labelled, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total)
+    )
+    decision = _decision(pairs, chosen, rule, reading, learned)
     return training_report(pairs, decision, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
 
@@ -722,14 +726,14 @@ def _check(kernels: Sequence[str], folds: int, seed: int, threads: int | None) -
         raise RecipeError(f"threads {threads} is below 1")
 
 
-def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
+def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
     """Refuse labels that nothing can be learned from."""
     labels = pairs.duplicate[pairs.decided]
     duplicates, others = int(labels.sum()), int((~labels).sum())
     if min(duplicates, others) >= LEAST_LABELS:
         return
     outside, equal = int((~pairs.inside).sum()), int((pairs.equal & pairs.inside).sum())
-    lost = [f"{outside:,} that the net {rule_text(net)} does not let through"] if outside else []
+    lost = [f"{outside:,} that the net {rule_text(rule)} does not let through"] if outside else []
     lost += [f"{equal:,} of equal texts, which need no decision"] if equal else []
     without = f" (besides {' and '.join(lost)})" if lost else ""
     net_of_words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
@@ -741,10 +745,10 @@ def _check_enough(pairs: LabelledPairs, net: Recipe) -> None:
 
 
 def _decision(
-    pairs: LabelledPairs, vector: Vector, net: Recipe, reading: LabelOptions, learned: FittedMachine
+    pairs: LabelledPairs, vector: Vector, rule: Recipe, reading: LabelOptions, learned: FittedMachine
 ) -> Decision:
     return Decision(
-        candidate_rule=net,
+        candidate_rule=rule,
         vector=vector,
         statistics=pairs.statistics,
         machine=learned.machine,
