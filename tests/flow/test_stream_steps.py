@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -25,7 +24,6 @@ from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import Length
 from neardup.spark import streaming as settling
 from neardup.spark import streaming as sharding
-from neardup.spark.inbox import file_rows
 from neardup.spark.streaming import (
     NO_ID,
     NO_TEXT,
@@ -325,22 +323,3 @@ def test_documents_of_a_micro_batch_go_by_time_then_id() -> None:
     )
     given = [blob for found in blobs_of(iter([batch])) for blob in found.column("data").to_pylist()]
     assert in_order(given, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]
-
-
-def test_files_are_read_as_the_watcher_of_one_machine_reads_them() -> None:
-    def read(name: str, data: bytes, largest: int = 1000) -> list[tuple[Any, ...]]:
-        rows = file_rows(name, 7, data, "auto", largest)
-        return [(row.get("id"), row.get("text"), row.get("time"), row.get("aside"), row["order_2"]) for row in rows]
-
-    second = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
-    one, two = b'{"id": "x", "title": "T", "text": "fox", "date": "1970-01-01T00:00:01Z"}', b'{"text": "dog \\ud800"}'
-    assert read("a/b.json", one) == [("x", "T\nfox", second, None, 1)]
-    assert read("a.txt", "ثعلب".encode()) == [("a.txt", "ثعلب", None, None, 1)]
-    several = read("wire/a.jsonl", one + b'\n{"text": "owl"}\n' + two + b"\nbroken\n")
-    assert [row[0] for row in several] == ["x", "wire/a.jsonl#2", None, None]
-    assert [row[3] is not None for row in several] == [False, False, True, True]
-    assert read("zip.jsonl.gz", gzip.compress(one)) == [("x", "T\nfox", second, None, 1)]
-    assert "more than --largest allows" in read("big.txt", b"x" * 1001)[0][3]
-    assert read("empty.txt", b"")[0][3] == "the file: the file is empty"
-    for passed_over in (".hidden/a.txt", "a.txt.tmp", "b.part", "c/.d", "e.json.neardup.json"):
-        assert read(passed_over, b"fox") == []

@@ -250,6 +250,7 @@ class Index:
             self.store = Store(path, fingerprint=own.fingerprint, settings=settings, dependencies=own.dependencies)
             try:
                 self._restore(self.store)
+                self._note_recipe(self.store)
             except BaseException:
                 self.store.close()
                 raise
@@ -414,6 +415,11 @@ class Index:
                 raise
             return error
         return None
+
+    def _note_recipe(self, store: Store) -> None:
+        """Let the store know by what it is filled, for reports; a learned decision is a file that these are told of."""
+        if self.decision is None and store.state("recipe") != (own := self.recipe.to_toml()):
+            store.set_state("recipe", own)
 
     def _restore(self, store: Store) -> None:
         """Bring back the window that a store holds."""

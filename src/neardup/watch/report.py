@@ -1,22 +1,23 @@
-"""Items read again from where they were put: the store keeps no text of what the window does not hold."""
+"""The report of a store, from its verdicts and from the files that were put where they say."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import NeardupError, RecipeError, command_running
+from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
 from neardup.pages.diff import Shown
 from neardup.pages.flow_report import ELSEWHERE, ORIGINAL, Flow, Integers
+from neardup.pages.report import Extent
 from neardup.pages.sections import named
 from neardup.stream.document import Verdict
 from neardup.stream.store import Stored, StoreReader
@@ -25,6 +26,7 @@ from neardup.text.html import content_of
 from neardup.watch.items import items_in
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered, shown, sidecar_of
 from neardup.watch.records import Item
+from neardup.watch.settings import FOLDERS, QUARANTINED
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Decision
@@ -274,139 +276,154 @@ def flags_of(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[name]:,} {name}" for name in names if counts.get(name))
 
 
-#: By how much it gives way.
-_NICE = 10
 #: Bytes of the folders of originals and duplicates that are read.
 _READ = 64_000_000
+#: What the page of a report has near its top; only such a file is replaced unasked.
+_OURS = b"- neardup</title>"
+_HEAD = 1 << 12
 
 
-def command() -> list[str]:
-    """Return what starts the process."""
-    # Not from the current folder, whatever lies there.
-    return [sys.executable, "-P", "-m", "neardup.watch.report"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreReport:
+    """A report of what a store holds.
 
-
-def main() -> int:
-    """Write the report that stdin asks for; print what it holds as JSON."""
-    with suppress(OSError):
-        os.nice(_NICE)
-    task = json.loads(sys.stdin.buffer.read())
-    try:
-        with command_running():
-            found = write_report(task)
-    except (NeardupError, OSError) as error:
-        sys.stderr.write(f"{' '.join(str(error).split())}\n")
-        return 2
-    sys.stdout.write(json.dumps(found) + "\n")
-    return 0
-
-
-def write_report(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the page of a watcher's store: it is there as a whole or not at all.
-
-    Parameters
+    Attributes
     ----------
-    task : mapping
-        What ``watch.task.task_of`` returns.
-
-    Returns
-    -------
-    dict
-        What was written: file, bytes, items and duplicates.
-
-    Raises
-    ------
-    NeardupError
-        If the store cannot be read, or the page not be written.
+    store : str
+        The store; a watcher may be using it.
+    output : str
+        The page.
+    items : int
+        How many of the latest items are reported. Raising it takes time and memory in proportion.
+    extent : Extent
+        How much of them is listed.
+    command : str
+        What was typed.
+    decision : Decision or None
+        The learned decision that judged, where one did.
     """
-    from neardup.documents.output import OutputFile
-    from neardup.pages.report_page import report_page
-    from neardup.stream.store import StoreReader
 
-    recipe, decision = _judged_by(task)
-    delivered = Delivered(task["originals"], task["duplicates"], task["content"], _READ)
-    with StoreReader(task["store"]) as reader:
-        stored = StoredFlow(reader, delivered, recipe.content, task["items"])
-        report = _report_of(task, stored, reader.counts(), recipe, decision)
-    data = report_page(report).encode() + b"\n"
-    with OutputFile(task["output"]) as file:
-        file.write(data)
-    return {
-        "file": task["output"],
-        "bytes": len(data),
-        "items": len(stored.flow) - stored.flow.before,
-        "duplicates": len(stored.flow.duplicates),
-    }
+    store: str
+    output: str
+    items: int = 100_000
+    extent: Extent = field(default_factory=Extent)
+    command: str = ""
+    decision: Decision | None = None
 
+    def write(self, *, force: bool = False) -> Flow:
+        """Write the page and return what it is about: it is there as a whole or not at all.
 
-def _judged_by(task: Mapping[str, Any]) -> tuple[Recipe, Decision | None]:
-    """Return the recipe of the watcher, and its decision, if the file still holds the same."""
-    from neardup.classifier.classifier import decision_of
-    from neardup.recipe.recipe import parse
+        Parameters
+        ----------
+        force : bool
+            Whether a file that is no report may be replaced.
 
-    recipe = parse(task["recipe"], "the watcher's recipe")
-    if task["decision"] is None:
-        return recipe, None
-    decision = decision_of(task["decision"])
-    if task["precision"] is not None:
-        decision = decision.at_precision(task["precision"])
-    if decision.recipe.fingerprint != recipe.fingerprint:
-        raise RecipeError(f"{task['decision']} holds another decision than the watcher began with; bring it back")
-    return recipe, decision
+        Raises
+        ------
+        NeardupError
+            If the store cannot be read, or the page not be written.
+        """
+        from neardup.documents.output import OutputFile
+        from neardup.pages.report_page import report_page
+        from neardup.stream.store import StoreReader
 
+        with StoreReader(self.store) as reader:
+            folders = json.loads(reader.state(FOLDERS) or "{}")
+            self._check_output(folders, force=force)
+            recipe = self._recipe(reader)
+            originals, duplicates, content = (folders.get(name, "") for name in ("originals", "duplicates", "content"))
+            stored = StoredFlow(reader, Delivered(originals, duplicates, content, _READ), recipe.content, self.items)
+            data = report_page(self._report(reader, stored, recipe, folders.get("inbox", self.store))).encode()
+        with OutputFile(self.output) as file:
+            file.write(data + b"\n")
+        return stored.flow
 
-def _report_of(
-    task: Mapping[str, Any],
-    stored: StoredFlow,
-    counts: Mapping[str, int],
-    recipe: Recipe,
-    decision: Decision | None,
-) -> Report:
-    from neardup.pages.flow_report import About, Sources, by_lag, by_source, by_time, counts_in_words, flow_report
-    from neardup.pages.report import Extent
+    def _check_output(self, folders: Mapping[str, str], *, force: bool) -> None:
+        """Refuse a page that cannot be written, or would be in the way of items."""
+        from neardup.documents.output import check_place
+        from neardup.pages.page import check_drawing
 
-    flow = stored.flow
-    reported = len(flow) - flow.before
+        if not self.output.endswith(".html"):
+            raise OutputError(f"{self.output} does not end in .html, but a report is a page: name it so")
+        places = [place for name, place in folders.items() if name != "content"]
+        # A report that is made every night replaces that of the night before.
+        check_place(self.output, [*places, self.store], force or _is_ours(self.output))
+        check_drawing(self.output)
 
-    def evidence(place: int) -> str:
-        verdict = stored.row(place).verdict
-        return verdict.evidence if verdict.g is not None else counts_in_words(verdict.counts, recipe)
+    def _recipe(self, reader: StoreReader) -> Recipe:
+        """Return the recipe by which the store's verdicts were given."""
+        from neardup.recipe.recipe import parse
 
-    def matching(texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
-        return _matching(stored, texts, recipe, decision)
+        if self.decision is not None:
+            if self.decision.recipe.fingerprint != reader.meta("fingerprint"):
+                raise RecipeError(
+                    f"the verdicts of {self.store} are not of that decision; name the one they were given by"
+                )
+            return self.decision.recipe
+        known = reader.state("recipe")
+        if known is None:
+            raise StoreError(
+                f"{self.store} does not say by which recipe it was filled; name a learned decision with --decision "
+                "FILE, or let the watcher open the store once more"
+            )
+        return parse(known, "the store's recipe")
 
-    arrived = {
-        "arrived since the store began": f"{counts['arrived']:,}: {counts['originals']:,} originals and "
-        f"{counts['duplicates']:,} duplicates",
-        "flags since then": flags_of(counts),
-    }
-    notes = []
-    if reported < counts["arrived"]:
+    def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
+        from neardup.pages.flow_report import About, Sources, by_lag, by_source, by_time, counts_in_words, flow_report
+
+        flow, counts = stored.flow, reader.counts
+        reported = len(flow) - flow.before
+
+        def evidence(place: int) -> str:
+            verdict = stored.row(place).verdict
+            return verdict.evidence if verdict.g is not None else counts_in_words(verdict.counts, recipe)
+
+        def matching(texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
+            return _matching(stored, texts, recipe, self.decision)
+
+        facts = {
+            "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "in the window": f"{reader.held_count:,} documents",
+            "store": self.store,
+            "arrived since the store began": f"{counts['arrived']:,}: {counts['originals']:,} originals and "
+            f"{counts['duplicates']:,} duplicates",
+            "flags since then": flags_of(counts),
+        }
+        notes = []
+        if reported < counts["arrived"]:
+            notes.append(
+                f"This page is about the latest {reported:,} items; {counts['arrived']:,} arrived since the store "
+                "began. More of them with --items."
+            )
         notes.append(
-            f"This page is about the latest {reported:,} items; {counts['arrived']:,} arrived since the store began. "
-            "More of them with --report-items."
+            "Texts are those of items that the window still holds, and of others that still lie where they were put; "
+            "what has left is named without its text."
         )
-    notes.append(
-        "Texts are those of items that the window still holds, and of others that still lie where they were put; what "
-        "has left is named without its text."
-    )
-    about = About(
-        title="What was stopped, and why",
-        command=task["command"],
-        inputs=[task["inbox"]],
-        recipe=recipe,
-        decision=decision,
-        window=task["window"],
-        everything=task["against"] == "everything",
-        gone="The text is not there any more: it has left the window, or was taken from where it was put.",
-        quarantined=[(reason, count) for reason, count in task["quarantined"]],
-        stages=task["stages"],
-        facts={name: value for name, value in (task["facts"] | arrived).items() if value},
-        notes=notes,
-        curves=[*by_time(flow), *by_lag(flow), *by_source(flow)],
-    )
-    sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
-    return flow_report(flow, about, sources, Extent(**task["extent"]))
+        reasons: dict[str, int] = json.loads(reader.state(QUARANTINED) or "{}")
+        about = About(
+            title="What was stopped, and why",
+            command=self.command,
+            inputs=[inbox],
+            recipe=recipe,
+            decision=self.decision,
+            window=reader.meta("setting window") or "",
+            everything=reader.meta("setting against") == "everything",
+            gone="The text is not there any more: it has left the window, or was taken from where it was put.",
+            quarantined=sorted(reasons.items(), key=lambda counted: -counted[1]),
+            facts={name: value for name, value in facts.items() if value},
+            notes=notes,
+            curves=[*by_time(flow), *by_lag(flow), *by_source(flow)],
+        )
+        sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
+        return flow_report(flow, about, sources, self.extent)
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return _OURS in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 def _matching(
@@ -432,7 +449,3 @@ def _matching(
     }
     # The texts are what is compared of the items already.
     return matching(documents, recipe.changed(content="") if decision is None else recipe, decision)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

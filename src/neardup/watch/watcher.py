@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,14 +17,13 @@ from neardup.watch.judge import Counters, Judge, Log, Task, reason
 from neardup.watch.names import shown
 from neardup.watch.pending import Hand
 from neardup.watch.placement import Gatherer, Lost, Placer
-from neardup.watch.settings import Settings
+from neardup.watch.settings import FOLDERS, QUARANTINED, Settings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from neardup.stream.index import Index
     from neardup.stream.store import Store
-    from neardup.watch.report_process import Reporter
 
 #: Seconds: the longest pause before something is tried again, and between two lines on progress.
 _LONGEST_PAUSE, _PROGRESS = 10.0, 10.0
@@ -43,11 +44,6 @@ class Watcher:
         Of the index.
     log : Log
         Told of everything.
-
-    Attributes
-    ----------
-    reporter : Reporter or None
-        Has reports made while the watcher runs, where one is put here; the last one is the caller's to ask for.
     """
 
     def __init__(self, settings: Settings, index: Index, store: Store, log: Log) -> None:
@@ -55,7 +51,7 @@ class Watcher:
         self.counters = Counters(settings.downstream)
         self.index = index
         self.inbox = Inbox(settings.inbox, settings.settle)
-        self.reporter: Reporter | None = None
+        self._store = store
         self._log = log
         self._waking = Waking(settings.inbox)
         self._placer = Placer(settings, store, log)
@@ -92,6 +88,7 @@ class Watcher:
         """
         self._placer.open()
         try:
+            self._note_folders()
             self._say_resumed()
             if not self.settings.once:
                 self._listen()
@@ -105,6 +102,13 @@ class Watcher:
             self._placer.close()
         return self.counters
 
+    def _note_folders(self) -> None:
+        """Let the store know what a report of it needs: where items are put, and what was set aside so far."""
+        names = ("inbox", "originals", "duplicates", "quarantine", "done")
+        folders = {name: os.path.abspath(getattr(self.settings, name)) for name in names}
+        self._store.set_state(FOLDERS, json.dumps(folders | {"content": self.settings.content}))
+        self.counters.reasons.update(json.loads(self._store.state(QUARANTINED) or "{}"))
+
     def _say_resumed(self) -> None:
         before = self._placer.before
         if before:
@@ -113,8 +117,6 @@ class Watcher:
 
     def _step(self) -> None:
         """Do what is next: one look, one batch, or one pause."""
-        if self.reporter is not None:
-            self.reporter.tick()
         self._look()
         if not self._unfinished:
             self._tasks.extend(self._gatherer.gather(lambda: self._waking.stopping))
@@ -168,6 +170,10 @@ class Watcher:
             if not self.settings.once:
                 self.inbox.try_again(hand.path, _LONGEST_PAUSE)
         self._placer.stuck = []
+        if any(hand.taken.broken for hand in hands):
+            # The files lie where they were put; their count alone is no reason to stop.
+            with suppress(StoreError):
+                self._store.set_state(QUARANTINED, json.dumps(self.counters.reasons))
         self.counters.tick()
 
     def _trouble(self, about: str, message: str, error: Exception) -> None:
@@ -228,8 +234,8 @@ class Watcher:
     def _wait(self) -> None:
         """Wait until a file has come to rest, an event comes, or it is time to look."""
         until_look = self._next_look - time.monotonic()
-        rests = [self.inbox.pause, None if self.reporter is None else self.reporter.pause]
-        if self._waking.pause(min([until_look, *(rest for rest in rests if rest is not None)])):
+        until_rest = self.inbox.pause
+        if self._waking.pause(until_look if until_rest is None else min(until_look, until_rest)):
             # However many events come, looking leaves time for work.
             self._next_look = min(self._next_look, self._looked + max(0.05, self._look_s / _LOOKING))
         self.counters.tick()
@@ -268,7 +274,7 @@ def _sentence(error: Exception) -> str:
 
 
 #: Events that the panel shows by itself.
-_IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged", "report"})
+_IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -338,10 +344,6 @@ class Panel:
         held = f"{statistics.held:,} documents, {hours}, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
         rows.add_row("time", balance_text(counters))
-        if self._watcher.reporter is not None:
-            written = self._watcher.reporter.written
-            ago = "none yet" if written is None else f"written {span_text(time.monotonic() - written)} ago"
-            rows.add_row("report", ago)
         for place, verdict in enumerate(reversed(counters.last)):
             score = "" if verdict.similarity is None else f"{verdict.similarity:.4f} "
             line = Text(f"{verdict.kind:<5} {score}{self._visible(verdict.id)} = {self._visible(verdict.of or '')}")
