@@ -225,18 +225,17 @@ class Watching:
     def __init__(
         self, page: Page, settings: Settings, statistics: Statistics | None, clock: Clock, report: Report
     ) -> None:
-        from neardup.stream.replay_report import ReplayReport, Sample
+        from neardup.stream.replay_report import ReplayReport
 
         self.output = page.output
         self._page, self._settings, self._statistics = page, settings, statistics
         self._clock, self._report = clock, report
-        self._made, self._sample = ReplayReport(settings), Sample()
+        self._made = ReplayReport(settings)
         self._around: Any = None
 
     def see(self, items: Sequence[Item], judged: Sequence[Any]) -> None:
         """Take the verdicts of some documents."""
         self._made.see(items, judged)
-        self._sample.see(items, judged)
 
     def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
         """Replay once more with a looser threshold, for what comes near it."""
@@ -260,10 +259,8 @@ class Watching:
         downstream: float,
     ) -> None:
         """Write the page, which is there as a whole or not at all; ``told`` is what it says of the settings."""
-        from neardup.stream.replay_report import measured, page_content, write_page
+        from neardup.stream.replay_report import page_content, write_page
 
-        with self._clock.stage("measure by size"):
-            curves = measured(self._sample.items, lambda: self._settings.endless(self._statistics), self._report)
         report = self._made.made(
             corpus,
             timeline,
@@ -276,7 +273,7 @@ class Watching:
             stages=self._clock.stages,
             statistics=self._statistics,
         )
-        write_page(self.output, page_content(told, hours, totals.as_dict(downstream), curves), report)
+        write_page(self.output, page_content(told, hours, totals.as_dict(downstream)), report)
 
 
 #: Documents judged at once where each verdict goes to a disk: one write for all of them.
