@@ -104,7 +104,7 @@ class Shown:
 _FLAGS = {
     "late": "older than the window",
     "ahead": "after a gap longer than the window",
-    "undecidable": "without features: originals, for nothing can match",
+    "undecidable": "too little text to compare: originals",
     "future": "later than now",
 }
 
@@ -193,7 +193,7 @@ class ReplayReportOptions(ReportOptions):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The report that is wanted: its file, how far beyond the threshold it looks, its extent, and the command."""
+    """The report that is wanted: its file, how far below the threshold it looks, its extent, and the command."""
 
     output: str
     around: float
@@ -289,7 +289,7 @@ def replay(
     read: ReadOptions,
     reported: ReplayReportOptions,
     time_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of the times; found by itself when obvious.")
+        str | None, typer.Option(metavar="NAME", help="Column of the times; detected automatically.")
     ] = None,
     as_listed: Annotated[
         bool, typer.Option("--as-listed", help="Let documents arrive in the order of the input, not in that of time.")
@@ -304,7 +304,7 @@ def replay(
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="Judge at most so many at once, and show their mean time: 1, with --store 256.",
+            help="Judge up to N at once, and show their mean time: 1, with --store 256.",
         ),
     ] = None,
     downstream: Annotated[

@@ -110,7 +110,7 @@ class DurableWindow(WindowOptions):
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Keep the window and all verdicts in this SQLite file. A new run goes on where the last one ended.",
+            help="SQLite file that keeps the window and all verdicts. A new run goes on where the last one ended.",
         ),
     ] = ""
 
@@ -138,7 +138,7 @@ class Folders:
             metavar="FOLDER",
             show_default=False,
             rich_help_panel=_WHERE,
-            help="Where goes what cannot be read, with the reason beside it; INBOX/.neardup/quarantine by default.",
+            help="Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
         ),
     ] = ""
     done: Annotated[
@@ -147,7 +147,7 @@ class Folders:
             metavar="FOLDER",
             show_default=False,
             rich_help_panel=_WHERE,
-            help="Where feeds and other files of several items go when their items are judged; INBOX/.neardup/done by "
+            help="Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by "
             "default.",
         ),
     ] = ""
@@ -170,19 +170,21 @@ class Taking:
         typer.Option(
             metavar="SECONDS",
             rich_help_panel=_WHEN,
-            help="Look at the whole inbox so often, whatever file events say or do not say.",
+            help="Check the whole inbox every N seconds, whatever file events say.",
         ),
     ] = "2"
     settle: Annotated[
         str,
-        typer.Option(metavar="SECONDS", rich_help_panel=_WHEN, help="Take a file when it has not changed for so long."),
+        typer.Option(
+            metavar="SECONDS", rich_help_panel=_WHEN, help="Take files that have been unchanged for N seconds."
+        ),
     ] = "0.5"
     patience: Annotated[
         str,
         typer.Option(
             metavar="SECONDS",
             rich_help_panel=_WHEN,
-            help="Wait so long for the rest of a file that ends in the middle, or is empty.",
+            help="Wait up to N seconds for the rest of a file that ends in the middle, or is empty.",
         ),
     ] = "30"
     largest: Annotated[
@@ -275,7 +277,7 @@ def watch(
             window_by=windows.window_by,
             against=windows.against,
             path=windows.store,
-            sample=_statistics(recipe, sample),
+            sample=read_statistics(recipe, sample),
         ) as index,
     ):
         _warm_up(index)
@@ -295,7 +297,7 @@ def _check_sample(recipe: Recipe, sample: str | None) -> None:
         )
 
 
-def _statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
+def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
     """Return what a recipe takes from a collection; None where it takes nothing."""
     if sample is None or not recipe.needs_statistics:
         return None

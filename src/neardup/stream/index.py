@@ -315,6 +315,63 @@ class Index:
             self._register.let_go([serial])
             self._judge.remove(serial)
 
+    def release(self, document: Document | str, by: str = "") -> Verdict:
+        """Take back that a document was stopped: it is an original from now on, and enters the window as of now.
+
+        Parameters
+        ----------
+        document : Document or str
+            Its id; with its text (and title, for decisions that go by titles) where the index does not keep them:
+            an index that compares with originals keeps no text of duplicates.
+        by : str
+            Who takes it back, for the store.
+
+        Raises
+        ------
+        UnknownDocument
+            If it has no verdict, or is no duplicate.
+        InputError
+            If its text is neither given nor kept.
+        StoreError
+            If the store cannot be written; then nothing has changed.
+        """
+        name = document if isinstance(document, str) else document.id
+        with self._lock:
+            verdict = self.verdict_of(name)
+            if verdict is None or not verdict.is_duplicate:
+                raise UnknownDocument(f"no document with the id {name!r} was stopped, so there is none to release")
+            text = self.text_of(name) if isinstance(document, str) else document.text
+            if text is None:
+                raise InputError(
+                    f"the text of {name!r} is not kept; release it with its text: index.release(nd.Document(id, text))"
+                )
+            title = "" if isinstance(document, str) else document.title
+            return self._release(verdict, text, title, by)
+
+    def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
+        serial, before, moment = self._next, self._judge.before(), self._judge.clock.next_moment()
+        seconds = self._judge.clock.seconds
+        time = stopped.time if seconds is None else min(seconds, _LATEST)
+        verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)
+        story = Story(text, title, _microseconds(time))
+        try:
+            self._judge.admit(story, moment, serial)
+            if self.store is not None:
+                title = title if self._titles else ""
+                row = Stored(serial, verdict.id, "", moment.time, moment.leaves, True, text, verdict, title)
+                self.store.release(row, by, {"clock": json.dumps(self._judge.state())})
+        except BaseException:
+            self._judge.take_back(serial, before)
+            raise
+        self._next += 1
+        held = self._register.serials.get(verdict.id)
+        if held is not None:
+            self._register.let_go([held])
+            self._judge.remove(held)
+        self._register.hold(serial, verdict.id, story)
+        self._register.release(verdict)
+        return verdict
+
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None if there is none (without a store: none in the window's time)."""
         with self._lock:

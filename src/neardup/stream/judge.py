@@ -139,6 +139,23 @@ class Judge:
             moment = self._moment_before(document)._replace(leaves=self._revived[document.serial])
             self.window.take(arrivals_of(block, [moment], np.array([document.serial]), _ALWAYS), asks=False)
 
+    def admit(self, story: Story, moment: Moment, serial: int) -> None:
+        """Enter a document now, whatever it matches.
+
+        Parameters
+        ----------
+        story : Story
+            Its text.
+        moment : Moment
+            Of the clock, as ``FlowClock.next_moment`` gives it.
+        serial : int
+            Its number, the next one.
+        """
+        block = self._extractor(pa.array([story.text], pa.large_string()))
+        hours = self._hours or self._hours_before
+        self._begin(moment._replace(part=hours[-1][0] if hours else 0), serial)
+        self.window.take(arrivals_of(block, [moment], np.array([serial]), _ALWAYS), asks=False)
+
     def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], Block]:
         return kept, self._extractor(pa.array([document.text for document in kept], pa.large_string()))
 

@@ -122,6 +122,13 @@ class Register:
             if verdict.flag:
                 self.counts[verdict.flag] += 1
 
+    def release(self, verdict: Verdict) -> None:
+        """Count a duplicate as the original that it is from now on."""
+        self.counts["originals"] += 1
+        self.counts["duplicates"] -= 1
+        if self._keeps_verdicts:
+            self._verdicts[verdict.id] = verdict
+
     def count_as(self, counts: Mapping[str, int]) -> None:
         """Take over counts, as from a store."""
         self.counts |= counts

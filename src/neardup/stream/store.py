@@ -8,6 +8,7 @@ import os
 import sqlite3
 import struct
 import sys
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -161,6 +162,9 @@ _MORE_TABLES = (
     "CREATE TABLE IF NOT EXISTS learned (serial INTEGER PRIMARY KEY, g REAL NOT NULL, measures TEXT NOT NULL)",
     # of what is in the window; the checksum in held covers them
     "CREATE TABLE IF NOT EXISTS titles (serial INTEGER PRIMARY KEY, title TEXT NOT NULL)",
+    # duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
+    "CREATE TABLE IF NOT EXISTS released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, "
+    "by TEXT NOT NULL, kind TEXT NOT NULL, of TEXT, similarity REAL)",
 )
 
 #: How the names of settings and dependencies begin in the table meta.
@@ -417,6 +421,7 @@ _NO_TEXT = "NULL, NULL, NULL, NULL FROM documents d LEFT JOIN learned l ON l.ser
 _BARE = f"SELECT {_OF_D}, d.sum, l.g, l.measures, {_NO_TEXT} WHERE"
 BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
 BARE_OF_ID = f"{_BARE} d.id = ?"
+STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
 _INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 14}?)"  # noqa: S608
 #: What the window holds of documents from one number to below another.
 LET_GO = tuple(f"DELETE FROM {table} WHERE serial >= ? AND serial < ?" for table in ("held", "titles"))  # noqa: S608
@@ -671,11 +676,11 @@ class StoreReader:
         for found in self._batches(UNPLACED, -(2**63), 256):
             yield from found
 
-    def _batches(self, query: str, begin: int, batch: int) -> Iterator[list[Stored]]:
+    def _batches(self, query: str, begin: int, batch: int, *given: float) -> Iterator[list[Stored]]:
         # Each question is answered whole, so that others may write between two batches.
         while True:
             with self._reading() as connection:
-                rows = connection.execute(query, (begin, batch)).fetchall()
+                rows = connection.execute(query, (*given, begin, batch)).fetchall()
                 found = [self._stored(row) for row in rows]
             if found:
                 yield found
@@ -703,6 +708,14 @@ class StoreReader:
             return []
         found = [row for rows in self._batches(BARE_SINCE, top + 1 - most, _ROWS) for row in rows]
         return [row for row in found if row.serial <= top]
+
+    def stopped(self, since: float) -> Iterator[Stored]:
+        """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
+
+        Those that somebody took back are none any more.
+        """
+        for found in self._batches(STOPPED, -(2**63), _ROWS, since):
+            yield from found
 
     def find(self, name: str, *, text: bool = True) -> Stored | None:
         """Return the document of that id; None if it has no verdict.
@@ -919,6 +932,39 @@ class Store(StoreReader):
             behind = self._behind and self._sweep(connection, max(_SWEEP, _SWEEP_EACH * len(rows)))
         self._tally, self._behind = tally, behind
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
+
+    def release(self, row: Stored, by: str, state: Mapping[str, str]) -> None:
+        """Put an original in the place of a duplicate with its id, and note who took that back and when.
+
+        Parameters
+        ----------
+        row : Stored
+            The document as an original, with a new serial; it keeps its origin, and is in its place.
+        by : str
+            Who.
+        state : dict
+            Small texts that change with it, as in ``set_state``.
+        """
+        was = self.find(row.id, text=False)
+        if was is None or not was.verdict.is_duplicate:
+            raise StoreError(f"{self.path} has no duplicate with the id {row.id!r}, so there is none to release")
+        serial, verdict, new = was.serial, was.verdict, row._replace(origin=was.origin)
+        tally = self._tally | {
+            "originals": self._tally["originals"] + 1,
+            "duplicates": self._tally["duplicates"] - 1,
+        }
+        note = (int(row.serial), row.id, time.time(), by, verdict.kind, verdict.of, verdict.similarity)
+        with self._writing() as connection:
+            for table in ("documents", "held", "titles", "learned"):
+                connection.execute(f"DELETE FROM {table} WHERE serial = ?", (serial,))  # noqa: S608
+            for statement, values in statements([new]):
+                connection.executemany(statement, values)
+            connection.execute("UPDATE documents SET placed = 1 WHERE serial = ?", (int(row.serial),))
+            connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
+            changed = [(tally[name], name) for name in ("originals", "duplicates")]
+            connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
+            connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
+        self._tally, self._next = tally, max(self._next, int(row.serial) + 1)
 
     def forget(self, serials_below: int) -> None:
         """Let go of the texts of all documents with smaller serials: the window holds them no longer.

@@ -59,7 +59,12 @@ class Delivered:
         self._files: dict[str, dict[str, Item]] = {}
 
     def item(self, name: str, origin: str, *, is_duplicate: bool) -> Item | None:
-        """Return an item; None where it is not there, or not to be read.
+        """Return an item, as ``find`` does, without its path."""
+        found = self.find(name, origin, is_duplicate=is_duplicate)
+        return None if found is None else found[0]
+
+    def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
+        """Return an item and the path of its file, empty for one of several; None where it is not there to be read.
 
         Parameters
         ----------
@@ -83,10 +88,10 @@ class Delivered:
             with suppress(OSError, ValueError, NeardupError, RecursionError):
                 is_it = self._has_sidecar(single, name) if is_duplicate else _is_same(single, stamp)
                 if is_it and (found := self._first(shown(path), self._read(single))) is not None:
-                    return found
+                    return found, single
             found = self._of_lines(several, is_duplicate=is_duplicate).get(name)
             if found is not None:
-                return found
+                return found, ""
         return None
 
     def _has_sidecar(self, path: str, name: str) -> bool:
@@ -272,8 +277,8 @@ def _sources(rows: Sequence[Stored]) -> Any:
 
 def flags_of(counts: Mapping[str, int]) -> str:
     """Return how many verdicts have each flag, in words; empty where none has one."""
-    names = ("late", "ahead", "future", "undecidable")
-    return ", ".join(f"{counts[name]:,} {name}" for name in names if counts.get(name))
+    names = {name: name for name in ("late", "ahead", "future")} | {"undecidable": "with too little text to compare"}
+    return ", ".join(f"{counts[name]:,} {said}" for name, said in names.items() if counts.get(name))
 
 
 #: Bytes of the folders of originals and duplicates that are read.
@@ -352,21 +357,11 @@ class StoreReport:
 
     def _recipe(self, reader: StoreReader) -> Recipe:
         """Return the recipe by which the store's verdicts were given."""
-        from neardup.recipe.recipe import parse
-
-        if self.decision is not None:
-            if self.decision.recipe.fingerprint != reader.meta("fingerprint"):
-                raise RecipeError(
-                    f"the verdicts of {self.store} are not of that decision; name the one they were given by"
-                )
-            return self.decision.recipe
-        known = reader.state("recipe")
-        if known is None:
-            raise StoreError(
-                f"{self.store} does not say by which recipe it was filled; name a learned decision with --decision "
-                "FILE, or let the watcher open the store once more"
-            )
-        return parse(known, "the store's recipe")
+        if self.decision is None:
+            return recipe_of(reader)
+        if self.decision.recipe.fingerprint != reader.meta("fingerprint"):
+            raise RecipeError(f"the verdicts of {self.store} are not of that decision; name the one they were given by")
+        return self.decision.recipe
 
     def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
         from neardup.pages.flow_report import About, Sources, by_lag, by_source, by_time, counts_in_words, flow_report
@@ -416,6 +411,25 @@ class StoreReport:
         )
         sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
         return flow_report(flow, about, sources, self.extent)
+
+
+def recipe_of(reader: StoreReader) -> Recipe:
+    """Return the recipe that a store was filled by.
+
+    Raises
+    ------
+    StoreError
+        If it was a learned decision, whose file alone holds it, or the store is of a neardup that noted none.
+    """
+    from neardup.recipe.recipe import parse
+
+    known = reader.state("recipe")
+    if known is None:
+        raise StoreError(
+            f"{reader.path} does not say by which recipe it was filled; name a learned decision with --decision FILE, "
+            "or let the watcher open the store once more"
+        )
+    return parse(known, "the store's recipe")
 
 
 def _is_ours(path: str) -> bool:

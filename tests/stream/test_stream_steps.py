@@ -14,7 +14,7 @@ from deciding import decision_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
-from streaming import NOON, RECIPES, SetClock
+from streaming import NOON, RECIPES, SetClock, examples
 from test_index_properties import STREAMS, WINDOWS, Step, timed
 
 import neardup as nd
@@ -198,7 +198,7 @@ def check(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
 def test_shards_give_what_one_index_gives(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
@@ -208,7 +208,7 @@ def test_shards_give_what_one_index_gives(
     check(stream, window, work_of(chosen, length, by, against, shards), index, clock, data)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     STREAMS, st.sampled_from(WINDOWS[:5]), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data()
 )
@@ -221,7 +221,7 @@ def test_times_of_all_kinds_give_what_one_index_gives(
 
 
 @pytest.mark.parametrize("vector", ["sets", "facts", "times"])
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
 def test_a_decision_says_the_same(
     vector: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import Expected, NaiveIndex
-from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, asked, said
+from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, asked, examples, said
 
 import neardup as nd
 from neardup.errors import InputError, StoreError
@@ -109,7 +109,7 @@ def add(index: nd.Index, documents: Sequence[nd.Document], fails: str = "") -> l
     return [said(verdict) for verdict in index.add_many(documents)]
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(STREAMS, st.sampled_from(["words", "edit"]), st.sampled_from(["originals", "everything"]), st.data())
 def test_memory_and_store_say_the_same_whatever_fails(
     stream: list[Step], recipe: str, against: str, data: st.DataObject

@@ -17,7 +17,7 @@ from deciding import LearnedIndex, decision_of, trained
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
-from streaming import DAY, HOUR, NOON, TEXTS, SetClock, asked, documents, held, same
+from streaming import DAY, HOUR, NOON, TEXTS, SetClock, asked, documents, examples, held, same
 from test_index_long import DATA, corpus
 from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
 
@@ -77,7 +77,7 @@ def of_run(items: Sequence[nd.Document], decision: Decision) -> dict[str, tuple[
 
 
 @pytest.mark.parametrize("name", DECISIONS)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(ITEMS, max_size=24))
 def test_an_endless_window_is_a_deduplication(name: str, texts: list[str]) -> None:
     items, decision = documents(texts), DECISIONS[name]
@@ -85,7 +85,7 @@ def test_an_endless_window_is_a_deduplication(name: str, texts: list[str]) -> No
     assert dropped(index.add_many(items)) == of_run(items, decision)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(ITEMS, max_size=20, unique=True), st.data())
 def test_titles_and_times_are_those_of_the_documents(texts: list[str], data: st.DataObject) -> None:
     """With texts that are not equal: of those a run takes title and time of the first for all."""
@@ -105,7 +105,7 @@ def given_titles(items: Sequence[nd.Document]) -> list[nd.Document]:
 
 
 @pytest.mark.parametrize("name", ["sets", "facts, bent", "everything", "times"])
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
 def test_streams_give_what_the_rules_say(
     name: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
@@ -137,7 +137,7 @@ def follow(decision: Decision, choices: dict[str, Any], rest: list[Timed], data:
             assert asked(index.query(items[0].text)) == twin.query(items[0].text)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
 def test_closing_and_opening_changes_nothing(
     stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject

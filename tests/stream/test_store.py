@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from saying import says
 from storing import FLAGS, Twin, batch, opened, stored
+from streaming import examples
 
 from neardup.classifier.evidence import Push
 from neardup.errors import StoreError
@@ -54,7 +55,7 @@ def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[Stored]:
     return rows
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_it_says_what_plain_dicts_say(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
