@@ -162,7 +162,7 @@ class Folders:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taking:
+class ReadingOptions:
     """When and how files are taken."""
 
     poll: Annotated[
@@ -213,7 +213,7 @@ def check_folders(folders: Folders, windows: DurableWindow) -> None:
 def watch(
     inbox: Annotated[str, typer.Argument(metavar="INBOX", show_default=False, help="The folder that files arrive in.")],
     folders: Folders,
-    taking: Taking,
+    reading: ReadingOptions,
     windows: DurableWindow,
     recipe_options: ItemRecipe,
     decided: ItemDecision,
@@ -255,21 +255,21 @@ def watch(
         quarantine=folders.quarantine,
         done=folders.done,
         place=folders.place,
-        poll=parse_number(taking.poll, "--poll"),
-        settle=parse_number(taking.settle, "--settle"),
-        patience=parse_number(taking.patience, "--patience"),
-        largest=parse_size(taking.largest, "--largest") or 0,
+        poll=parse_number(reading.poll, "--poll"),
+        settle=parse_number(reading.settle, "--settle"),
+        patience=parse_number(reading.patience, "--patience"),
+        largest=parse_size(reading.largest, "--largest") or 0,
         content=content,
-        once=taking.once,
+        once=reading.once,
         downstream=parse_number(downstream, "--downstream"),
     )
     settings.check_store(windows.store)
 
     from neardup.stream.index import Index
-    from neardup.watch.inbox import Held
+    from neardup.watch.inbox import InboxLock
 
     with (
-        Held(inbox, shared=settings.place == "link"),
+        InboxLock(inbox, shared=settings.place == "link"),
         Index(
             None if decision else recipe,
             decision=decision,
@@ -377,7 +377,7 @@ def _say_started(log: Log, index: Index, settings: Settings, windows: DurableWin
 
 @contextmanager
 def _until_signal(watcher: Watcher, log: Log) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the watcher after the batch in hand; the second one ends it at once."""
+    """Let SIGINT and SIGTERM end the watcher after the current batch; the second one ends it at once."""
     asked = False
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -394,7 +394,7 @@ def _until_signal(watcher: Watcher, log: Log) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if asked:
-            log.say("stopping", message="asked to stop: the batch in hand is finished")
+            log.say("stopping", message="asked to stop: the current batch is finished")
 
 
 def _summary(counters: Counters) -> str:

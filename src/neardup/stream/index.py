@@ -28,7 +28,7 @@ from neardup.runtime import default_threads
 from neardup.search.window import FlowClock, Length, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
-from neardup.stream.parts import Judged, Kept, Story
+from neardup.stream.parts import Judged, Kept, Record
 from neardup.stream.register import IndexStatistics, Register
 from neardup.stream.store import Store, Stored
 
@@ -70,7 +70,7 @@ def chosen_recipe(
     return recipe_beside(found, {"recipe": recipe, **choices}), found
 
 
-def story_of(document: Document, real: int | None, clock: float | None = None) -> Story:
+def record_of(document: Document, real: int | None, clock: float | None = None) -> Record:
     """Return what a second step goes by.
 
     Parameters
@@ -83,12 +83,12 @@ def story_of(document: Document, real: int | None, clock: float | None = None) -
         The flow's clock in seconds, where there is no such time.
     """
     seconds = clock if real is None else real / _SECOND
-    return Story(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
+    return Record(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
 
 
-def story_at(text: str, title: str, real: int) -> Story:
+def record_at(text: str, title: str, real: int) -> Record:
     """Return what a second step goes by, from its parts; real: microseconds since 1970."""
-    return Story(text, title, _microseconds(real / _SECOND))
+    return Record(text, title, _microseconds(real / _SECOND))
 
 
 def rows_of(
@@ -111,9 +111,9 @@ def rows_of(
     ]
 
 
-def story_before(row: Stored) -> Story:
+def record_before(row: Stored) -> Record:
     """Return what a second step goes by of a document from before a restart."""
-    return Story(row.text or "", row.title, _microseconds(row.verdict.time))
+    return Record(row.text or "", row.title, _microseconds(row.verdict.time))
 
 
 def _microseconds(seconds: float) -> int:
@@ -232,13 +232,13 @@ class Index:
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
         self._lock = threading.RLock()
-        self._register = Register(keeps_stories=bool(self.recipe.then), keeps_verdicts=path is None)
+        self._register = Register(keeps_records=bool(self.recipe.then), keeps_verdicts=path is None)
         self._judge = Judge(
             self.recipe,
             FlowClock(length, now),
             everything=against == "everything",
             statistics=statistics_for(self.recipe, sample),
-            story_of=self._register.story,
+            record_of=self._register.record,
             decision=self.decision,
         )
         self._titles = self.decision is not None and self.decision.vector.needs_titles
@@ -293,8 +293,8 @@ class Index:
             raise RecipeError(f"k {k} is below 1; ask for one document at least")
         asked = Document("query", document) if isinstance(document, str) else document
         with self._lock:
-            story = story_of(asked, asked.microseconds, self._judge.clock.seconds)
-            found, scores = self._judge.matches(story) if k is None else self._judge.nearest(asked.text)
+            record = record_of(asked, asked.microseconds, self._judge.clock.seconds)
+            found, scores = self._judge.matches(record) if k is None else self._judge.nearest(asked.text)
             named = ((self._register.name(s), score) for s, score in zip(found.tolist(), scores.tolist(), strict=True))
             return list(islice((Similar(name, score) for name, score in named if name is not None), k))
 
@@ -353,9 +353,9 @@ class Index:
         seconds = self._judge.clock.seconds
         time = stopped.time if seconds is None else min(seconds, _LATEST)
         verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)
-        story = Story(text, title, _microseconds(time))
+        record = Record(text, title, _microseconds(time))
         try:
-            self._judge.admit(story, moment, serial)
+            self._judge.admit(record, moment, serial)
             if self.store is not None:
                 title = title if self._titles else ""
                 row = Stored(serial, verdict.id, "", moment.time, moment.leaves, True, text, verdict, title)
@@ -368,7 +368,7 @@ class Index:
         if held is not None:
             self._register.let_go([held])
             self._judge.remove(held)
-        self._register.hold(serial, verdict.id, story)
+        self._register.hold(serial, verdict.id, record)
         self._register.release(verdict)
         return verdict
 
@@ -385,8 +385,8 @@ class Index:
                 return None
             if self.store is not None:
                 return self.store.text_of(name)
-            story = self._register.story(serial)
-            return None if story is None else story.text
+            record = self._register.record(serial)
+            return None if record is None else record.text
 
     @property
     def statistics(self) -> IndexStatistics:
@@ -431,8 +431,8 @@ class Index:
         first, before, interrupted = self._next, self._judge.before(), None
         try:
             moments = [self._judge.clock.see(document.microseconds) for document in documents]
-            stories = [story_of(document, moment.real) for document, moment in zip(documents, moments, strict=True)]
-            judged = self._judge.judge(stories, moments, first)
+            records = [record_of(document, moment.real) for document, moment in zip(documents, moments, strict=True)]
+            judged = self._judge.judge(records, moments, first)
             names = {first + i: document.id for i, document in enumerate(documents)}
             verdicts = [
                 verdict_of(document.id, found, names.get(found.of, self._register.name(found.of)))
@@ -447,7 +447,7 @@ class Index:
         self._next += len(documents)
         for i, (document, found) in enumerate(zip(documents, judged, strict=True)):
             if found.held:
-                self._register.hold(first + i, document.id, stories[i])
+                self._register.hold(first + i, document.id, records[i])
         self._register.count(verdicts)
         self._expire()
         self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
@@ -493,7 +493,7 @@ class Index:
 
     def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
         for row in rows:
-            self._register.hold(row.serial, row.id, story_before(row))
+            self._register.hold(row.serial, row.id, record_before(row))
         return [Kept(row.serial, row.text or "", row.time, row.entered) for row in rows]
 
     def _expire(self) -> None:

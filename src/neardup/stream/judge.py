@@ -18,15 +18,15 @@ from neardup.features.store import Block
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.search.window import FlowClock, Found, Moment, Window
-from neardup.stream.parts import Judged, Kept, Partners, Story, arrivals_of, part_of
+from neardup.stream.parts import Judged, Kept, Partners, Record, arrivals_of, part_of
 from neardup.stream.second_step import second_of
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
-StoryOf = Callable[[int], Story | None]
+RecordOf = Callable[[int], Record | None]
 _ALWAYS = np.full(1, 2, np.int8)
-_UNKNOWN = Story("", "", NO_TIME)
+_UNKNOWN = Record("", "", NO_TIME)
 
 
 class Before(NamedTuple):
@@ -59,7 +59,7 @@ class Judge:
         Whether duplicates enter the window, too.
     statistics : Statistics, optional
         What recipes with ``needs_statistics`` take their frequencies from.
-    story_of : callable
+    record_of : callable
         What is known of a held document by its number, for recipes with a second step.
     decision : Decision, optional
         Where the recipe is that of a learned decision.
@@ -72,17 +72,17 @@ class Judge:
         *,
         everything: bool,
         statistics: Statistics | None,
-        story_of: StoryOf,
+        record_of: RecordOf,
         decision: Decision | None = None,
     ) -> None:
-        self._everything, self._story_of = everything, story_of
-        self._second = second_of(recipe, self._story, decision)
+        self._everything, self._record_of = everything, record_of
+        self._second = second_of(recipe, self._record, decision)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
         #: The sub-indexes, with the number of the first document in or after each.
         self._hours: list[tuple[int, int]] = []
-        #: The first number and the stories of the documents that are judged now.
-        self._together_with: tuple[int, Sequence[Story]] = 0, ()
+        #: The first number and the records of the documents that are judged now.
+        self._together_with: tuple[int, Sequence[Record]] = 0, ()
         #: The document that is ahead, if it was entered: should a second one confirm it, it is entered again.
         self._ahead: tuple[Block, int, int] | None = None
         #: Documents that were confirmed, with the times that count since then.
@@ -90,16 +90,16 @@ class Judge:
         self._awaited: int | None = None
         self._hours_before: list[tuple[int, int]] = []
 
-    def judge(self, stories: Sequence[Story], moments: Sequence[Moment], first: int) -> list[Judged]:
+    def judge(self, records: Sequence[Record], moments: Sequence[Moment], first: int) -> list[Judged]:
         """Return what is found about documents, one after the other, the numbers of which begin with first."""
-        block = self._extractor(pa.array([each.text for each in stories], pa.large_string()))
+        block = self._extractor(pa.array([each.text for each in records], pa.large_string()))
         heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
-        self._together_with = first, stories
+        self._together_with = first, records
         judged: list[Judged] = []
         for begin, end in self._runs(moments):
             self._begin(moments[begin], first + begin)
             part = part_of(block, heads, begin, end)
-            judged += self._together(part, stories[begin:end], moments[begin:end], first + begin)
+            judged += self._together(part, records[begin:end], moments[begin:end], first + begin)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
                     own = (part_of(block, heads, i, i + 1), first + i, moments[i].time)
@@ -139,19 +139,19 @@ class Judge:
             moment = self._moment_before(document)._replace(leaves=self._revived[document.serial])
             self.window.take(arrivals_of(block, [moment], np.array([document.serial]), _ALWAYS), asks=False)
 
-    def admit(self, story: Story, moment: Moment, serial: int) -> None:
+    def admit(self, record: Record, moment: Moment, serial: int) -> None:
         """Enter a document now, whatever it matches.
 
         Parameters
         ----------
-        story : Story
+        record : Record
             Its text.
         moment : Moment
             Of the clock, as ``FlowClock.next_moment`` gives it.
         serial : int
             Its number, the next one.
         """
-        block = self._extractor(pa.array([story.text], pa.large_string()))
+        block = self._extractor(pa.array([record.text], pa.large_string()))
         hours = self._hours or self._hours_before
         self._begin(moment._replace(part=hours[-1][0] if hours else 0), serial)
         self.window.take(arrivals_of(block, [moment], np.array([serial]), _ALWAYS), asks=False)
@@ -216,11 +216,11 @@ class Judge:
             del self._revived[serial]
         return gone
 
-    def matches(self, story: Story) -> tuple[Integers, npt.NDArray[np.float64]]:
+    def matches(self, record: Record) -> tuple[Integers, npt.NDArray[np.float64]]:
         """Return the numbers of all held documents that a document matches now, the most similar first."""
         moment = self.clock.next_moment()
-        block = self._extractor(pa.array([story.text], pa.large_string()))
-        found = self._all_matches(block, story, moment, -1)
+        block = self._extractor(pa.array([record.text], pa.large_string()))
+        found = self._all_matches(block, record, moment, -1)
         return found.serials, found.similarity
 
     def nearest(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
@@ -249,11 +249,11 @@ class Judge:
             again = moment._replace(time=time, leaves=time)
             self.window.take(arrivals_of(block, [again], np.array([serial]), _ALWAYS), asks=False)
 
-    def _together(self, block: Block, stories: Sequence[Story], moments: Sequence[Moment], first: int) -> list[Judged]:
+    def _together(self, block: Block, records: Sequence[Record], moments: Sequence[Moment], first: int) -> list[Judged]:
         numbers = np.arange(first, first + len(moments))
         if self._second is not None:
             return [
-                self._with_second_step(part_of(block, None, i, i + 1), stories[i], moments[i], first + i)
+                self._with_second_step(part_of(block, None, i, i + 1), records[i], moments[i], first + i)
                 for i in range(len(moments))
             ]
         enters = np.array([0 if m.flag == "late" else 1 + self._everything for m in moments], np.int8)
@@ -271,8 +271,8 @@ class Judge:
             for moment, of, score, (o, a, b), same, held, some in zip(moments, *columns, strict=True)
         ]
 
-    def _with_second_step(self, block: Block, story: Story, moment: Moment, serial: int) -> Judged:
-        found = self._all_matches(block, story, moment, serial)
+    def _with_second_step(self, block: Block, record: Record, moment: Moment, serial: int) -> Judged:
+        found = self._all_matches(block, record, moment, serial)
         some = bool(block.sizes[0] > 0)
         held = some and moment.flag != "late" and (self._everything or not len(found.serials))
         if held:
@@ -287,22 +287,22 @@ class Judge:
             return judged
         return judged._replace(g=float(found.g[0]), measures=self._second.pushes(found.vectors[0]))
 
-    def _all_matches(self, block: Block, story: Story, moment: Moment, serial: int) -> Partners:
+    def _all_matches(self, block: Block, record: Record, moment: Moment, serial: int) -> Partners:
         """Return all matches, the best first."""
         if not len(block.features):
             none = np.empty(0, np.int64)
             return Partners.first_step(none, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
         arrival = arrivals_of(block, [moment], np.array([serial]), np.zeros(1, np.int8))
         found, scores = self.window.matches(arrival)
-        return self._looked_at(story, serial, found, scores, block.text_marks[0])
+        return self._looked_at(record, serial, found, scores, block.text_marks[0])
 
-    def _looked_at(self, story: Story, serial: int, found: Found, scores: Floats, digest: Words) -> Partners:
+    def _looked_at(self, record: Record, serial: int, found: Found, scores: Floats, digest: Words) -> Partners:
         """Return those of a document's matches that pass the second step, the best first."""
         same = (found.digests.view(np.uint64) == digest).all(axis=1)
         differing = np.flatnonzero(~same)
         if self._second is None or not len(differing):
             return Partners.first_step(found.serials, scores, found.counts, same)
-        looked = self._second.look(story, serial, found.serials[differing])
+        looked = self._second.look(record, serial, found.serials[differing])
         # Equal texts match whatever the second step would make of them.
         second, counts = np.ones(len(same)), found.counts.copy()
         g, vectors = np.full(len(same), np.nan), np.full((len(same), looked.vectors.shape[1]), np.nan)
@@ -312,9 +312,9 @@ class Judge:
         order = order[np.lexsort((found.serials[order], -second[order]))]
         return Partners(found.serials[order], second[order], counts[order], same[order], g[order], vectors[order])
 
-    def _story(self, number: int) -> Story:
+    def _record(self, number: int) -> Record:
         """Return what is known of a document that is held, or judged now."""
         first, given = self._together_with
         if 0 <= number - first < len(given):
             return given[number - first]
-        return self._story_of(number) or _UNKNOWN
+        return self._record_of(number) or _UNKNOWN

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from neardup.stream.document import Verdict
-from neardup.stream.parts import Story
+from neardup.stream.parts import Record
 
 FLAGS = ("late", "ahead", "future", "undecidable")
 
@@ -45,11 +45,11 @@ class IndexStatistics(NamedTuple):
 
 
 class Register:
-    """Ids and numbers of the documents that the window holds, stories and verdicts where they are needed, and counts.
+    """Ids and numbers of the documents that the window holds, records and verdicts where they are needed, and counts.
 
     Parameters
     ----------
-    keeps_stories : bool
+    keeps_records : bool
         Whether texts, titles and times are kept, as second steps need them.
     keeps_verdicts : bool
         Whether verdicts are kept, for as long as their hour is in the window.
@@ -62,12 +62,12 @@ class Register:
         As in ``IndexStatistics``.
     """
 
-    def __init__(self, *, keeps_stories: bool, keeps_verdicts: bool) -> None:
-        self._keeps_stories, self._keeps_verdicts = keeps_stories, keeps_verdicts
+    def __init__(self, *, keeps_records: bool, keeps_verdicts: bool) -> None:
+        self._keeps_records, self._keeps_verdicts = keeps_records, keeps_verdicts
         self.serials: dict[str, int] = {}
         self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)
         self._names: dict[int, str] = {}
-        self._stories: dict[int, Story] = {}
+        self._records: dict[int, Record] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._hours: deque[tuple[int, list[str]]] = deque()
 
@@ -81,9 +81,9 @@ class Register:
         """Return the id of a held document, None if it is not held."""
         return self._names.get(serial)
 
-    def story(self, serial: int) -> Story | None:
+    def record(self, serial: int) -> Record | None:
         """Return what a second step goes by of a held document, None where that is not kept."""
-        return self._stories.get(serial)
+        return self._records.get(serial)
 
     def verdict(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None where none is kept."""
@@ -99,12 +99,12 @@ class Register:
         # Numbers are entered in their order, and a dictionary keeps it.
         return next(iter(self._names), None)
 
-    def hold(self, serial: int, name: str, story: Story) -> None:
+    def hold(self, serial: int, name: str, record: Record) -> None:
         """Note that the window holds a document."""
         self.serials[name] = serial
         self._names[serial] = name
-        if self._keeps_stories:
-            self._stories[serial] = story
+        if self._keeps_records:
+            self._records[serial] = record
 
     def let_go(self, serials: Iterable[int]) -> None:
         """Note that the window no longer holds documents."""
@@ -112,7 +112,7 @@ class Register:
             name = self._names.pop(serial, None)
             if name is not None:
                 del self.serials[name]
-            self._stories.pop(serial, None)
+            self._records.pop(serial, None)
 
     def count(self, verdicts: Iterable[Verdict]) -> None:
         """Count verdicts."""

@@ -12,7 +12,7 @@ from neardup.stream.document import Document
 from neardup.watch import outputs as moving
 from neardup.watch.judge import reason
 from neardup.watch.names import SIDECAR, file_of, sidecar_of, stamp_of
-from neardup.watch.outputs import Outlet
+from neardup.watch.outputs import OutputFolder
 from neardup.watch.report import Delivered
 from neardup.watch.settings import FOLDERS
 
@@ -63,19 +63,19 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
             "again under another id"
         )
     item, source = found
-    outlet = Outlet(folders["originals"], format(crc32(os.fsencode(store.path)), "08x"))
+    output = OutputFolder(folders["originals"], format(crc32(os.fsencode(store.path)), "08x"))
     try:
-        target = _placed(outlet, item, source, file_of(row.origin)[0])
+        target = _placed(output, item, source, file_of(row.origin)[0])
     except (OSError, moving.Replaced) as error:
         why = reason(error) if isinstance(error, OSError) else "it has changed meanwhile"
-        raise OutputError(f"{name!r} cannot go to {outlet.root}: {why}; nothing has changed") from None
+        raise OutputError(f"{name!r} cannot go to {output.root}: {why}; nothing has changed") from None
     try:
         index.release(Document(name, item.text, title=item.title), by)
     except BaseException:
         moving.drop(target)
         raise
     finally:
-        outlet.close()
+        output.close()
     if source:
         # What they said is in the store now.
         moving.drop(source)
@@ -83,15 +83,15 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
     return target
 
 
-def _placed(outlet: Outlet, item: Item, source: str, path: str) -> str:
+def _placed(output: OutputFolder, item: Item, source: str, path: str) -> str:
     """Give the file of an item a name among the originals, or write the item there; return that."""
-    outlet.open()
+    output.open()
     if source:
-        target = outlet.room_for(outlet.free(path, ()))
-        moving.link(source, stamp_of(os.lstat(source)), target, outlet.beside())
+        target = output.room_for(output.free(path, ()))
+        moving.link(source, stamp_of(os.lstat(source)), target, output.beside())
     else:
         lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
-        target = outlet.room_for(outlet.free(lines, ()))
-        moving.write_new(item.raw.strip() + b"\n", target, outlet.beside(), flush=True)
-    outlet.flush()
+        target = output.room_for(output.free(lines, ()))
+        moving.write_new(item.raw.strip() + b"\n", target, output.beside(), flush=True)
+    output.flush()
     return target

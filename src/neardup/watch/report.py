@@ -443,7 +443,7 @@ def _is_ours(path: str) -> bool:
 def _matching(
     stored: StoredFlow, texts: Mapping[int, Shown], recipe: Recipe, decision: Decision | None
 ) -> set[tuple[int, int]] | None:
-    """Return which of some items match each other; None where that depends on what is not at hand."""
+    """Return which of some items match each other; None where that depends on what is not there."""
     # Frequencies of a collection, or pages of which only the contents are here.
     if recipe.needs_statistics or (decision is not None and recipe.content):
         return None
