@@ -12,14 +12,17 @@ from markup import Markup, asks_for_nothing
 from neardup.errors import OutputError
 from neardup.pages.report import Report
 from neardup.recipe import load_recipe
-from neardup.stream.replay import Hour, Settings, Totals
+from neardup.stream.replay import Hour, ReplaySettings, Totals
 from neardup.stream.replay_report import page_content, replay_page
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 
 
 def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, Any]:
-    settings = Settings(load_recipe("ddd").changed(name=HOSTILE), window).as_dict() | {"inputs": [HOSTILE], "batch": 1}
+    settings = ReplaySettings(load_recipe("ddd").changed(name=HOSTILE), window).as_dict() | {
+        "inputs": [HOSTILE],
+        "batch": 1,
+    }
     told = [Hour(400_000 + 5 * at, 10, 8, 2, 30, 4000 * at, 120.0 * at, 900.0) for at in range(hours)]
     totals = Totals(30, 1, 5, first=0, last=10**15, cpu=10**6, wall=2 * 10**6)
     made = page_content(settings | changes, told, totals.as_dict(10))

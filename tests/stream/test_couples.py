@@ -37,7 +37,7 @@ from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search import window as couples_module
 from neardup.search import window as window_module
-from neardup.search.window import _CLASSES, Generation, allow, empty_vocabulary, kind_of, longer, new_salt, plan_of
+from neardup.search.window import _CLASSES, Generation, allow, empty_vocabulary, kind_of, longer, plan_of
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
@@ -122,23 +122,6 @@ def test_documents_that_match_share_enough_couples(found: Rule, first: int, data
     assert both.total() >= equal >= 1
 
 
-@settings(max_examples=examples(100))
-@given(RULES, st.integers(1, 2000), st.integers(1, 5000))
-def test_every_document_of_a_row_has_credit_enough(found: Rule, first: int, size: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        small_plans(patch, first)
-        plan = plan_of(found, _CLASSES)
-    row = row_of(plan, size)
-    if row < 0:
-        return
-    buckets, equal = 1 << int(plan[row, BITS]), int(plan[row, EQUAL])
-    assert size - buckets >= credit_to_enter(found, size, equal)
-    for partner in {smallest_partner(found, size), size, 2 * size}:
-        least = need(found, size, partner)
-        if least <= min(size, partner):
-            assert least >= buckets + equal
-
-
 def test_recipes_choose_whom_couples_serve() -> None:
     for name, served in [("ddd", True), ("default", True), ("contained", False)]:
         kind, found, _ = kind_of(RECIPES[name])
@@ -150,21 +133,6 @@ def test_recipes_choose_whom_couples_serve() -> None:
     assert not len(plan_of(rule("jaccard", 0.2), _CLASSES))
     # Of a distance, far larger sets than those of small differences match.
     assert plan_of(rule("euclidean", 60.0), _CLASSES)[0, LEAST] > 1448
-
-
-@pytest.mark.parametrize("step", [1, 1 << 20, 1 << 55, (1 << 63) + (1 << 31)])
-def test_whatever_the_features_few_share_a_bucket(step: int) -> None:
-    features = np.arange(1, 2001, dtype=np.uint64) * np.uint64(step)
-    features = np.unique(features)
-    counts = [len(couples_of(features, 1 << 40, 8, new_salt())) for _ in range(40)]
-    assert np.mean(counts) <= len(features) ** 2 / 256
-
-
-def test_nobody_knows_the_salt() -> None:
-    salts = {int(new_salt()) for _ in range(50)}
-    assert len(salts) == 50
-    assert all(salt % 2 for salt in salts)
-    assert mix(np.uint64(7)) != mix(np.uint64(8))
 
 
 @settings(max_examples=examples(60))

@@ -130,7 +130,7 @@ def test_memory_is_free_when_the_hour_is_over() -> None:
         stamps = [NOON + 3600 * hour + 60 * i for i in range(60)]
         index.add_many(nd.Document(f"{hour}-{i}", t, s) for i, (t, s) in enumerate(zip(texts, stamps, strict=True)))
         sizes.append(index.statistics.bytes)
-        assert index.statistics.hours <= 26
+        assert index.statistics.segments <= 26
         assert len(index) <= 241
     # Its tables have grown for so many items after 18 hours.
     assert max(sizes[28:]) <= 1.05 * max(sizes[20:28])

@@ -413,13 +413,13 @@ def test_settings_that_cannot_work(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from neardup.watch.settings import Settings
+    from neardup.watch.settings import WatchSettings
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(error) as caught:
-        Settings(**({"inbox": "in", "originals": "out"} | changes))
+        WatchSettings(**({"inbox": "in", "originals": "out"} | changes))
     assert says(caught.value, *message)
 
 

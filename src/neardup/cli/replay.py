@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from neardup.pages.report import Extent
     from neardup.recipe import Recipe
     from neardup.runtime import Clock
-    from neardup.stream.replay import Hour, Item, Settings, Timeline, Totals
+    from neardup.stream.replay import Hour, Item, ReplaySettings, Timeline, Totals
 
 _HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
 
@@ -200,7 +200,9 @@ class Page:
     extent: Extent
     command: str
 
-    def watching(self, settings: Settings, statistics: Statistics | None, clock: Clock, report: Report) -> Watching:
+    def watching(
+        self, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Report
+    ) -> Watching:
         """Return what takes verdicts while the replay runs."""
         return Watching(self, settings, statistics, clock, report)
 
@@ -212,7 +214,7 @@ class Watching:
     ----------
     page : Page
         What is wanted.
-    settings : Settings
+    settings : ReplaySettings
         Of the replay.
     statistics : Statistics or None
         Of the collection, for recipes that need them.
@@ -223,7 +225,7 @@ class Watching:
     """
 
     def __init__(
-        self, page: Page, settings: Settings, statistics: Statistics | None, clock: Clock, report: Report
+        self, page: Page, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Report
     ) -> None:
         from neardup.stream.replay_report import ReplayReport
 
@@ -325,7 +327,7 @@ def replay(
     Documents without a readable time are set aside and counted.
     """
     from neardup.runtime import Clock
-    from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, Settings, arrivals, set_aside, survey
+    from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, ReplaySettings, arrivals, set_aside, survey
 
     decision = decided.loaded(time_column, also_for=True)
     recipe = chosen_recipe(recipe_options, decision)
@@ -333,7 +335,7 @@ def replay(
         raise RecipeError(
             "the decision compares titles, for which inputs are opened a second time, and stdin cannot be; name a file"
         )
-    settings = Settings(recipe, windows.window, windows.window_by, windows.against, windows.store, decision)
+    settings = ReplaySettings(recipe, windows.window, windows.window_by, windows.against, windows.store, decision)
     pace = None if speed is None else parse_number(speed, "--speed")
     if pace is not None:
         Pace(pace)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from neardup.recipe import Recipe
     from neardup.stream.index import Index
     from neardup.watch.judge import Counters, Log
-    from neardup.watch.settings import Settings
+    from neardup.watch.settings import WatchSettings
     from neardup.watch.watcher import Watcher
 
 _WHERE, _WHEN = "Where files go", "When files are taken"
@@ -246,9 +246,9 @@ def watch(
     _check_sample(recipe, sample)
     check_folders(folders, windows)
 
-    from neardup.watch.settings import Settings
+    from neardup.watch.settings import WatchSettings
 
-    settings = Settings(
+    settings = WatchSettings(
         inbox=inbox,
         originals=folders.originals,
         duplicates=folders.duplicates,
@@ -329,7 +329,7 @@ def _warm_up(index: Index) -> None:
         idle.add_many(Document(str(number), f"some words to warm up with {number}", 0.0) for number in range(3))
 
 
-def _watch(settings: Settings, index: Index, windows: DurableWindow) -> None:
+def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> None:
     from neardup.watch.judge import Log
     from neardup.watch.watcher import Watcher
 
@@ -357,7 +357,7 @@ def _watch(settings: Settings, index: Index, windows: DurableWindow) -> None:
     say(_summary(counters))
 
 
-def _say_started(log: Log, index: Index, settings: Settings, windows: DurableWindow) -> None:
+def _say_started(log: Log, index: Index, settings: WatchSettings, windows: DurableWindow) -> None:
     log.say(
         "started",
         pid=os.getpid(),

@@ -397,7 +397,7 @@ class Index:
                 **counts,
                 held=len(self._register),
                 bytes=window.bytes,
-                hours=window.hours,
+                segments=window.hours,
                 clock=self._judge.clock.seconds,
             )
 

@@ -36,12 +36,12 @@ class Before(NamedTuple):
     ----------
     clock : dict
         The state of the clock.
-    hours, ahead, revived
+    segments, ahead, revived
         As in the judge.
     """
 
     clock: dict[str, Any]
-    hours: list[tuple[int, int]]
+    segments: list[tuple[int, int]]
     ahead: tuple[Block, int, int] | None
     revived: dict[int, int]
 
@@ -79,8 +79,8 @@ class Judge:
         self._second = second_of(recipe, self._record, decision)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
-        #: The sub-indexes, with the number of the first document in or after each.
-        self._hours: list[tuple[int, int]] = []
+        #: The segments, with the number of the first document in or after each.
+        self._segments: list[tuple[int, int]] = []
         #: The first number and the records of the documents that are judged now.
         self._together_with: tuple[int, Sequence[Record]] = 0, ()
         #: The document that is ahead, if it was entered: should a second one confirm it, it is entered again.
@@ -88,7 +88,7 @@ class Judge:
         #: Documents that were confirmed, with the times that count since then.
         self._revived: dict[int, int] = {}
         self._awaited: int | None = None
-        self._hours_before: list[tuple[int, int]] = []
+        self._segments_before: list[tuple[int, int]] = []
 
     def judge(self, records: Sequence[Record], moments: Sequence[Moment], first: int) -> list[Judged]:
         """Return what is found about documents, one after the other, the numbers of which begin with first."""
@@ -131,9 +131,9 @@ class Judge:
                 numbers = np.array([d.serial for d in kept[begin:end]], np.int64)
                 part = part_of(block, heads, begin, end)
                 self.window.take(arrivals_of(part, moments[begin:end], numbers, always), asks=False)
-        if confirmed and self._hours_before[-1][0] > self._hours[-1][0]:
-            self._hours.append(self._hours_before[-1])
-            self.window.begin_hour(self._hours[-1][0])
+        if confirmed and self._segments_before[-1][0] > self._segments[-1][0]:
+            self._segments.append(self._segments_before[-1])
+            self.window.begin_hour(self._segments[-1][0])
         # A document that was confirmed leaves with those that came after it.
         for block, document in confirmed:
             moment = self._moment_before(document)._replace(leaves=self._revived[document.serial])
@@ -152,8 +152,8 @@ class Judge:
             Its number, the next one.
         """
         block = self._extractor(pa.array([record.text], pa.large_string()))
-        hours = self._hours or self._hours_before
-        self._begin(moment._replace(part=hours[-1][0] if hours else 0), serial)
+        segments = self._segments or self._segments_before
+        self._begin(moment._replace(part=segments[-1][0] if segments else 0), serial)
         self.window.take(arrivals_of(block, [moment], np.array([serial]), _ALWAYS), asks=False)
 
     def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], Block]:
@@ -161,33 +161,33 @@ class Judge:
 
     def _moment_before(self, document: Kept) -> Moment:
         """Return the moment of a document from before a restart."""
-        place = bisect_right(self._hours_before, document.serial, key=lambda hour: hour[1])
-        part = self._hours_before[max(place - 1, 0)][0]
+        place = bisect_right(self._segments_before, document.serial, key=lambda segment: segment[1])
+        part = self._segments_before[max(place - 1, 0)][0]
         return Moment(document.time, document.leaves, 0, 0, "", part, 0)
 
     def state(self) -> dict[str, Any]:
         """Return what ``restore`` needs besides the documents that are held."""
         ahead = None if self._ahead is None else self._ahead[1]
-        return self.clock.state() | {"ahead": ahead, "revived": list(self._revived.items()), "hours": self._hours}
+        return self.clock.state() | {"ahead": ahead, "revived": list(self._revived.items()), "hours": self._segments}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a state from before a restart; ``enter`` follows for what was held then."""
         self.clock.restore(state)
         self._awaited, self._revived = state["ahead"], dict(state["revived"])
-        self._hours_before = [(part, serial) for part, serial in state["hours"]]
+        self._segments_before = [(part, serial) for part, serial in state["hours"]]
 
     def before(self) -> Before:
         """Return what ``take_back`` needs to undo what is judged from now on."""
-        return Before(self.clock.state(), self._hours.copy(), self._ahead, self._revived.copy())
+        return Before(self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy())
 
     def take_back(self, first: int, before: Before) -> None:
         """Undo what was judged from a number on, as far as any answer can tell."""
         self.clock.restore(before.clock)
-        self.window.take_back(first, before.hours[-1][0] if before.hours else None)
+        self.window.take_back(first, before.segments[-1][0] if before.segments else None)
         if self._second is not None:
             self._second.forget_from(first)
         confirmed = self._revived.keys() - before.revived.keys()
-        self._hours, self._ahead, self._revived = before.hours, before.ahead, before.revived
+        self._segments, self._ahead, self._revived = before.segments, before.ahead, before.revived
         if before.ahead is not None and before.ahead[1] in confirmed:
             # It has its own time by now, and must wait again, for as long as the clock says.
             block, serial, time = before.ahead
@@ -203,13 +203,13 @@ class Judge:
             self._ahead = None
 
     def expire(self) -> Integers:
-        """Drop the sub-indexes that have left the window; return the numbers of the documents in them."""
+        """Drop the segments that have left the window; return the numbers of the documents in them."""
         if self.clock.clock is None or self.clock.length.value is None:
             return np.empty(0, np.int64)
         least = (self.clock.clock - self.clock.length.value) // self.clock.length.part
         gone = self.window.drop_hours(least)
-        while len(self._hours) > 1 and self._hours[0][0] < least:
-            self._hours.pop(0)
+        while len(self._segments) > 1 and self._segments[0][0] < least:
+            self._segments.pop(0)
         if self.clock.pending is None:
             self._ahead = None
         for serial in self._revived.keys() & set(gone.tolist() if self._revived else ()):
@@ -230,7 +230,7 @@ class Judge:
         return found.serials, scores
 
     def _runs(self, moments: Sequence[Moment]) -> Iterator[tuple[int, int]]:
-        """Yield stretches that go into one sub-index; a document that confirms another begins one."""
+        """Yield stretches that go into one segment; a document that confirms another begins one."""
         begin = 0
         for i in range(1, len(moments) + 1):
             if i == len(moments) or moments[i].part != moments[begin].part or moments[i].confirms:
@@ -238,8 +238,8 @@ class Judge:
                 begin = i
 
     def _begin(self, moment: Moment, serial: int) -> None:
-        if not self._hours or moment.part > self._hours[-1][0]:
-            self._hours.append((moment.part, serial))
+        if not self._segments or moment.part > self._segments[-1][0]:
+            self._segments.append((moment.part, serial))
             self.window.begin_hour(moment.part)
         if moment.confirms and self._ahead is not None:
             block, serial, time = self._ahead

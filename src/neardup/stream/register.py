@@ -20,11 +20,11 @@ class IndexStatistics(NamedTuple):
     arrived, originals, duplicates : int
         Documents with verdicts.
     held : int
-        Documents in the window; those of its oldest hour leave together.
+        Documents in the window; those of its oldest segment leave together.
     bytes : int
-        Memory of the window's sub-indexes and tables.
-    hours : int
-        Sub-indexes alive.
+        Memory of the window's segments and tables.
+    segments : int
+        Parts of the window, a 24th of it each, that hold something.
     clock : float or None
         The flow's clock in seconds since 1970; None before the first document, and where time is counted in documents.
     late, ahead, future, undecidable : int
@@ -36,7 +36,7 @@ class IndexStatistics(NamedTuple):
     duplicates: int
     held: int
     bytes: int
-    hours: int
+    segments: int
     clock: float | None
     late: int
     ahead: int
@@ -52,7 +52,7 @@ class Register:
     keeps_records : bool
         Whether texts, titles and times are kept, as second steps need them.
     keeps_verdicts : bool
-        Whether verdicts are kept, for as long as their hour is in the window.
+        Whether verdicts are kept, for as long as their segment is in the window.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Register:
         self._names: dict[int, str] = {}
         self._records: dict[int, Record] = {}
         self._verdicts: dict[str, Verdict] = {}
-        self._hours: deque[tuple[int, list[str]]] = deque()
+        self._segments: deque[tuple[int, list[str]]] = deque()
 
     def __len__(self) -> int:
         return len(self.serials)
@@ -133,21 +133,21 @@ class Register:
         """Take over counts, as from a store."""
         self.counts |= counts
 
-    def remember(self, verdicts: Sequence[Verdict], hours: Sequence[int], oldest: int) -> None:
-        """Keep verdicts by their hours, and forget those of hours before the oldest, but of what is still held.
+    def remember(self, verdicts: Sequence[Verdict], segments: Sequence[int], oldest: int) -> None:
+        """Keep verdicts by their segments, and forget those of segments before the oldest, but of what is still held.
 
-        A document that was ahead is held long after its hour if a second one confirms it.
+        A document that was ahead is held long after its segment if a second one confirms it.
         """
         if not self._keeps_verdicts:
             return
-        for verdict, hour in zip(verdicts, hours, strict=True):
+        for verdict, segment in zip(verdicts, segments, strict=True):
             self._verdicts[verdict.id] = verdict
-            if not self._hours or self._hours[-1][0] != hour:
-                self._hours.append((hour, []))
-            self._hours[-1][1].append(verdict.id)
-        while len(self._hours) > 1 and self._hours[0][0] < oldest:
-            for name in self._hours.popleft()[1]:
+            if not self._segments or self._segments[-1][0] != segment:
+                self._segments.append((segment, []))
+            self._segments[-1][1].append(verdict.id)
+        while len(self._segments) > 1 and self._segments[0][0] < oldest:
+            for name in self._segments.popleft()[1]:
                 if name in self.serials:
-                    self._hours[-1][1].append(name)
+                    self._segments[-1][1].append(name)
                 else:
                     self._verdicts.pop(name, None)

@@ -582,7 +582,7 @@ _MANY = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReplaySettings:
     """What an index is made with.
 
     Attributes

@@ -47,7 +47,7 @@ from neardup.search.margin import loosened, scale_of
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index, matching
-from neardup.stream.replay import END_OF_TIME, Hour, Item, Progress, Settings, Timeline, Totals
+from neardup.stream.replay import END_OF_TIME, Hour, Item, Progress, ReplaySettings, Timeline, Totals
 from neardup.times import utc
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ _OF_EACH, _BESIDES = 20, 1_000_000
 
 def around_of(
     items: Iterable[Item],
-    settings: Settings,
+    settings: ReplaySettings,
     around: float,
     total: int,
     *,
@@ -156,7 +156,7 @@ def around_of(
     ----------
     items : iterable of Item
         All that were replayed, in their order.
-    settings : Settings
+    settings : ReplaySettings
         Of the replay.
     around : float
         How much looser; 0 for not at all. Raising it finds more pairs, slower.
@@ -203,7 +203,7 @@ def around_of(
     return pairs.around(loosest)
 
 
-def _index(recipe: Recipe, decision: Decision | None, settings: Settings, statistics: Statistics | None) -> Index:
+def _index(recipe: Recipe, decision: Decision | None, settings: ReplaySettings, statistics: Statistics | None) -> Index:
     """Return an index in memory that compares with everything in the window."""
     return Index(
         None if decision else recipe,
@@ -361,11 +361,11 @@ class ReplayReport:
 
     Parameters
     ----------
-    settings : Settings
+    settings : ReplaySettings
         Of the replay.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ReplaySettings) -> None:
         self._settings = settings
         self._arrived = Arrived()
 
@@ -441,7 +441,7 @@ class _Texts:
         timeline: Timeline,
         arrived: Arrived,
         flow: Flow,
-        settings: Settings,
+        settings: ReplaySettings,
         statistics: Statistics | None,
     ) -> None:
         self._corpus, self._timeline, self._arrived, self._flow = corpus, timeline, arrived, flow
@@ -521,8 +521,8 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
     Parameters
     ----------
     content : mapping
-        What `page_content` gives. Its ``settings`` are those of ``Settings.as_dict``, the ``inputs``, and the ``batch``
-        that is judged at once.
+        What `page_content` gives. Its ``settings`` are those of ``ReplaySettings.as_dict``, the ``inputs``, and the
+        ``batch`` that is judged at once.
     report : Report
         What arrived, what was stopped, and why.
 

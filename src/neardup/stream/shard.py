@@ -54,7 +54,7 @@ class Entered(NamedTuple):
     documents : Arrived
         Which documents.
     serials, times, leaves, parts, reals : int64[n]
-        Their numbers; as in a ``Moment`` each one's time, when it leaves, its sub-index, and microseconds since 1970.
+        Their numbers; as in a ``Moment`` each one's time, when it leaves, its segment, and microseconds since 1970.
     again : bool[n]
         Whether it was there before, and is confirmed: from now on its own time counts.
     """
@@ -333,7 +333,7 @@ class Shard(Judge):
 
 
 def _stretches(moments: Sequence[Moment]) -> Iterator[tuple[int, int]]:
-    """Yield stretches of one sub-index; a document that enters again is one of its own."""
+    """Yield stretches of one segment; a document that enters again is one of its own."""
     begin = 0
     for i in range(1, len(moments) + 1):
         if (

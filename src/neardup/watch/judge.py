@@ -209,7 +209,7 @@ class Task(NamedTuple):
     number: int
 
 
-class Judge:
+class ItemJudge:
     """Gives items to the index and its verdicts to their files.
 
     Parameters

@@ -25,7 +25,7 @@ from neardup.watch.judge import Log, Task, reason
 from neardup.watch.names import SIDECAR, file_of, origin_of, shown, sidecar_of
 from neardup.watch.outputs import OutputFolder, aside_record
 from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, Changed, PendingFile, read_file
-from neardup.watch.settings import Settings
+from neardup.watch.settings import WatchSettings
 
 if TYPE_CHECKING:
     from neardup.stream.store import Store
@@ -42,7 +42,7 @@ class Placer:
 
     Parameters
     ----------
-    settings : Settings
+    settings : WatchSettings
         Where that is.
     store : Store
         Knows what is in place.
@@ -50,7 +50,7 @@ class Placer:
         Told of what a file did meanwhile.
     """
 
-    def __init__(self, settings: Settings, store: Store, log: Log) -> None:
+    def __init__(self, settings: WatchSettings, store: Store, log: Log) -> None:
         # The same in every run, so that what one left incomplete is found by the next.
         tag = format(crc32(os.fsencode(store.path)), "08x")
         self.output_folders = {
@@ -296,7 +296,7 @@ class Gatherer:
 
     Parameters
     ----------
-    settings : Settings
+    settings : WatchSettings
         How files are read.
     inbox : Inbox
         Where from.
@@ -308,7 +308,7 @@ class Gatherer:
         Told of files that cannot be taken.
     """
 
-    def __init__(self, settings: Settings, inbox: Inbox, store: Store, placer: Placer, log: Log) -> None:
+    def __init__(self, settings: WatchSettings, inbox: Inbox, store: Store, placer: Placer, log: Log) -> None:
         self._settings = settings
         self._inbox = inbox
         self._store = store

@@ -16,7 +16,7 @@ FOLDERS, QUARANTINED = "folders", "quarantined"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class WatchSettings:
     """How a folder is watched.
 
     Attributes

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
 from neardup.watch.inbox import FileEvents, Inbox
-from neardup.watch.judge import Counters, Judge, Log, Task, reason
+from neardup.watch.judge import Counters, ItemJudge, Log, Task, reason
 from neardup.watch.names import shown
 from neardup.watch.pending import PendingFile
 from neardup.watch.placement import Gatherer, Lost, Placer
-from neardup.watch.settings import FOLDERS, QUARANTINED, Settings
+from neardup.watch.settings import FOLDERS, QUARANTINED, WatchSettings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,7 +36,7 @@ class Watcher:
 
     Parameters
     ----------
-    settings : Settings
+    settings : WatchSettings
         Folders and pauses.
     index : Index
         Judges; it has a store.
@@ -46,7 +46,7 @@ class Watcher:
         Told of everything.
     """
 
-    def __init__(self, settings: Settings, index: Index, store: Store, log: Log) -> None:
+    def __init__(self, settings: WatchSettings, index: Index, store: Store, log: Log) -> None:
         self.settings = settings
         self.counters = Counters(settings.downstream)
         self.index = index
@@ -56,7 +56,7 @@ class Watcher:
         self._events = FileEvents(settings.inbox)
         self._placer = Placer(settings, store, log)
         self._gatherer = Gatherer(settings, self.inbox, store, self._placer, log)
-        self._judge = Judge(index, store, log, self.counters)
+        self._judge = ItemJudge(index, store, log, self.counters)
         self._tasks: deque[Task] = deque()
         self._next_look = 0.0
         self._looked = 0.0
@@ -340,8 +340,7 @@ class Panel:
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
         if counters.quarantined:
             rows.add_row("set aside", f"{counters.quarantined:,} that cannot be read")
-        hours = f"{statistics.hours:,} {'hour' if statistics.hours == 1 else 'hours'}"
-        held = f"{statistics.held:,} documents, {hours}, {self._size_text(statistics.bytes)}"
+        held = f"{statistics.held:,} documents, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
         rows.add_row("time", balance_text(counters))
         for place, verdict in enumerate(reversed(counters.last)):
