@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 BASE := $(VENV)/.base
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-cluster browser java check format bench clean
+.PHONY: setup demo test test-long test-cluster browser java check format bench clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,10 @@ test: $(STAMP) browser java
 	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/promises
+
+# The streams, stores and watched folders with more examples, longer streams and more kills.
+test-long: $(STAMP)
+	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/stream tests/watch tests/replay
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java

@@ -1,4 +1,4 @@
-"""What the report of a watcher costs, and whether any batch is late for it.
+"""What the report of a store costs, and whether any batch is late for it.
 
     watch_report.py [cost] [lateness] [--corpus G150k] [--items N ...] [--batches N] [--out FILE]
 
@@ -6,21 +6,18 @@
     lateness  batches of 100 items into the largest of these stores, ten a second, while reports are made one after the
               other without a pause, and while none is made: how long a batch takes until its verdicts are on the disk
 
-Stores lie in BENCH_HOME and are removed afterwards. A watcher starts a report every ten minutes by default, and never
-lets reports take more than a tenth of the time.
+Stores lie in BENCH_HOME and are removed afterwards.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,40 +26,17 @@ from arrivals import RECIPE, arriving, fresh, renew, rows_of, spread, texts_of, 
 from corpora import corpus
 from measuring import BENCH_HOME, RESULTS, measure, note, table
 
-from neardup.pages.report import Extent
-from neardup.recipe import load_recipe
 from neardup.stream.document import Document
 from neardup.stream.index import Index
-from neardup.watch.report import command
 
 Row = dict[str, Any]
 
 _BATCH, _PACE_S = 100, 0.1
 
 
-def task_of(store: Path, page: Path) -> bytes:
-    """Return what a watcher would ask for, of a store alone."""
-    task: Row = {
-        "store": str(store),
-        "output": str(page),
-        "recipe": load_recipe(RECIPE).to_toml(),
-        "decision": None,
-        "precision": None,
-        "inbox": "inbox",
-        "originals": "",
-        "duplicates": "",
-        "content": "auto",
-        "items": 100_000,
-        "extent": asdict(Extent()),
-        "command": "neardup watch",
-        "window": "24h",
-        "against": "originals",
-        "quarantined": [],
-        "stages": [],
-        "facts": {},
-        "state": [],
-    }
-    return json.dumps(task).encode()
+def command(store: Path, page: Path) -> list[str]:
+    """Return what makes the report of a store."""
+    return [sys.executable, "-m", "neardup", "report", str(store), "-o", str(page)]
 
 
 def filled(store: Path, name: str, items: int) -> Iterator[Document]:
@@ -80,10 +54,9 @@ def cost(name: str, counts: list[int]) -> list[Row]:
     for items in counts:
         note(f"a report of {items:,} items")
         with tempfile.TemporaryDirectory(dir=BENCH_HOME) as folder:
-            store, page, task = (Path(folder, file) for file in ("news.db", "page.html", "task.json"))
+            store, page = Path(folder, "news.db"), Path(folder, "page.html")
             fresh(_fill, store, name, items)
-            task.write_bytes(task_of(store, page))
-            made = ["sh", "-c", f"{shlex.join(command())} < {shlex.quote(str(task))}"]
+            made = command(store, page)
             measure(made)  # the first one may compile a kernel
             run = measure(made)
             size = {"peak_mb": round(run.rss / 1e6, 1), "page_mb": round(page.stat().st_size / 1e6, 2)}
@@ -116,7 +89,7 @@ def _lateness(folder: Path, name: str, items: int, batches: int, reports: bool) 
     def report() -> None:
         nonlocal made
         while not done.is_set():
-            subprocess.run(command(), input=task_of(store, page), check=True, capture_output=True)
+            subprocess.run(command(store, page), check=True, capture_output=True)
             made += 1
 
     maker = threading.Thread(target=report)

@@ -152,7 +152,7 @@ def _million(file: Path, documents: int | None, items: int, against: str) -> Row
         "items": items,
         "held": found.held,
         "duplicates": found.duplicates,
-        "hours": found.hours,
+        "hours": found.segments,
         "wall_ms": spread((wall for wall, _ in taken), 1e3),
         "cpu_ms": spread((cpu for _, cpu in taken), 1e3),
         "memory_mb": memory(),

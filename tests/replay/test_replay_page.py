@@ -1,9 +1,7 @@
-"""The page of a replay, and the runs by size and length behind two of its curves."""
+"""The page of a replay."""
 
 from __future__ import annotations
 
-import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +12,21 @@ from markup import Markup, asks_for_nothing
 from neardup.errors import OutputError
 from neardup.pages.report import Report
 from neardup.recipe import load_recipe
-from neardup.stream.replay import Hour, Item, Settings, Totals
-from neardup.stream.replay_report import (
-    LengthCost,
-    Measured,
-    Sample,
-    SizeRun,
-    measured,
-    page_content,
-    replay_page,
-    sizes_of,
-)
+from neardup.stream.replay import Hour, ReplaySettings, Totals
+from neardup.stream.replay_report import page_content, replay_page
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 
 
 def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, Any]:
-    settings = Settings(load_recipe("ddd").changed(name=HOSTILE), window).as_dict() | {"inputs": [HOSTILE], "batch": 1}
+    settings = ReplaySettings(load_recipe("ddd").changed(name=HOSTILE), window).as_dict() | {
+        "inputs": [HOSTILE],
+        "batch": 1,
+    }
     told = [Hour(400_000 + 5 * at, 10, 8, 2, 30, 4000 * at, 120.0 * at, 900.0) for at in range(hours)]
     totals = Totals(30, 1, 5, first=0, last=10**15, cpu=10**6, wall=2 * 10**6)
-    runs = (SizeRun(500, 90.0, 80.0, 300.0), SizeRun(1000, 95.0, 85.0, 400.0))
-    lengths = (LengthCost(512, 724, 600.0, 40, 70.0, 200.0),)
-    made = page_content(settings | changes, told, totals.as_dict(10), Measured(runs, lengths))
-    return made if hours else made | {"totals": Totals().as_dict(10), "sizes": [], "lengths": []}
+    made = page_content(settings | changes, told, totals.as_dict(10))
+    return made if hours else made | {"totals": Totals().as_dict(10)}
 
 
 #: What arrived is another matter, in tests/reporting.
@@ -55,16 +45,11 @@ def values_of(chart: dict[str, Any]) -> list[list[dict[str, Any]]]:
     ]
 
 
-def test_every_curve_and_the_papers_figures() -> None:
+def test_every_curve() -> None:
     page = Markup(replay_page(content(), REPORT))
     charts = page.charts
-    assert set(charts) == {"size", "length", "hour", "held", "memory"}
+    assert set(charts) == {"hour", "held", "memory"}
     assert {a.get("id") for _, a in page.elements if a.get("class") == "chart"} == set(charts)
-    size, length = json.dumps(charts["size"]), json.dumps(charts["length"])
-    assert '{"documents": 8000, "mean": 1200000, ' in size
-    assert '"mean": 1200000, "says": "paper: 1.2 s"}' in size
-    assert '{"size": 5000, "mean": 200000, ' in length
-    assert '"mean": 200000, "says": "paper: below 0.2 s"}' in length
     hours = [row for values in values_of(charts["memory"]) for row in values if "mb" in row]
     assert [row["mb"] for row in hours[:3]] == [0.0, 0.004, 0.008]
     assert "30,000 times t_check" in page.text
@@ -101,7 +86,7 @@ def test_a_page_in_a_browser(width: int, tmp_path: Path) -> None:
         for chart in page.locator(".chart").all():
             chart.scroll_into_view_if_needed()
             chart.locator("svg.marks").wait_for()
-        assert page.locator(".chart svg.marks").count() == page.locator("figure details table").count() == 5
+        assert page.locator(".chart svg.marks").count() == page.locator("figure details table").count() == 3
         assert page.title() == "Replayed - neardup"
         assert HOSTILE in page.locator("#made").text_content()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -120,35 +105,3 @@ def test_a_page_needs_packages_that_draw(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OutputError, match=r'pip install "neardup\[report\]"'):
         replay_page(made, REPORT)
-
-
-def test_sizes_double_up_to_what_there_is() -> None:
-    assert sizes_of(0) == []
-    assert sizes_of(7) == [7]
-    assert sizes_of(500) == sizes_of(999) == [500]
-    assert sizes_of(8000) == [500, 1000, 2000, 4000, 8000]
-    assert sizes_of(10**9)[-2:] == [16_000, 32_000]
-
-
-def test_runs_start_from_nothing_and_keep_everything() -> None:
-    words = random.Random(3)
-    texts = [" ".join(words.choices("abcdefghij", k=3 + at % 90)) for at in range(1000)]
-    items = [Item(at, str(at), text, at * 10**9, len(text)) for at, text in enumerate(texts)]
-    sample = Sample()
-    sample.see(items[:600], [])
-    sample.see(items[600:], [])
-    made = []
-
-    def fresh() -> Any:
-        made.append(Settings(load_recipe("ddd")).endless())
-        return made[-1]
-
-    found = measured(sample.items, fresh, lambda stage, done, total: None)
-    assert [run.documents for run in found.sizes] == [500, 1000]
-    assert [index.statistics.arrived for index in made] == [500, 1000]
-    assert [index.statistics.held for index in made] == [500, 1000]
-    assert sum(length.documents for length in found.lengths) <= 1000
-    for length in found.lengths:
-        inside = [size for size in map(len, texts) if length.low <= size < length.high]
-        assert length.documents == len(inside) >= 5
-        assert length.size == pytest.approx(sum(inside) / len(inside))

@@ -17,7 +17,7 @@ from neardup.recipe import Recipe
 from neardup.search.margin import scale_of
 from neardup.stream.document import Document
 from neardup.stream.index import Index
-from neardup.stream.replay import END_OF_TIME, Item, Settings
+from neardup.stream.replay import END_OF_TIME, Item, ReplaySettings
 from neardup.stream.replay_report import around_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,7 +42,7 @@ def items_of(drawn: list[tuple[int, list[str]]]) -> list[Item]:
     return items
 
 
-def verdicts_of(items: list[Item], wanted: Settings) -> list[Any]:
+def verdicts_of(items: list[Item], wanted: ReplaySettings) -> list[Any]:
     """What a replay says of each."""
     recipe = None if wanted.decision else wanted.recipe
     choices: dict[str, Any] = {"window": wanted.window, "window_by": wanted.window_by, "against": wanted.against}
@@ -66,7 +66,7 @@ def silent(stage: str, done: int, total: int | None) -> None:
     """Tell nobody."""
 
 
-def around(items: list[Item], wanted: Settings, far: float) -> Around:
+def around(items: list[Item], wanted: ReplaySettings, far: float) -> Around:
     return around_of(items, wanted, far, len(items), report=silent)
 
 
@@ -74,7 +74,7 @@ def around(items: list[Item], wanted: Settings, far: float) -> Around:
 @given(flows, st.sampled_from(["6h", "12h", "endless", "4 documents"]), st.sampled_from(["originals", "everything"]))
 def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], window: str, against: str) -> None:
     items = items_of(drawn)
-    wanted = Settings(RECIPE, window, against=against)
+    wanted = ReplaySettings(RECIPE, window, against=against)
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
     everything = against == "everything"
@@ -85,7 +85,7 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
     assert found.sweep.thresholds[0] == 0.3
     assert found.sweep.thresholds[found.sweep.own] == 0.6
     for at, threshold in list(enumerate(found.sweep.thresholds))[::17]:
-        other = Settings(RECIPE.changed(threshold=threshold), window, against=against)
+        other = ReplaySettings(RECIPE.changed(threshold=threshold), window, against=against)
         gone = [verdict.is_duplicate for verdict in verdicts_of(items, other)]
         assert found.gone[at].tolist() == gone
         assert found.sweep.dropped[at] == sum(gone)
@@ -97,7 +97,7 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
 @given(flows, st.sampled_from(["originals", "everything"]))
 def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[int, list[str]]], against: str) -> None:
     items = items_of(drawn)
-    wanted = Settings(RECIPE, "12h", against=against)
+    wanted = ReplaySettings(RECIPE, "12h", against=against)
     verdicts = verdicts_of(items, wanted)
     flow, everything = flow_of(items, verdicts), against == "everything"
     nothing = Around.nothing(scale_of(RECIPE).threshold, "not looked for")
@@ -108,7 +108,7 @@ def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[in
     for threshold, dropped in zip(sweep.thresholds, sweep.dropped, strict=True):
         assert dropped == sum(v.is_duplicate and v.similarity >= threshold for v in verdicts)
     if everything:
-        stricter = Settings(RECIPE.changed(threshold=0.8), "12h", against=against)
+        stricter = ReplaySettings(RECIPE.changed(threshold=0.8), "12h", against=against)
         assert sweep.dropped[sweep.thresholds.index(0.8)] == sum(
             verdict.is_duplicate for verdict in verdicts_of(items, stricter)
         )
@@ -138,7 +138,7 @@ def test_what_cannot_be_done_again_is_counted() -> None:
 @pytest.mark.parametrize("window_by", ["time", "hour"])
 def test_pairs_are_those_of_one_window(window_by: str) -> None:
     items = items_of([(0, list("abcd")), (1, list("abcd")), (1, list("abcde")), (3, list("abcd"))])
-    wanted = Settings(RECIPE, "2h", window_by)
+    wanted = ReplaySettings(RECIPE, "2h", window_by)
     found = around(items, wanted, 0.3)
     pairs = list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True))
     assert sorted(pairs) == [(0, 1, 1.0), (0, 2, 0.8), (1, 2, 0.8)]
@@ -150,24 +150,24 @@ def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.stream.replay_report._OF_EACH", 1)
     monkeypatch.setattr("neardup.stream.replay_report._BESIDES", 0)
     items = items_of([(0, list("abcd"))] * 6)
-    found = around(items, Settings(RECIPE, "2h"), 0.3)
+    found = around(items, ReplaySettings(RECIPE, "2h"), 0.3)
     assert not found.known
     assert says(found.note, "More than 6 pairs", "looser threshold", "not kept", "look less far")
 
 
 def test_nothing_is_looked_for_where_nothing_could_be_found() -> None:
     items = items_of([(0, list("abcd"))] * 3)
-    assert "--report-margin" in around(items, Settings(RECIPE, "2h"), 0).note
+    assert "--report-around" in around(items, ReplaySettings(RECIPE, "2h"), 0).note
     bands = RECIPE.changed(search="lsh")
-    assert "LSH makes its bands" in around(items, Settings(bands, "2h"), 0.2).note
+    assert "LSH makes its bands" in around(items, ReplaySettings(bands, "2h"), 0.2).note
     single = Recipe(features="checksum", normalize="words", threshold=1.0)
-    assert "another threshold would change nothing" in around(items, Settings(single, "2h"), 0.2).note
+    assert "another threshold would change nothing" in around(items, ReplaySettings(single, "2h"), 0.2).note
 
 
 def test_a_decision_is_moved_by_its_probability() -> None:
     decision = decision_of(net="jaccard(words:1) >= 0.2")
     items = items_of([(0, list("abcd")), (1, list("abcde")), (0, list("abxy")), (0, list("mnop")), (0, list("abcd"))])
-    wanted = Settings(decision.recipe, "12h", decision=decision)
+    wanted = ReplaySettings(decision.recipe, "12h", decision=decision)
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
     found = swept(flow, scale_of(decision.recipe, decision), around(items, wanted, 0.2), everything=False, whole=False)

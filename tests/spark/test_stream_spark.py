@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,8 @@ from saying import says
 
 import neardup as nd
 import neardup.spark
-from neardup.errors import InputError, NeardupError, OutputError, RecipeError
+from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.recipe import Recipe
-from neardup.spark import inbox as watching
-from neardup.spark import streaming as flow
-from neardup.spark.inbox import Watching
 from neardup.spark.session import told_by_spark
 
 if TYPE_CHECKING:
@@ -130,61 +126,6 @@ def test_rows_that_are_no_documents_come_out_as_set_aside(spark: SparkSession, t
         ("c", "original", None),
         ("c", "exact", "c"),
     ]
-
-
-def test_a_folder_is_watched(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from neardup.spark.command import Engine
-
-    monkeypatch.setattr(watching, "session", lambda *given, **settings: nullcontext(spark))
-    inbox = tmp_path / "inbox"
-    (inbox / "wire").mkdir(parents=True)
-    (inbox / "wire" / "a 1.txt").write_text(ARABIC, "utf-8")
-    (inbox / "b.jsonl").write_text(json.dumps({"id": "x", "text": STORY, "date": "1987-02-26T12:00Z"}) + "\nbroken\n")
-    (inbox / "c.json.tmp").write_text(json.dumps({"id": "y", "text": STORY}))
-
-    def watch(window: str = "endless", shards: int | None = None) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
-        given = Watching(
-            inbox=str(inbox),
-            verdicts=str(tmp_path / "verdicts"),
-            checkpoint_dir=str(tmp_path / "stages"),
-            content="auto",
-            largest=10_000,
-            files=10,
-            poll=0.1,
-            once=True,
-        )
-        events: list[tuple[str, dict[str, Any]]] = []
-
-        def make(count: int) -> Any:
-            return flow.work_for("default", None, window, "time", "originals", None, count, {})
-
-        def say(event: str, **fields: Any) -> None:
-            events.append((event, fields))
-
-        return watching.watch(given, Engine(master="local[2]"), make, shards, say), events
-
-    totals, events = watch()
-    assert (totals.files, totals.items, totals.originals, totals.set_aside) == (3, 2, 2, 1)
-    assert [event for event, _ in events] == ["started", "batch", "stopped"]
-    (inbox / "c.json.tmp").rename(inbox / "c.json")
-    totals, events = watch()
-    assert (totals.files, totals.items, totals.duplicates, totals.exact) == (1, 1, 1, 1)
-    found = spark.read.parquet(str(tmp_path / "verdicts")).orderBy("serial").collect()
-    origins = [(row["id"], row["of"], row["origin"]) for row in found if row["serial"] is not None]
-    assert sorted(origins[:2]) == [("wire/a 1.txt", None, "wire/a 1.txt"), ("x", None, "b.jsonl")]
-    assert origins[2] == ("y", "x", "c.json")
-    assert [row["flag"] for row in found if row["kind"] == "set-aside"] == ["line 2: not valid JSON"]
-    with pytest.raises(OutputError) as caught:
-        watch(window="24h")
-    assert says(caught.value, "window", "endless", "24h", "another folder")
-    with pytest.raises(OutputError) as caught:
-        watch(shards=5)
-    assert says(caught.value, "2 shards", "--shards", "5")
-    for path in (tmp_path / "stages").iterdir():
-        path.rename(tmp_path / path.name)
-    with pytest.raises(OutputError) as caught:
-        watch()
-    assert says(caught.value, "not empty", str(tmp_path), "new")
 
 
 def test_what_cannot_work_is_refused_before_it_starts(

@@ -16,7 +16,7 @@ from typing import Any
 from neardup.classifier.classifier import Decision
 from neardup.stream.index import Index
 from neardup.watch.judge import Counters, Log
-from neardup.watch.settings import Settings
+from neardup.watch.settings import WatchSettings
 from neardup.watch.watcher import Watcher
 
 _WORDS = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("", "n", "r", "st")]
@@ -62,7 +62,7 @@ class Newsroom:
         beside.rename(path)
         return path
 
-    def settings(self, **changes: Any) -> Settings:
+    def settings(self, **changes: Any) -> WatchSettings:
         """The settings of a watcher that does not wait for anything."""
         folders = {name: str(getattr(self, name)) for name in ("inbox", "duplicates", "quarantine", "done")}
         chosen: dict[str, Any] = {
@@ -72,7 +72,7 @@ class Newsroom:
             "patience": 0.0,
             "poll": 0.05,
         }
-        return Settings(**(folders | chosen | changes))
+        return WatchSettings(**(folders | chosen | changes))
 
     @contextmanager
     def watcher(self, window: str = "24h", **changes: Any) -> Iterator[Watcher]:

@@ -18,9 +18,9 @@ from saying import says
 from neardup.errors import InputError, OutputError, RecipeError, StoreError
 from neardup.stream.store import Store
 from neardup.watch import outputs as moving
-from neardup.watch import pending as taking
+from neardup.watch import pending
 from neardup.watch import placement as gathering
-from neardup.watch.inbox import Held
+from neardup.watch.inbox import InboxLock
 from neardup.watch.placement import Placer
 
 
@@ -144,16 +144,16 @@ def test_a_slow_inbox_says_so_once(room: Newsroom, monkeypatch: pytest.MonkeyPat
 
 
 def test_one_file_that_may_not_be_read_stops_no_other(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    take, forbidden = taking.take, 2
+    read_file, forbidden = pending.read_file, 2
 
     def refusing(root: str, found: Any, *rest: Any) -> Any:
         nonlocal forbidden
         if found.path == "locked.txt" and forbidden:
             forbidden -= 1
             raise PermissionError(errno.EACCES, "Permission denied", found.path)
-        return take(root, found, *rest)
+        return read_file(root, found, *rest)
 
-    monkeypatch.setattr(gathering, "take", refusing)
+    monkeypatch.setattr(gathering, "read_file", refusing)
     room.deliver("locked.txt", text_of(1))
     room.deliver("free.txt", text_of(2))
     with room.watching():
@@ -189,11 +189,11 @@ def test_one_file_that_may_not_be_moved_stops_no_other(room: Newsroom, monkeypat
 
 def test_an_inbox_has_one_watcher_that_moves_files(room: Newsroom) -> None:
     inbox = str(room.inbox)
-    with Held(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):
-        Held(inbox, shared=False).__enter__()
-    with Held(inbox, shared=True), Held(inbox, shared=True), pytest.raises(InputError, match="--place link"):
-        Held(inbox, shared=False).__enter__()
-    with Held(inbox, shared=False):
+    with InboxLock(inbox, shared=False), pytest.raises(InputError, match="is watched by another process"):
+        InboxLock(inbox, shared=False).__enter__()
+    with InboxLock(inbox, shared=True), InboxLock(inbox, shared=True), pytest.raises(InputError, match="--place link"):
+        InboxLock(inbox, shared=False).__enter__()
+    with InboxLock(inbox, shared=False):
         pass
 
 
@@ -413,13 +413,13 @@ def test_settings_that_cannot_work(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from neardup.watch.settings import Settings
+    from neardup.watch.settings import WatchSettings
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(error) as caught:
-        Settings(**({"inbox": "in", "originals": "out"} | changes))
+        WatchSettings(**({"inbox": "in", "originals": "out"} | changes))
     assert says(caught.value, *message)
 
 

@@ -22,6 +22,8 @@ from neardup.cli import (
     query,
     recipe,
     replay,
+    report,
+    stopped,
     train,
     watch,
 )
@@ -93,6 +95,9 @@ app.command(name="train", no_args_is_help=True)(train.train)
 app.command(name="audit", no_args_is_help=True)(audit.audit)
 app.command(name="replay", no_args_is_help=True)(replay.replay)
 app.command(name="watch", no_args_is_help=True)(watch.watch)
+app.command(name="report", no_args_is_help=True)(report.report)
+app.command(name="stopped", no_args_is_help=True)(stopped.stopped)
+app.command(name="release", no_args_is_help=True)(stopped.release)
 app.add_typer(recipe.app, name="recipe")
 
 

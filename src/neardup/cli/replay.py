@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from neardup.pages.report import Extent
     from neardup.recipe import Recipe
     from neardup.runtime import Clock
-    from neardup.stream.replay import Hour, Item, Settings, Timeline, Totals
+    from neardup.stream.replay import Hour, Item, ReplaySettings, Timeline, Totals
 
 _HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
 
@@ -104,7 +104,7 @@ class Shown:
 _FLAGS = {
     "late": "older than the window",
     "ahead": "after a gap longer than the window",
-    "undecidable": "without features: originals, for nothing can match",
+    "undecidable": "too little text to compare: originals",
     "future": "later than now",
 }
 
@@ -193,14 +193,16 @@ class ReplayReportOptions(ReportOptions):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The report that is wanted: its file, how far beyond the threshold it looks, its extent, and the command."""
+    """The report that is wanted: its file, how far below the threshold it looks, its extent, and the command."""
 
     output: str
     margin: float
     extent: Extent
     command: str
 
-    def watching(self, settings: Settings, statistics: Statistics | None, clock: Clock, report: Report) -> Watching:
+    def watching(
+        self, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Report
+    ) -> Watching:
         """Return what takes verdicts while the replay runs."""
         return Watching(self, settings, statistics, clock, report)
 
@@ -212,7 +214,7 @@ class Watching:
     ----------
     page : Page
         What is wanted.
-    settings : Settings
+    settings : ReplaySettings
         Of the replay.
     statistics : Statistics or None
         Of the collection, for recipes that need them.
@@ -223,20 +225,19 @@ class Watching:
     """
 
     def __init__(
-        self, page: Page, settings: Settings, statistics: Statistics | None, clock: Clock, report: Report
+        self, page: Page, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Report
     ) -> None:
-        from neardup.stream.replay_report import ReplayReport, Sample
+        from neardup.stream.replay_report import ReplayReport
 
         self.output = page.output
         self._page, self._settings, self._statistics = page, settings, statistics
         self._clock, self._report = clock, report
-        self._made, self._sample = ReplayReport(settings), Sample()
+        self._made = ReplayReport(settings)
         self._around: Any = None
 
     def see(self, items: Sequence[Item], judged: Sequence[Any]) -> None:
         """Take the verdicts of some documents."""
         self._made.see(items, judged)
-        self._sample.see(items, judged)
 
     def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
         """Replay once more with a looser threshold, for what comes near it."""
@@ -260,10 +261,8 @@ class Watching:
         downstream: float,
     ) -> None:
         """Write the page, which is there as a whole or not at all; ``told`` is what it says of the settings."""
-        from neardup.stream.replay_report import measured, page_content, write_page
+        from neardup.stream.replay_report import page_content, write_page
 
-        with self._clock.stage("measure by size"):
-            curves = measured(self._sample.items, lambda: self._settings.endless(self._statistics), self._report)
         report = self._made.made(
             corpus,
             timeline,
@@ -276,7 +275,7 @@ class Watching:
             stages=self._clock.stages,
             statistics=self._statistics,
         )
-        write_page(self.output, page_content(told, hours, totals.as_dict(downstream), curves), report)
+        write_page(self.output, page_content(told, hours, totals.as_dict(downstream)), report)
 
 
 #: Documents judged at once where each verdict goes to a disk: one write for all of them.
@@ -292,7 +291,7 @@ def replay(
     read: ReadOptions,
     reported: ReplayReportOptions,
     time_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of the times; found by itself when obvious.")
+        str | None, typer.Option(metavar="NAME", help="Column of the times; detected automatically.")
     ] = None,
     as_listed: Annotated[
         bool, typer.Option("--as-listed", help="Let documents arrive in the order of the input, not in that of time.")
@@ -307,7 +306,7 @@ def replay(
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="Judge at most so many at once, and show their mean time: 1, with --store 256.",
+            help="Judge up to N at once, and show their mean time: 1, with --store 256.",
         ),
     ] = None,
     downstream: Annotated[
@@ -328,7 +327,7 @@ def replay(
     Documents without a readable time are set aside and counted.
     """
     from neardup.runtime import Clock
-    from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, Settings, arrivals, set_aside, survey
+    from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, ReplaySettings, arrivals, set_aside, survey
 
     decision = decided.loaded(time_column, also_for=True)
     recipe = chosen_recipe(recipe_options, decision)
@@ -336,7 +335,7 @@ def replay(
         raise RecipeError(
             "the decision compares titles, for which inputs are opened a second time, and stdin cannot be; name a file"
         )
-    settings = Settings(recipe, windows.window, windows.window_by, windows.against, windows.store, decision)
+    settings = ReplaySettings(recipe, windows.window, windows.window_by, windows.against, windows.store, decision)
     pace = None if speed is None else parse_number(speed, "--speed")
     if pace is not None:
         Pace(pace)

@@ -7,8 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from math import inf
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,10 +16,8 @@ import typer
 from neardup.cli.options import (
     DecisionFile,
     DecisionOptions,
-    EngineOptions,
     Precision,
     RecipeOptions,
-    ReportFamilies,
     WindowOptions,
     chosen_content,
     chosen_recipe,
@@ -29,28 +26,20 @@ from neardup.cli.options import (
 from neardup.cli.screen import (
     count_text,
     parse_number,
-    parse_seconds,
     parse_size,
     say,
     size_text,
-    typed_command,
     visible,
-    whole_number,
 )
-from neardup.errors import InputError, OutputError, RecipeError
+from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Decision
     from neardup.features.statistics import Statistics
     from neardup.recipe import Recipe
-    from neardup.spark.command import Engine
-    from neardup.spark.inbox import Totals
-    from neardup.spark.streaming import Work
     from neardup.stream.index import Index
-    from neardup.stream.store import Store
     from neardup.watch.judge import Counters, Log
-    from neardup.watch.report_process import Reporter, Wanted
-    from neardup.watch.settings import Settings
+    from neardup.watch.settings import WatchSettings
     from neardup.watch.watcher import Watcher
 
 _WHERE, _WHEN = "Where files go", "When files are taken"
@@ -121,7 +110,7 @@ class DurableWindow(WindowOptions):
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="Keep the window and all verdicts in this SQLite file. A new run goes on where the last one ended.",
+            help="SQLite file that keeps the window and all verdicts. A new run goes on where the last one ended.",
         ),
     ] = ""
 
@@ -149,7 +138,7 @@ class Folders:
             metavar="FOLDER",
             show_default=False,
             rich_help_panel=_WHERE,
-            help="Where goes what cannot be read, with the reason beside it; INBOX/.neardup/quarantine by default.",
+            help="Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
         ),
     ] = ""
     done: Annotated[
@@ -158,7 +147,7 @@ class Folders:
             metavar="FOLDER",
             show_default=False,
             rich_help_panel=_WHERE,
-            help="Where feeds and other files of several items go when their items are judged; INBOX/.neardup/done by "
+            help="Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by "
             "default.",
         ),
     ] = ""
@@ -173,7 +162,7 @@ class Folders:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taking:
+class ReadingOptions:
     """When and how files are taken."""
 
     poll: Annotated[
@@ -181,191 +170,27 @@ class Taking:
         typer.Option(
             metavar="SECONDS",
             rich_help_panel=_WHEN,
-            help="Look at the whole inbox so often, whatever file events say or do not say.",
+            help="Check the whole inbox every N seconds, whatever file events say.",
         ),
     ] = "2"
     settle: Annotated[
         str,
-        typer.Option(metavar="SECONDS", rich_help_panel=_WHEN, help="Take a file when it has not changed for so long."),
+        typer.Option(
+            metavar="SECONDS", rich_help_panel=_WHEN, help="Take files that have been unchanged for N seconds."
+        ),
     ] = "0.5"
     patience: Annotated[
         str,
         typer.Option(
             metavar="SECONDS",
             rich_help_panel=_WHEN,
-            help="Wait so long for the rest of a file that ends in the middle, or is empty.",
+            help="Wait up to N seconds for the rest of a file that ends in the middle, or is empty.",
         ),
     ] = "30"
     largest: Annotated[
         str, typer.Option(metavar="SIZE", rich_help_panel=_WHEN, help="Set larger files aside without reading them.")
     ] = "64MB"
     once: Annotated[bool, typer.Option("--once", rich_help_panel=_WHEN, help="Take what is there, then end.")] = False
-
-
-_PANEL = "A report"
-_EVERY, _IN_THE_END = "10m", "end"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchReportOptions:
-    """A report of a watcher, how often it is written, and how much it shows."""
-
-    report: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.html",
-            rich_help_panel=_PANEL,
-            help="One page, to be read without a network: what was stopped and why; written while the watcher runs and "
-            "when it stops, by a process of its own.",
-        ),
-    ] = None
-    report_every: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME|end",
-            rich_help_panel=_PANEL,
-            help="Write it so often, if anything has arrived: 30s, 10m (the default), 1h; end for once, when it stops.",
-        ),
-    ] = None
-    report_items: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_PANEL,
-            help="Report so many of the latest items, 100000 by default.",
-        ),
-    ] = None
-    report_families: ReportFamilies = None
-    report_rows: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_PANEL,
-            help="List so many of the latest duplicates to search, 2000 by default.",
-        ),
-    ] = None
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", rich_help_panel=_PANEL, help="Replace a file that is no report; an earlier report always is."
-        ),
-    ] = False
-
-    def wanted(self, decided: ItemDecision) -> Wanted | None:
-        """Return the report that is wanted; None where none is.
-
-        Parameters
-        ----------
-        decided : ItemDecision
-            The learned decision, if any.
-
-        Raises
-        ------
-        RecipeError
-            If a number is none, or an option says nothing without a report.
-        """
-        numbers = {"families": self.report_families, "rows": self.report_rows}
-        if self.report is None:
-            given = {"every": self.report_every, "items": self.report_items} | numbers
-            for name, value in given.items():
-                if value is not None:
-                    raise RecipeError(f"--report-{name} {value} is for a report; name one with --report FILE.html")
-            if self.force:
-                raise RecipeError("--force is for a report; name one with --report FILE.html")
-            return None
-        from neardup.pages.report import Extent
-        from neardup.watch.report_process import Wanted
-
-        every = self.report_every or _EVERY
-        seconds = inf if every == _IN_THE_END else parse_seconds(every, "--report-every")
-        if seconds < 1:
-            raise RecipeError(f"--report-every {every} is below a second: give 10m, or end for one in the end")
-        extent: dict[str, Any] = {
-            name: whole_number(value, f"--report-{name}", 0) for name, value in numbers.items() if value is not None
-        }
-        more: dict[str, Any] = {}
-        if self.report_items is not None:
-            more["items"] = whole_number(self.report_items, "--report-items")
-        return Wanted(
-            output=self.report,
-            every=seconds,
-            extent=Extent(**extent),
-            command=typed_command(),
-            decision=decided.decision,
-            precision=None if decided.precision is None else parse_number(decided.precision, "--precision"),
-            **more,
-        )
-
-
-_ENGINE = "Engine"
-_FILES = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamOptions(EngineOptions):
-    """Where the work is done, and on Spark where its verdicts go."""
-
-    verdicts: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            rich_help_panel=_ENGINE,
-            help="Write verdicts there as Parquet files, each item once; on Spark, where files stay in the inbox.",
-        ),
-    ] = None
-    batch_files: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER", rich_help_panel=_ENGINE, help=f"Take so many files at once on Spark; {_FILES} by default."
-        ),
-    ] = None
-    shards: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_ENGINE,
-            help="Cut the window on Spark into so many parts; one for each processor by default.",
-        ),
-    ] = None
-
-    def stream_engine(self, given: dict[str, object]) -> Engine | None:
-        """Return the engine where it is Spark, else None; refuse what does not go together.
-
-        Parameters
-        ----------
-        given : dict of str to object
-            Options that only the watcher of one machine has, and their values where they are not the default.
-        """
-        engine = EngineOptions(**{field.name: getattr(self, field.name) for field in fields(EngineOptions)})
-        if engine.engine == "memory":
-            own = {"--verdicts": self.verdicts, "--batch-files": self.batch_files, "--shards": self.shards}
-            for name, value in own.items():
-                if value:
-                    raise RecipeError(f"{name} is for --engine spark: name that engine, or leave out {name}")
-        if self.resume:
-            raise RecipeError("--resume is not needed: the same command goes on where the last run ended")
-        found = engine.chosen(None, **given)
-        if found is not None:
-            for name, value in (("--verdicts", self.verdicts), ("--checkpoint-dir", self.checkpoint_dir)):
-                if not value:
-                    raise RecipeError(f"a watcher on Spark needs a folder for {name}: name one with {name} DIR")
-        return found
-
-
-def only_here(
-    folders: Folders, taking: Taking, windows: DurableWindow, reported: WatchReportOptions, downstream: str
-) -> dict[str, object]:
-    """Return what of the options is for one machine alone, and was given: by name, None where it was not."""
-    usual = Taking()
-    given: dict[str, object] = {f"--{field.name}": getattr(folders, field.name) for field in fields(folders)}
-    given["--place"] = folders.place != Folders().place
-    given["--store"] = windows.store
-    given["--settle"] = taking.settle != usual.settle
-    given["--patience"] = taking.patience != usual.patience
-    given["--downstream"] = downstream != "10"
-    for field in fields(reported):
-        given[f"--{field.name.replace('_', '-')}"] = getattr(reported, field.name)
-    return given
 
 
 def check_folders(folders: Folders, windows: DurableWindow) -> None:
@@ -384,93 +209,14 @@ def check_folders(folders: Folders, windows: DurableWindow) -> None:
             raise typer.BadParameter(f"a watcher needs it: give {name} {what}", param_hint=name)
 
 
-def watch_on_spark(
-    inbox: str,
-    options: StreamOptions,
-    engine: Engine,
-    taking: Taking,
-    windows: DurableWindow,
-    *,
-    recipe: Recipe,
-    decision: Decision | None,
-    sample: Statistics | None,
-    content: str,
-) -> None:
-    """Watch a folder on Spark until asked to stop.
-
-    Raises
-    ------
-    NeardupError
-        If an option does not fit, before anything starts; or what ended the stream.
-    """
-    from neardup.spark.inbox import Watching, watch
-    from neardup.spark.streaming import check_packages, work_for
-    from neardup.watch.judge import Log
-
-    check_packages()
-    watching = Watching(
-        inbox=inbox,
-        verdicts=str(options.verdicts),
-        checkpoint_dir=str(options.checkpoint_dir),
-        content=content,
-        largest=parse_size(taking.largest, "--largest") or 0,
-        files=_FILES if options.batch_files is None else whole_number(options.batch_files, "--batch-files"),
-        poll=parse_number(taking.poll, "--poll"),
-        once=taking.once,
-    )
-    _check_places(watching.inbox, {"--verdicts": watching.verdicts, "--checkpoint-dir": watching.checkpoint_dir})
-    shards = None if options.shards is None else whole_number(options.shards, "--shards")
-
-    def make(count: int) -> Work:
-        what = None if decision else recipe
-        return work_for(what, decision, windows.window, windows.window_by, windows.against, sample, count, {})
-
-    make(shards or 1)
-    totals = watch(watching, engine, make, shards, Log().say)
-    if sys.stderr.isatty():
-        say(_stream_summary(totals))
-
-
-def _check_places(inbox: str, folders: dict[str, str]) -> None:
-    """Refuse folders of this machine that are not there, or lie in the inbox."""
-    if "://" in inbox:
-        return
-    if not os.path.isdir(inbox):
-        raise InputError(f"{inbox} is no folder: name the inbox that files arrive in")
-    root = os.path.realpath(inbox)
-    seen: dict[str, str] = {}
-    for name, folder in folders.items():
-        if "://" in folder:
-            continue
-        place = os.path.realpath(folder)
-        if os.path.commonpath([place, root]) == root:
-            raise OutputError(f"{folder} for {name} lies in the inbox {inbox}: name a folder outside of it")
-        if place in seen:
-            raise OutputError(f"{folder} is given for {seen[place]} and for {name}: name two folders")
-        if os.path.exists(place) and not os.path.isdir(place):
-            raise OutputError(f"{folder} for {name} is a file: name a folder")
-        seen[place] = name
-
-
-def _stream_summary(totals: Totals) -> str:
-    share = f" ({totals.duplicates / totals.items:.1%})" if totals.items else ""
-    aside = f", {totals.set_aside:,} set aside" if totals.set_aside else ""
-    return (
-        f"stopped: {count_text(totals.files, 'file')}, {count_text(totals.items, 'item')}: "
-        f"{count_text(totals.originals, 'original')}, {count_text(totals.duplicates, 'duplicate')}{share}{aside}"
-    )
-
-
 @with_options
 def watch(
     inbox: Annotated[str, typer.Argument(metavar="INBOX", show_default=False, help="The folder that files arrive in.")],
     folders: Folders,
-    taking: Taking,
+    reading: ReadingOptions,
     windows: DurableWindow,
     recipe_options: ItemRecipe,
     decided: ItemDecision,
-    reported: WatchReportOptions,
-    stream: StreamOptions,
     sample: Annotated[
         str | None,
         typer.Option(
@@ -493,49 +239,37 @@ def watch(
 
     At a terminal a panel shows what happens, elsewhere JSON lines on stderr.
 
-    On Spark files stay in the inbox, and verdicts go to Parquet files.
+    neardup report makes a page of what was stopped, while it runs or later.
     """
     decision = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(decision)
-    engine = stream.stream_engine(only_here(folders, taking, windows, reported, downstream))
     _check_sample(recipe, sample)
-    if engine is not None:
-        from neardup.search.window import check_keys
-
-        check_keys(recipe)
-        statistics = _statistics(recipe, sample)
-        what: dict[str, Any] = {"recipe": recipe, "decision": decision, "sample": statistics, "content": content}
-        watch_on_spark(inbox, stream, engine, taking, windows, **what)
-        return
     check_folders(folders, windows)
 
-    from neardup.watch.settings import Settings
+    from neardup.watch.settings import WatchSettings
 
-    settings = Settings(
+    settings = WatchSettings(
         inbox=inbox,
         originals=folders.originals,
         duplicates=folders.duplicates,
         quarantine=folders.quarantine,
         done=folders.done,
         place=folders.place,
-        poll=parse_number(taking.poll, "--poll"),
-        settle=parse_number(taking.settle, "--settle"),
-        patience=parse_number(taking.patience, "--patience"),
-        largest=parse_size(taking.largest, "--largest") or 0,
+        poll=parse_number(reading.poll, "--poll"),
+        settle=parse_number(reading.settle, "--settle"),
+        patience=parse_number(reading.patience, "--patience"),
+        largest=parse_size(reading.largest, "--largest") or 0,
         content=content,
-        once=taking.once,
+        once=reading.once,
         downstream=parse_number(downstream, "--downstream"),
     )
     settings.check_store(windows.store)
-    wanted = reported.wanted(decided)
-    if wanted is not None:
-        wanted.check(settings, windows.store, force=reported.force)
 
     from neardup.stream.index import Index
-    from neardup.watch.inbox import Held
+    from neardup.watch.inbox import InboxLock
 
     with (
-        Held(inbox, shared=settings.place == "link"),
+        InboxLock(inbox, shared=settings.place == "link"),
         Index(
             None if decision else recipe,
             decision=decision,
@@ -543,11 +277,11 @@ def watch(
             window_by=windows.window_by,
             against=windows.against,
             path=windows.store,
-            sample=_statistics(recipe, sample),
+            sample=read_statistics(recipe, sample),
         ) as index,
     ):
         _warm_up(index)
-        _watch(settings, index, windows, wanted)
+        _watch(settings, index, windows)
 
 
 def _check_sample(recipe: Recipe, sample: str | None) -> None:
@@ -563,7 +297,7 @@ def _check_sample(recipe: Recipe, sample: str | None) -> None:
         )
 
 
-def _statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
+def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
     """Return what a recipe takes from a collection; None where it takes nothing."""
     if sample is None or not recipe.needs_statistics:
         return None
@@ -595,7 +329,7 @@ def _warm_up(index: Index) -> None:
         idle.add_many(Document(str(number), f"some words to warm up with {number}", 0.0) for number in range(3))
 
 
-def _watch(settings: Settings, index: Index, windows: DurableWindow, wanted: Wanted | None) -> None:
+def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> None:
     from neardup.watch.judge import Log
     from neardup.watch.watcher import Watcher
 
@@ -605,9 +339,9 @@ def _watch(settings: Settings, index: Index, windows: DurableWindow, wanted: Wan
     if not sys.stderr.isatty():
         log = Log()
         watcher = Watcher(settings, index, store, log)
-        watcher.reporter = _reporter(watcher, store, log, windows, wanted)
         _say_started(log, index, settings, windows)
-        counters = _run(watcher, log)
+        with _until_signal(watcher, log):
+            counters = watcher.run()
         log.say("stopped", **counters.as_dict(), held=len(index))
         return
 
@@ -616,43 +350,14 @@ def _watch(settings: Settings, index: Index, windows: DurableWindow, wanted: Wan
     heard: list[Any] = []
     log = Log(lambda event, fields: heard[0](event, fields))
     watcher = Watcher(settings, index, store, log)
-    watcher.reporter = _reporter(watcher, store, log, windows, wanted)
     with Panel(watcher, lambda text: visible(text, lines=False), size_text) as panel:
         heard.append(panel.hear)
-        counters = _run(watcher, log)
-    say(_summary(counters))
-    if wanted is not None and watcher.reporter is not None and watcher.reporter.written is not None:
-        say(f"written: {wanted.output}")
-
-
-def _reporter(
-    watcher: Watcher, store: Store, log: Log, windows: DurableWindow, wanted: Wanted | None
-) -> Reporter | None:
-    """Return who has reports made; None where none are wanted."""
-    if wanted is None:
-        return None
-    from neardup.watch.report import command
-    from neardup.watch.report_process import Reporter, Tasks
-
-    flow = {"window": windows.window, "against": windows.against}
-    tasks = Tasks(wanted, watcher.settings, watcher.index, store, watcher.counters, flow)
-    return Reporter(command(), tasks, every=wanted.every, log=log)
-
-
-def _run(watcher: Watcher, log: Log) -> Counters:
-    """Watch until the end, and have the last report made when all is in its place."""
-    with _until_signal(watcher, log):
-        try:
+        with _until_signal(watcher, log):
             counters = watcher.run()
-            if watcher.reporter is not None:
-                watcher.reporter.finish()
-        finally:
-            if watcher.reporter is not None:
-                watcher.reporter.close()
-    return counters
+    say(_summary(counters))
 
 
-def _say_started(log: Log, index: Index, settings: Settings, windows: DurableWindow) -> None:
+def _say_started(log: Log, index: Index, settings: WatchSettings, windows: DurableWindow) -> None:
     log.say(
         "started",
         pid=os.getpid(),
@@ -672,7 +377,7 @@ def _say_started(log: Log, index: Index, settings: Settings, windows: DurableWin
 
 @contextmanager
 def _until_signal(watcher: Watcher, log: Log) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the watcher after the batch in hand; the second one ends it at once."""
+    """Let SIGINT and SIGTERM end the watcher after the current batch; the second one ends it at once."""
     asked = False
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -689,7 +394,7 @@ def _until_signal(watcher: Watcher, log: Log) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
         if asked:
-            log.say("stopping", message="asked to stop: the batch in hand is finished")
+            log.say("stopping", message="asked to stop: the current batch is finished")
 
 
 def _summary(counters: Counters) -> str:

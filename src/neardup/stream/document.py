@@ -74,7 +74,7 @@ class Verdict:
         Seconds since 1970 (UTC) by which it was judged.
     flag : str
         Empty, or what was odd: ``late`` (older than the window), ``ahead`` (further ahead than the window is long),
-        ``future`` (later than the clock on the wall) or ``undecidable`` (it has nothing to compare by).
+        ``future`` (later than the clock on the wall) or ``undecidable`` (too little text to compare).
     counts : tuple of int or None
         The three whole numbers o, a and b behind the similarity, as in ``neardup.recipe.measures``.
     g : float or None

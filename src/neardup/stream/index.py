@@ -28,7 +28,7 @@ from neardup.runtime import default_threads
 from neardup.search.window import FlowClock, Length, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
-from neardup.stream.parts import Judged, Kept, Story
+from neardup.stream.parts import Judged, Kept, Record
 from neardup.stream.register import IndexStatistics, Register
 from neardup.stream.store import Store, Stored
 
@@ -70,7 +70,7 @@ def chosen_recipe(
     return recipe_beside(found, {"recipe": recipe, **choices}), found
 
 
-def story_of(document: Document, real: int | None, clock: float | None = None) -> Story:
+def record_of(document: Document, real: int | None, clock: float | None = None) -> Record:
     """Return what a second step goes by.
 
     Parameters
@@ -83,12 +83,12 @@ def story_of(document: Document, real: int | None, clock: float | None = None) -
         The flow's clock in seconds, where there is no such time.
     """
     seconds = clock if real is None else real / _SECOND
-    return Story(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
+    return Record(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
 
 
-def story_at(text: str, title: str, real: int) -> Story:
+def record_at(text: str, title: str, real: int) -> Record:
     """Return what a second step goes by, from its parts; real: microseconds since 1970."""
-    return Story(text, title, _microseconds(real / _SECOND))
+    return Record(text, title, _microseconds(real / _SECOND))
 
 
 def rows_of(
@@ -111,9 +111,9 @@ def rows_of(
     ]
 
 
-def story_before(row: Stored) -> Story:
+def record_before(row: Stored) -> Record:
     """Return what a second step goes by of a document from before a restart."""
-    return Story(row.text or "", row.title, _microseconds(row.verdict.time))
+    return Record(row.text or "", row.title, _microseconds(row.verdict.time))
 
 
 def _microseconds(seconds: float) -> int:
@@ -232,13 +232,13 @@ class Index:
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
         self._lock = threading.RLock()
-        self._register = Register(keeps_stories=bool(self.recipe.second_step), keeps_verdicts=path is None)
+        self._register = Register(keeps_records=bool(self.recipe.second_step), keeps_verdicts=path is None)
         self._judge = Judge(
             self.recipe,
             FlowClock(length, now),
             everything=against == "everything",
             statistics=statistics_for(self.recipe, sample),
-            story_of=self._register.story,
+            record_of=self._register.record,
             decision=self.decision,
         )
         self._titles = self.decision is not None and self.decision.vector.needs_titles
@@ -250,6 +250,7 @@ class Index:
             self.store = Store(path, fingerprint=own.fingerprint, settings=settings, dependencies=own.dependencies)
             try:
                 self._restore(self.store)
+                self._note_recipe(self.store)
             except BaseException:
                 self.store.close()
                 raise
@@ -292,8 +293,8 @@ class Index:
             raise RecipeError(f"k {k} is below 1; ask for one document at least")
         asked = Document("query", document) if isinstance(document, str) else document
         with self._lock:
-            story = story_of(asked, asked.microseconds, self._judge.clock.seconds)
-            found, scores = self._judge.matches(story) if k is None else self._judge.nearest(asked.text)
+            record = record_of(asked, asked.microseconds, self._judge.clock.seconds)
+            found, scores = self._judge.matches(record) if k is None else self._judge.nearest(asked.text)
             named = ((self._register.name(s), score) for s, score in zip(found.tolist(), scores.tolist(), strict=True))
             return list(islice((Similar(name, score) for name, score in named if name is not None), k))
 
@@ -314,6 +315,63 @@ class Index:
             self._register.let_go([serial])
             self._judge.remove(serial)
 
+    def release(self, document: Document | str, by: str = "") -> Verdict:
+        """Take back that a document was stopped: it is an original from now on, and enters the window as of now.
+
+        Parameters
+        ----------
+        document : Document or str
+            Its id; with its text (and title, for decisions that go by titles) where the index does not keep them:
+            an index that compares with originals keeps no text of duplicates.
+        by : str
+            Who takes it back, for the store.
+
+        Raises
+        ------
+        UnknownDocument
+            If it has no verdict, or is no duplicate.
+        InputError
+            If its text is neither given nor kept.
+        StoreError
+            If the store cannot be written; then nothing has changed.
+        """
+        name = document if isinstance(document, str) else document.id
+        with self._lock:
+            verdict = self.verdict_of(name)
+            if verdict is None or not verdict.is_duplicate:
+                raise UnknownDocument(f"no document with the id {name!r} was stopped, so there is none to release")
+            text = self.text_of(name) if isinstance(document, str) else document.text
+            if text is None:
+                raise InputError(
+                    f"the text of {name!r} is not kept; release it with its text: index.release(nd.Document(id, text))"
+                )
+            title = "" if isinstance(document, str) else document.title
+            return self._release(verdict, text, title, by)
+
+    def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
+        serial, before, moment = self._next, self._judge.before(), self._judge.clock.next_moment()
+        seconds = self._judge.clock.seconds
+        time = stopped.time if seconds is None else min(seconds, _LATEST)
+        verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)
+        record = Record(text, title, _microseconds(time))
+        try:
+            self._judge.admit(record, moment, serial)
+            if self.store is not None:
+                title = title if self._titles else ""
+                row = Stored(serial, verdict.id, "", moment.time, moment.leaves, True, text, verdict, title)
+                self.store.release(row, by, {"clock": json.dumps(self._judge.state())})
+        except BaseException:
+            self._judge.take_back(serial, before)
+            raise
+        self._next += 1
+        held = self._register.serials.get(verdict.id)
+        if held is not None:
+            self._register.let_go([held])
+            self._judge.remove(held)
+        self._register.hold(serial, verdict.id, record)
+        self._register.release(verdict)
+        return verdict
+
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None if there is none (without a store: none in the window's time)."""
         with self._lock:
@@ -327,8 +385,8 @@ class Index:
                 return None
             if self.store is not None:
                 return self.store.text_of(name)
-            story = self._register.story(serial)
-            return None if story is None else story.text
+            record = self._register.record(serial)
+            return None if record is None else record.text
 
     @property
     def statistics(self) -> IndexStatistics:
@@ -339,7 +397,7 @@ class Index:
                 **counts,
                 held=len(self._register),
                 bytes=window.bytes,
-                hours=window.hours,
+                segments=window.hours,
                 clock=self._judge.clock.seconds,
             )
 
@@ -373,8 +431,8 @@ class Index:
         first, before, interrupted = self._next, self._judge.before(), None
         try:
             moments = [self._judge.clock.see(document.microseconds) for document in documents]
-            stories = [story_of(document, moment.real) for document, moment in zip(documents, moments, strict=True)]
-            judged = self._judge.judge(stories, moments, first)
+            records = [record_of(document, moment.real) for document, moment in zip(documents, moments, strict=True)]
+            judged = self._judge.judge(records, moments, first)
             names = {first + i: document.id for i, document in enumerate(documents)}
             verdicts = [
                 verdict_of(document.id, found, names.get(found.of, self._register.name(found.of)))
@@ -389,7 +447,7 @@ class Index:
         self._next += len(documents)
         for i, (document, found) in enumerate(zip(documents, judged, strict=True)):
             if found.held:
-                self._register.hold(first + i, document.id, stories[i])
+                self._register.hold(first + i, document.id, records[i])
         self._register.count(verdicts)
         self._expire()
         self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
@@ -415,6 +473,11 @@ class Index:
             return error
         return None
 
+    def _note_recipe(self, store: Store) -> None:
+        """Let the store know by what it is filled, for reports; a learned decision is a file that these are told of."""
+        if self.decision is None and store.state("recipe") != (own := self.recipe.to_toml()):
+            store.set_state("recipe", own)
+
     def _restore(self, store: Store) -> None:
         """Bring back the window that a store holds."""
         self._register.count_as(store.counts)
@@ -430,7 +493,7 @@ class Index:
 
     def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
         for row in rows:
-            self._register.hold(row.serial, row.id, story_before(row))
+            self._register.hold(row.serial, row.id, record_before(row))
         return [Kept(row.serial, row.text or "", row.time, row.entered) for row in rows]
 
     def _expire(self) -> None:

@@ -18,15 +18,15 @@ from neardup.features.store import Block
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
 from neardup.search.window import FlowClock, Found, Moment, Window
-from neardup.stream.parts import Judged, Kept, Partners, Story, arrivals_of, part_of
+from neardup.stream.parts import Judged, Kept, Partners, Record, arrivals_of, part_of
 from neardup.stream.second_step import second_of
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
-StoryOf = Callable[[int], Story | None]
+RecordOf = Callable[[int], Record | None]
 _ALWAYS = np.full(1, 2, np.int8)
-_UNKNOWN = Story("", "", NO_TIME)
+_UNKNOWN = Record("", "", NO_TIME)
 
 
 class Before(NamedTuple):
@@ -36,12 +36,12 @@ class Before(NamedTuple):
     ----------
     clock : dict
         The state of the clock.
-    hours, ahead, revived
+    segments, ahead, revived
         As in the judge.
     """
 
     clock: dict[str, Any]
-    hours: list[tuple[int, int]]
+    segments: list[tuple[int, int]]
     ahead: tuple[Block, int, int] | None
     revived: dict[int, int]
 
@@ -59,7 +59,7 @@ class Judge:
         Whether duplicates enter the window, too.
     statistics : Statistics, optional
         What recipes with ``needs_statistics`` take their frequencies from.
-    story_of : callable
+    record_of : callable
         What is known of a held document by its number, for recipes with a second step.
     decision : Decision, optional
         Where the recipe is that of a learned decision.
@@ -72,34 +72,34 @@ class Judge:
         *,
         everything: bool,
         statistics: Statistics | None,
-        story_of: StoryOf,
+        record_of: RecordOf,
         decision: Decision | None = None,
     ) -> None:
-        self._everything, self._story_of = everything, story_of
-        self._second = second_of(recipe, self._story, decision)
+        self._everything, self._record_of = everything, record_of
+        self._second = second_of(recipe, self._record, decision)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
-        #: The sub-indexes, with the number of the first document in or after each.
-        self._hours: list[tuple[int, int]] = []
-        #: The first number and the stories of the documents that are judged now.
-        self._together_with: tuple[int, Sequence[Story]] = 0, ()
+        #: The segments, with the number of the first document in or after each.
+        self._segments: list[tuple[int, int]] = []
+        #: The first number and the records of the documents that are judged now.
+        self._together_with: tuple[int, Sequence[Record]] = 0, ()
         #: The document that is ahead, if it was entered: should a second one confirm it, it is entered again.
         self._ahead: tuple[Block, int, int] | None = None
         #: Documents that were confirmed, with the times that count since then.
         self._revived: dict[int, int] = {}
         self._awaited: int | None = None
-        self._hours_before: list[tuple[int, int]] = []
+        self._segments_before: list[tuple[int, int]] = []
 
-    def judge(self, stories: Sequence[Story], moments: Sequence[Moment], first: int) -> list[Judged]:
+    def judge(self, records: Sequence[Record], moments: Sequence[Moment], first: int) -> list[Judged]:
         """Return what is found about documents, one after the other, the numbers of which begin with first."""
-        block = self._extractor(pa.array([each.text for each in stories], pa.large_string()))
+        block = self._extractor(pa.array([each.text for each in records], pa.large_string()))
         heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
-        self._together_with = first, stories
+        self._together_with = first, records
         judged: list[Judged] = []
         for begin, end in self._runs(moments):
             self._begin(moments[begin], first + begin)
             part = part_of(block, heads, begin, end)
-            judged += self._together(part, stories[begin:end], moments[begin:end], first + begin)
+            judged += self._together(part, records[begin:end], moments[begin:end], first + begin)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
                     own = (part_of(block, heads, i, i + 1), first + i, moments[i].time)
@@ -131,46 +131,63 @@ class Judge:
                 numbers = np.array([d.serial for d in kept[begin:end]], np.int64)
                 part = part_of(block, heads, begin, end)
                 self.window.take(arrivals_of(part, moments[begin:end], numbers, always), asks=False)
-        if confirmed and self._hours_before[-1][0] > self._hours[-1][0]:
-            self._hours.append(self._hours_before[-1])
-            self.window.begin_hour(self._hours[-1][0])
+        if confirmed and self._segments_before[-1][0] > self._segments[-1][0]:
+            self._segments.append(self._segments_before[-1])
+            self.window.begin_hour(self._segments[-1][0])
         # A document that was confirmed leaves with those that came after it.
         for block, document in confirmed:
             moment = self._moment_before(document)._replace(leaves=self._revived[document.serial])
             self.window.take(arrivals_of(block, [moment], np.array([document.serial]), _ALWAYS), asks=False)
+
+    def admit(self, record: Record, moment: Moment, serial: int) -> None:
+        """Enter a document now, whatever it matches.
+
+        Parameters
+        ----------
+        record : Record
+            Its text.
+        moment : Moment
+            Of the clock, as ``FlowClock.next_moment`` gives it.
+        serial : int
+            Its number, the next one.
+        """
+        block = self._extractor(pa.array([record.text], pa.large_string()))
+        segments = self._segments or self._segments_before
+        self._begin(moment._replace(part=segments[-1][0] if segments else 0), serial)
+        self.window.take(arrivals_of(block, [moment], np.array([serial]), _ALWAYS), asks=False)
 
     def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], Block]:
         return kept, self._extractor(pa.array([document.text for document in kept], pa.large_string()))
 
     def _moment_before(self, document: Kept) -> Moment:
         """Return the moment of a document from before a restart."""
-        place = bisect_right(self._hours_before, document.serial, key=lambda hour: hour[1])
-        part = self._hours_before[max(place - 1, 0)][0]
+        place = bisect_right(self._segments_before, document.serial, key=lambda segment: segment[1])
+        part = self._segments_before[max(place - 1, 0)][0]
         return Moment(document.time, document.leaves, 0, 0, "", part, 0)
 
     def state(self) -> dict[str, Any]:
         """Return what ``restore`` needs besides the documents that are held."""
         ahead = None if self._ahead is None else self._ahead[1]
-        return self.clock.state() | {"ahead": ahead, "revived": list(self._revived.items()), "hours": self._hours}
+        return self.clock.state() | {"ahead": ahead, "revived": list(self._revived.items()), "hours": self._segments}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a state from before a restart; ``enter`` follows for what was held then."""
         self.clock.restore(state)
         self._awaited, self._revived = state["ahead"], dict(state["revived"])
-        self._hours_before = [(part, serial) for part, serial in state["hours"]]
+        self._segments_before = [(part, serial) for part, serial in state["hours"]]
 
     def before(self) -> Before:
         """Return what ``take_back`` needs to undo what is judged from now on."""
-        return Before(self.clock.state(), self._hours.copy(), self._ahead, self._revived.copy())
+        return Before(self.clock.state(), self._segments.copy(), self._ahead, self._revived.copy())
 
     def take_back(self, first: int, before: Before) -> None:
         """Undo what was judged from a number on, as far as any answer can tell."""
         self.clock.restore(before.clock)
-        self.window.take_back(first, before.hours[-1][0] if before.hours else None)
+        self.window.take_back(first, before.segments[-1][0] if before.segments else None)
         if self._second is not None:
             self._second.forget_from(first)
         confirmed = self._revived.keys() - before.revived.keys()
-        self._hours, self._ahead, self._revived = before.hours, before.ahead, before.revived
+        self._segments, self._ahead, self._revived = before.segments, before.ahead, before.revived
         if before.ahead is not None and before.ahead[1] in confirmed:
             # It has its own time by now, and must wait again, for as long as the clock says.
             block, serial, time = before.ahead
@@ -186,24 +203,24 @@ class Judge:
             self._ahead = None
 
     def expire(self) -> Integers:
-        """Drop the sub-indexes that have left the window; return the numbers of the documents in them."""
+        """Drop the segments that have left the window; return the numbers of the documents in them."""
         if self.clock.clock is None or self.clock.length.value is None:
             return np.empty(0, np.int64)
         least = (self.clock.clock - self.clock.length.value) // self.clock.length.part
         gone = self.window.drop_hours(least)
-        while len(self._hours) > 1 and self._hours[0][0] < least:
-            self._hours.pop(0)
+        while len(self._segments) > 1 and self._segments[0][0] < least:
+            self._segments.pop(0)
         if self.clock.pending is None:
             self._ahead = None
         for serial in self._revived.keys() & set(gone.tolist() if self._revived else ()):
             del self._revived[serial]
         return gone
 
-    def matches(self, story: Story) -> tuple[Integers, npt.NDArray[np.float64]]:
+    def matches(self, record: Record) -> tuple[Integers, npt.NDArray[np.float64]]:
         """Return the numbers of all held documents that a document matches now, the most similar first."""
         moment = self.clock.next_moment()
-        block = self._extractor(pa.array([story.text], pa.large_string()))
-        found = self._all_matches(block, story, moment, -1)
+        block = self._extractor(pa.array([record.text], pa.large_string()))
+        found = self._all_matches(block, record, moment, -1)
         return found.serials, found.similarity
 
     def nearest(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
@@ -213,7 +230,7 @@ class Judge:
         return found.serials, scores
 
     def _runs(self, moments: Sequence[Moment]) -> Iterator[tuple[int, int]]:
-        """Yield stretches that go into one sub-index; a document that confirms another begins one."""
+        """Yield stretches that go into one segment; a document that confirms another begins one."""
         begin = 0
         for i in range(1, len(moments) + 1):
             if i == len(moments) or moments[i].part != moments[begin].part or moments[i].confirms:
@@ -221,8 +238,8 @@ class Judge:
                 begin = i
 
     def _begin(self, moment: Moment, serial: int) -> None:
-        if not self._hours or moment.part > self._hours[-1][0]:
-            self._hours.append((moment.part, serial))
+        if not self._segments or moment.part > self._segments[-1][0]:
+            self._segments.append((moment.part, serial))
             self.window.begin_hour(moment.part)
         if moment.confirms and self._ahead is not None:
             block, serial, time = self._ahead
@@ -232,11 +249,11 @@ class Judge:
             again = moment._replace(time=time, leaves=time)
             self.window.take(arrivals_of(block, [again], np.array([serial]), _ALWAYS), asks=False)
 
-    def _together(self, block: Block, stories: Sequence[Story], moments: Sequence[Moment], first: int) -> list[Judged]:
+    def _together(self, block: Block, records: Sequence[Record], moments: Sequence[Moment], first: int) -> list[Judged]:
         numbers = np.arange(first, first + len(moments))
         if self._second is not None:
             return [
-                self._with_second_step(part_of(block, None, i, i + 1), stories[i], moments[i], first + i)
+                self._with_second_step(part_of(block, None, i, i + 1), records[i], moments[i], first + i)
                 for i in range(len(moments))
             ]
         enters = np.array([0 if m.flag == "late" else 1 + self._everything for m in moments], np.int8)
@@ -254,8 +271,8 @@ class Judge:
             for moment, of, score, (o, a, b), same, held, some in zip(moments, *columns, strict=True)
         ]
 
-    def _with_second_step(self, block: Block, story: Story, moment: Moment, serial: int) -> Judged:
-        found = self._all_matches(block, story, moment, serial)
+    def _with_second_step(self, block: Block, record: Record, moment: Moment, serial: int) -> Judged:
+        found = self._all_matches(block, record, moment, serial)
         some = bool(block.sizes[0] > 0)
         held = some and moment.flag != "late" and (self._everything or not len(found.serials))
         if held:
@@ -270,22 +287,22 @@ class Judge:
             return judged
         return judged._replace(g=float(found.g[0]), measures=self._second.contributions(found.vectors[0]))
 
-    def _all_matches(self, block: Block, story: Story, moment: Moment, serial: int) -> Partners:
+    def _all_matches(self, block: Block, record: Record, moment: Moment, serial: int) -> Partners:
         """Return all matches, the best first."""
         if not len(block.features):
             none = np.empty(0, np.int64)
             return Partners.first_step(none, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
         arrival = arrivals_of(block, [moment], np.array([serial]), np.zeros(1, np.int8))
         found, scores = self.window.matches(arrival)
-        return self._looked_at(story, serial, found, scores, block.text_marks[0])
+        return self._looked_at(record, serial, found, scores, block.text_marks[0])
 
-    def _looked_at(self, story: Story, serial: int, found: Found, scores: Floats, digest: Words) -> Partners:
+    def _looked_at(self, record: Record, serial: int, found: Found, scores: Floats, digest: Words) -> Partners:
         """Return those of a document's matches that pass the second step, the best first."""
         same = (found.digests.view(np.uint64) == digest).all(axis=1)
         differing = np.flatnonzero(~same)
         if self._second is None or not len(differing):
             return Partners.first_step(found.serials, scores, found.counts, same)
-        looked = self._second.look(story, serial, found.serials[differing])
+        looked = self._second.look(record, serial, found.serials[differing])
         # Equal texts match whatever the second step would make of them.
         second, counts = np.ones(len(same)), found.counts.copy()
         g, vectors = np.full(len(same), np.nan), np.full((len(same), looked.vectors.shape[1]), np.nan)
@@ -295,9 +312,9 @@ class Judge:
         order = order[np.lexsort((found.serials[order], -second[order]))]
         return Partners(found.serials[order], second[order], counts[order], same[order], g[order], vectors[order])
 
-    def _story(self, number: int) -> Story:
+    def _record(self, number: int) -> Record:
         """Return what is known of a document that is held, or judged now."""
         first, given = self._together_with
         if 0 <= number - first < len(given):
             return given[number - first]
-        return self._story_of(number) or _UNKNOWN
+        return self._record_of(number) or _UNKNOWN

@@ -16,7 +16,7 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-class Story(NamedTuple):
+class Record(NamedTuple):
     """What a second step goes by: a document's text, its title, and its time in microseconds since 1970."""
 
     text: str

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from neardup.stream.document import Verdict
-from neardup.stream.parts import Story
+from neardup.stream.parts import Record
 
 FLAGS = ("late", "ahead", "future", "undecidable")
 
@@ -20,11 +20,11 @@ class IndexStatistics(NamedTuple):
     arrived, originals, duplicates : int
         Documents with verdicts.
     held : int
-        Documents in the window; those of its oldest hour leave together.
+        Documents in the window; those of its oldest segment leave together.
     bytes : int
-        Memory of the window's sub-indexes and tables.
-    hours : int
-        Sub-indexes alive.
+        Memory of the window's segments and tables.
+    segments : int
+        Parts of the window, a 24th of it each, that hold something.
     clock : float or None
         The flow's clock in seconds since 1970; None before the first document, and where time is counted in documents.
     late, ahead, future, undecidable : int
@@ -36,7 +36,7 @@ class IndexStatistics(NamedTuple):
     duplicates: int
     held: int
     bytes: int
-    hours: int
+    segments: int
     clock: float | None
     late: int
     ahead: int
@@ -45,14 +45,14 @@ class IndexStatistics(NamedTuple):
 
 
 class Register:
-    """Ids and numbers of the documents that the window holds, stories and verdicts where they are needed, and counts.
+    """Ids and numbers of the documents that the window holds, records and verdicts where they are needed, and counts.
 
     Parameters
     ----------
-    keeps_stories : bool
+    keeps_records : bool
         Whether texts, titles and times are kept, as second steps need them.
     keeps_verdicts : bool
-        Whether verdicts are kept, for as long as their hour is in the window.
+        Whether verdicts are kept, for as long as their segment is in the window.
 
     Attributes
     ----------
@@ -62,14 +62,14 @@ class Register:
         As in ``IndexStatistics``.
     """
 
-    def __init__(self, *, keeps_stories: bool, keeps_verdicts: bool) -> None:
-        self._keeps_stories, self._keeps_verdicts = keeps_stories, keeps_verdicts
+    def __init__(self, *, keeps_records: bool, keeps_verdicts: bool) -> None:
+        self._keeps_records, self._keeps_verdicts = keeps_records, keeps_verdicts
         self.serials: dict[str, int] = {}
         self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)
         self._names: dict[int, str] = {}
-        self._stories: dict[int, Story] = {}
+        self._records: dict[int, Record] = {}
         self._verdicts: dict[str, Verdict] = {}
-        self._hours: deque[tuple[int, list[str]]] = deque()
+        self._segments: deque[tuple[int, list[str]]] = deque()
 
     def __len__(self) -> int:
         return len(self.serials)
@@ -81,9 +81,9 @@ class Register:
         """Return the id of a held document, None if it is not held."""
         return self._names.get(serial)
 
-    def story(self, serial: int) -> Story | None:
+    def record(self, serial: int) -> Record | None:
         """Return what a second step goes by of a held document, None where that is not kept."""
-        return self._stories.get(serial)
+        return self._records.get(serial)
 
     def verdict(self, name: str) -> Verdict | None:
         """Return the verdict on a document, None where none is kept."""
@@ -99,12 +99,12 @@ class Register:
         # Numbers are entered in their order, and a dictionary keeps it.
         return next(iter(self._names), None)
 
-    def hold(self, serial: int, name: str, story: Story) -> None:
+    def hold(self, serial: int, name: str, record: Record) -> None:
         """Note that the window holds a document."""
         self.serials[name] = serial
         self._names[serial] = name
-        if self._keeps_stories:
-            self._stories[serial] = story
+        if self._keeps_records:
+            self._records[serial] = record
 
     def let_go(self, serials: Iterable[int]) -> None:
         """Note that the window no longer holds documents."""
@@ -112,7 +112,7 @@ class Register:
             name = self._names.pop(serial, None)
             if name is not None:
                 del self.serials[name]
-            self._stories.pop(serial, None)
+            self._records.pop(serial, None)
 
     def count(self, verdicts: Iterable[Verdict]) -> None:
         """Count verdicts."""
@@ -122,25 +122,32 @@ class Register:
             if verdict.flag:
                 self.counts[verdict.flag] += 1
 
+    def release(self, verdict: Verdict) -> None:
+        """Count a duplicate as the original that it is from now on."""
+        self.counts["originals"] += 1
+        self.counts["duplicates"] -= 1
+        if self._keeps_verdicts:
+            self._verdicts[verdict.id] = verdict
+
     def count_as(self, counts: Mapping[str, int]) -> None:
         """Take over counts, as from a store."""
         self.counts |= counts
 
-    def remember(self, verdicts: Sequence[Verdict], hours: Sequence[int], oldest: int) -> None:
-        """Keep verdicts by their hours, and forget those of hours before the oldest, but of what is still held.
+    def remember(self, verdicts: Sequence[Verdict], segments: Sequence[int], oldest: int) -> None:
+        """Keep verdicts by their segments, and forget those of segments before the oldest, but of what is still held.
 
-        A document that was ahead is held long after its hour if a second one confirms it.
+        A document that was ahead is held long after its segment if a second one confirms it.
         """
         if not self._keeps_verdicts:
             return
-        for verdict, hour in zip(verdicts, hours, strict=True):
+        for verdict, segment in zip(verdicts, segments, strict=True):
             self._verdicts[verdict.id] = verdict
-            if not self._hours or self._hours[-1][0] != hour:
-                self._hours.append((hour, []))
-            self._hours[-1][1].append(verdict.id)
-        while len(self._hours) > 1 and self._hours[0][0] < oldest:
-            for name in self._hours.popleft()[1]:
+            if not self._segments or self._segments[-1][0] != segment:
+                self._segments.append((segment, []))
+            self._segments[-1][1].append(verdict.id)
+        while len(self._segments) > 1 and self._segments[0][0] < oldest:
+            for name in self._segments.popleft()[1]:
                 if name in self.serials:
-                    self._hours[-1][1].append(name)
+                    self._segments[-1][1].append(name)
                 else:
                     self._verdicts.pop(name, None)

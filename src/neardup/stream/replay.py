@@ -582,7 +582,7 @@ _MANY = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReplaySettings:
     """What an index is made with.
 
     Attributes
@@ -627,20 +627,14 @@ class Settings:
             now=_end_of_time,
         )
 
-    def endless(self, statistics: Statistics | None = None) -> Index:
-        """Return an index in memory that keeps everything and compares with everything."""
-        recipe = None if self.decision else self.recipe
-        choices: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics, "now": _end_of_time}
-        return Index(recipe, decision=self.decision, **choices)
-
     def warm_up(self, statistics: Statistics | None = None) -> None:
         """Run some documents through a window of their own, so that no later one is charged for loading the kernels."""
-        for index in (replace(self, store=None).index(statistics), self.endless(statistics)):
-            for at in range(_WARMING):
-                # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
-                words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
-                text = " ".join(words) if at else _WORDS[1] * _MANY
-                index.add(Document(str(at), text, utc(at * _MICROSECONDS_AN_HOUR // 2)))
+        index = replace(self, store=None).index(statistics)
+        for at in range(_WARMING):
+            # Other scripts have kernels of their own, used once there are many bytes of them; so has what leaves.
+            words = [f"{word}{at * place % 17}" for place, word in enumerate(_WORDS[at % len(_WORDS)].split())]
+            text = " ".join(words) if at else _WORDS[1] * _MANY
+            index.add(Document(str(at), text, utc(at * _MICROSECONDS_AN_HOUR // 2)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return what the page says of it."""

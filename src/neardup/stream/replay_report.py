@@ -1,16 +1,15 @@
-"""The time an item by the size of the corpus and by the length of the text: runs of their own, each from nothing."""
+"""The report of a replay: what was stopped and why, what came near the threshold, and what the check cost by hour."""
 
 from __future__ import annotations
 
-import time
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,213 +47,16 @@ from neardup.search.margin import loosened, scale_of
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index, matching
-from neardup.stream.replay import END_OF_TIME, Hour, Item, Progress, Settings, Timeline, Totals
+from neardup.stream.replay import END_OF_TIME, Hour, Item, Progress, ReplaySettings, Timeline, Totals
 from neardup.times import utc
 
 if TYPE_CHECKING:
     import altair as alt
 
-#: The smallest run, and the largest; in between each is twice the one before.
-SMALLEST, LARGEST = 500, 32_000
-#: Bytes of text that are held for these runs.
-_MOST_BYTES = 128 << 20
-#: Fewer documents of about one length say nothing about it.
-_FEWEST = 5
-
-
-class SizeRun(NamedTuple):
-    """A run from an empty index.
-
-    Attributes
-    ----------
-    documents : int
-        How many went in.
-    mean, median, p99 : float
-        Microseconds of processor time an item.
-    """
-
-    documents: int
-    mean: float
-    median: float
-    p99: float
-
-
-class LengthCost(NamedTuple):
-    """Documents of about one length.
-
-    Attributes
-    ----------
-    low, high : int
-        Bytes: from low to below high.
-    size : float
-        Their mean length in bytes.
-    documents : int
-        How many there are.
-    mean, p99 : float
-        Microseconds of processor time an item.
-    """
-
-    low: int
-    high: int
-    size: float
-    documents: int
-    mean: float
-    p99: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Both curves.
-
-    Attributes
-    ----------
-    sizes : tuple of SizeRun
-        The smallest first.
-    lengths : tuple of Length
-        The shortest first, of the documents of the largest run.
-    """
-
-    sizes: tuple[SizeRun, ...]
-    lengths: tuple[LengthCost, ...]
-
-
-class Sample:
-    """Keeps the first documents of a flow, as many as the largest run takes."""
-
-    def __init__(self) -> None:
-        self.items: list[Item] = []
-        self._bytes = 0
-
-    def see(self, items: Sequence[Item], verdicts: object) -> None:
-        """Keep some documents, unless there are enough."""
-        del verdicts
-        for item in items:
-            if len(self.items) < LARGEST and self._bytes + item.size <= _MOST_BYTES:
-                self.items.append(item)
-                self._bytes += item.size
-
-
-def sizes_of(documents: int) -> list[int]:
-    """Return the sizes of the runs that so many documents allow; all of them, where they are few."""
-    sizes = [SMALLEST << step for step in range(LARGEST.bit_length()) if SMALLEST << step <= min(documents, LARGEST)]
-    return sizes or ([documents] if documents else [])
-
-
-def measured(items: Sequence[Item], fresh: Callable[[], Index], report: Progress) -> Measured:
-    """Run the first documents through empty indexes, one document at a time.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        In the order of the flow.
-    fresh : callable
-        Gives an empty index that keeps all it is given.
-    report : callable
-        Told the stage, how many documents have gone through, and how many will.
-    """
-    sizes = sizes_of(len(items))
-    runs: list[SizeRun] = []
-    taken = np.zeros(0)
-    done = 0
-    for size in sizes:
-        taken = np.zeros(size)
-        with fresh() as index:
-            for at, item in enumerate(items[:size]):
-                document = Document(item.id, item.text, utc(item.time), title=item.title)
-                begin = time.thread_time_ns()
-                index.add(document)
-                taken[at] = time.thread_time_ns() - begin
-                if at % 256 == 0:
-                    report("measure by size", done + at, sum(sizes))
-        done += size
-        taken /= 1e3
-        runs.append(SizeRun(size, float(taken.mean()), *_median_and_p99(taken)))
-    lengths = np.array([item.size for item in items[: len(taken)]], np.int64)
-    return Measured(tuple(runs), tuple(_by_length(lengths, taken)))
-
-
-def _median_and_p99(times: np.ndarray) -> tuple[float, float]:
-    median, p99 = np.percentile(times, [50, 99], method="inverted_cdf").tolist()
-    return median, p99
-
-
-def _by_length(sizes: np.ndarray, times: np.ndarray) -> list[LengthCost]:
-    """Return the times of texts from 2**(n/2) bytes to below 2**((n+1)/2)."""
-    steps = np.floor(2 * np.log2(np.maximum(sizes, 1))).astype(np.int64)
-    found = []
-    for step in np.unique(steps).tolist():
-        of = steps == step
-        if of.sum() >= _FEWEST:
-            low, high = int(np.ceil(2 ** (step / 2))), int(np.ceil(2 ** ((step + 1) / 2)))
-            p99 = _median_and_p99(times[of])[1]
-            found.append(LengthCost(low, high, float(sizes[of].mean()), int(of.sum()), float(times[of].mean()), p99))
-    return found
-
-
-OURS, THEIRS = COLOURS[:2]
+OURS = COLOURS[0]
 _MICROSECONDS = "µs an item"
 
 Rows = Sequence[Mapping[str, Any]]
-
-
-class PaperFigure(NamedTuple):
-    """What the paper says in words of one of its curves.
-
-    Attributes
-    ----------
-    at : int
-        Documents, or bytes of a text.
-    microseconds : float
-        An item.
-    says : str
-        How it says so.
-    """
-
-    at: int
-    microseconds: float
-    says: str
-
-
-#: Figure 7: "achieving the value of 1.2 seconds with size 8000".
-BY_SIZE = PaperFigure(8_000, 1_200_000, "paper: 1.2 s")
-#: Figure 9: 732 documents, of 5 KB on average: "less than 0,2 seconds".
-BY_LENGTH = PaperFigure(5_000, 200_000, "paper: below 0.2 s")
-
-
-def by_size(runs: Rows) -> dict[str, Any]:
-    """Return the chart of time by the size of the corpus: mean and median of each run."""
-    told = [("documents", ","), ("mean", ",.0f"), ("median", ",.0f"), ("p99", ",.0f")]
-    return _against_paper(runs, "documents", "documents in the corpus", BY_SIZE, told)
-
-
-def by_length(lengths: Rows) -> dict[str, Any]:
-    """Return the chart of time by the length of the text."""
-    told = [("low", ","), ("high", ","), ("documents", ","), ("mean", ",.0f"), ("p99", ",.0f")]
-    return _against_paper(lengths, "size", "bytes of the text", BY_LENGTH, told)
-
-
-def _against_paper(
-    rows: Rows, field: str, title: str, paper: PaperFigure, told: Sequence[tuple[str, str]]
-) -> dict[str, Any]:
-    import altair as alt
-
-    x = alt.X(
-        f"{field}:Q", scale=alt.Scale(type="log", nice=False, padding=12), title=title, axis=log_axis(format=",~g")
-    )
-    y = _log("mean", _MICROSECONDS)
-    tooltip = [alt.Tooltip(f"{name}:Q", format=form) for name, form in told]
-    ours = alt.Chart(alt.Data(values=_above_zero(rows, "mean", "p99")))
-    theirs = alt.Chart(alt.Data(values=[{field: paper.at, "mean": paper.microseconds, "says": paper.says}]))
-    mark = theirs.encode(x=x, y=y)
-    return _finished(
-        ours.mark_line(color=OURS, strokeWidth=1.5).encode(x=x, y=y),
-        ours.mark_point(color=OURS, filled=True, size=42, opacity=1).encode(x=x, y=y, tooltip=tooltip),
-        ours.mark_point(color=OURS, size=26, shape="triangle-up", opacity=0.8).encode(
-            x=x, y=_log("p99", _MICROSECONDS), tooltip=tooltip
-        ),
-        mark.mark_point(color=THEIRS, filled=True, size=70, shape="diamond", opacity=1),
-        mark.mark_text(color=THEIRS, align="right", dx=-9).encode(text="says:N"),
-    )
 
 
 def by_hour(hours: Rows) -> dict[str, Any]:
@@ -341,7 +143,7 @@ _OF_EACH, _BESIDES = 20, 1_000_000
 
 def around_of(
     items: Iterable[Item],
-    settings: Settings,
+    settings: ReplaySettings,
     around: float,
     total: int,
     *,
@@ -354,7 +156,7 @@ def around_of(
     ----------
     items : iterable of Item
         All that were replayed, in their order.
-    settings : Settings
+    settings : ReplaySettings
         Of the replay.
     around : float
         How much looser; 0 for not at all. Raising it finds more pairs, slower.
@@ -401,7 +203,7 @@ def around_of(
     return pairs.around(loosest)
 
 
-def _index(recipe: Recipe, decision: Decision | None, settings: Settings, statistics: Statistics | None) -> Index:
+def _index(recipe: Recipe, decision: Decision | None, settings: ReplaySettings, statistics: Statistics | None) -> Index:
     """Return an index in memory that compares with everything in the window."""
     return Index(
         None if decision else recipe,
@@ -559,11 +361,11 @@ class ReplayReport:
 
     Parameters
     ----------
-    settings : Settings
+    settings : ReplaySettings
         Of the replay.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ReplaySettings) -> None:
         self._settings = settings
         self._arrived = Arrived()
 
@@ -639,7 +441,7 @@ class _Texts:
         timeline: Timeline,
         arrived: Arrived,
         flow: Flow,
-        settings: Settings,
+        settings: ReplaySettings,
         statistics: Statistics | None,
     ) -> None:
         self._corpus, self._timeline, self._arrived, self._flow = corpus, timeline, arrived, flow
@@ -704,16 +506,12 @@ _COLUMNS = {
 }
 
 
-def page_content(
-    settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapping[str, Any], found: Measured
-) -> dict[str, Any]:
+def page_content(settings: Mapping[str, Any], hours: Sequence[Hour], totals: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page shows, as JSON takes it."""
     return {
         "settings": dict(settings),
         "hours": [hour.as_dict() for hour in hours],
         "totals": dict(totals),
-        "sizes": [run._asdict() for run in found.sizes],
-        "lengths": [length._asdict() for length in found.lengths],
     }
 
 
@@ -723,8 +521,8 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
     Parameters
     ----------
     content : mapping
-        What `page_content` gives. Its ``settings`` are those of ``Settings.as_dict``, the ``inputs``, and the ``batch``
-        that is judged at once.
+        What `page_content` gives. Its ``settings`` are those of ``ReplaySettings.as_dict``, the ``inputs``, and the
+        ``batch`` that is judged at once.
     report : Report
         What arrived, what was stopped, and why.
 
@@ -742,8 +540,7 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
     # A year of hours would make a page that no browser opens in a moment.
     step = -(-len(hours) // _DRAWN)
     hours, some = hours[::-1][::step][::-1] if step > 1 else hours, _some(step)
-    flowing = _flowing(hours, begins_full, some) if hours else []
-    costs = [*_measured(content["sizes"], content["lengths"]), *flowing]
+    costs = [*_flowing(hours, begins_full, some)] if hours else []
     check = section("check", "What the check costs, and saves", Html(f"<p>{_verdict(content['totals'])}</p>"))
     sections = [
         Section(check),
@@ -768,35 +565,6 @@ def write_page(name: str, content: Mapping[str, Any], report: Report) -> None:
         file.write(data + b"\n")
 
 
-def _measured(sizes: Rows, lengths: Rows) -> Iterator[Chart]:
-    """Yield the charts of the runs by size and length, where there were any."""
-    marked = "points: mean; triangles: p99; diamond: what the paper's text gives"
-    if sizes:
-        yield Chart(
-            "size",
-            "Time by size of the corpus (figure 7)",
-            f"separate runs, each from an empty index that keeps everything; {marked}",
-            f"Lines of the time an item, in microseconds, by the number of documents, for {len(sizes)} runs; both axes "
-            f"are logarithmic. At {sizes[-1]['documents']:,} documents the mean is {sizes[-1]['mean']:,.0f} µs.",
-            by_size(sizes),
-            _sizes_table(sizes),
-        )
-    if lengths:
-        rows = [
-            [row["low"], row["high"], row["documents"], *(f"{row[name]:,.0f}" for name in ("mean", "p99"))]
-            for row in lengths
-        ]
-        yield Chart(
-            "length",
-            "Time by length of the text (figure 9)",
-            f"the documents of the largest of those runs; {marked}",
-            f"Points of the time an item, in microseconds, by the length of its text in bytes, for {len(lengths)} "
-            "ranges of lengths; both axes are logarithmic.",
-            by_length(lengths),
-            table(["from bytes", "to below", "documents", "mean µs", "p99 µs"], rows, left=0, tall=True),
-        )
-
-
 def _some(step: int) -> str:
     """Return what is said of hours that are left out."""
     ordinal = {2: "second", 3: "third"}.get(step, f"{step}th")
@@ -810,7 +578,7 @@ def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
     times, held, memory = (_hours_table(hours, names) for names in behind)
     yield Chart(
         "hour",
-        "Time by hour (figure 8)",
+        "Time by hour",
         f"point: median; line: up to p99{some}",
         f"Points of the median time an item, in microseconds on a logarithmic axis, {count}.",
         by_hour(hours),
@@ -818,7 +586,7 @@ def _flowing(hours: Rows, full: str | None, some: str) -> Iterator[Chart]:
     )
     yield Chart(
         "held",
-        "Time by size of the window (figure 8)",
+        "Time by size of the window",
         f"a point for each hour: its median{some}",
         f"Points of the median time an item, in microseconds, by the number of documents in the window, {count}.",
         by_held(hours),
@@ -874,11 +642,6 @@ def _seconds(value: float) -> str:
     return f"{value * 1e6:,.0f} µs" if value < 1e-3 else f"{value * 1e3:,.1f} ms" if value < 1 else f"{value:,.2f} s"
 
 
-def _sizes_table(sizes: Rows) -> Html:
-    rows = [[f"{run[name]:,.0f}" for name in ("documents", "mean", "median", "p99")] for run in sizes]
-    return table(["documents", "mean µs", "median µs", "p99 µs"], rows, left=0)
-
-
 def _hours_table(hours: Rows, names: Sequence[str] = tuple(_COLUMNS)) -> Html:
     head = ["hour (UTC)", *(_COLUMNS[name] for name in names)]
     return table(head, [[hour["hour"], *(_cell(hour, name) for name in names)] for hour in hours], tall=True)
@@ -897,12 +660,8 @@ def _explained(content: Mapping[str, Any]) -> Html:
     )
     meanings = {
         "time an item": f"Processor time of the thread that judges, in microseconds: features, search and entry into "
-        f"the window; not reading. By hour {each}; in the runs by size and length always by itself. The time of the "
-        "check in the balance is that on the wall, so writing to a disk counts there.",
-        "figure 7": "The first documents of the flow into an empty index that has no time limit, and each "
-        "compared with everything before it. The paper gives 1.2 s at 8,000 documents (an Opteron 8356).",
-        "figure 9": "Texts from 2^(n/2) to 2^((n+1)/2) bytes are one point where there are five or more. The paper "
-        "gives less than 0.2 s for its average text of 5 KB, among 732 documents.",
+        f"the window; not reading. Here {each}. The time of the check in the balance is that on the wall, so writing "
+        "to a disk counts there.",
         "held": "Documents in the window when the hour ends.",
         "window MB": "Memory of the window, the texts left out.",
         "hours": "Hours without items have no row.",

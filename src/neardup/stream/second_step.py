@@ -17,7 +17,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.search.matches import Matches
 from neardup.search.second_step import check_decision, counts_of, second_step
-from neardup.stream.parts import Story
+from neardup.stream.parts import Record
 from neardup.text.html import content_of
 
 Integers = npt.NDArray[np.int64]
@@ -127,7 +127,7 @@ class Pool:
 
 
 Floats = npt.NDArray[np.float64]
-StoryOf = Callable[[int], Story]
+RecordOf = Callable[[int], Record]
 
 
 class Looked(NamedTuple):
@@ -156,19 +156,19 @@ class MeasuredStep:
     Parameters
     ----------
     recipe : Recipe
-        Its ``second_step``, and the content that it is about.
-    story_of : callable
+        Its ``then``, and the content that it is about.
+    record_of : callable
         Gives what is known of a document by its number.
     """
 
-    def __init__(self, recipe: Recipe, story_of: StoryOf) -> None:
-        self._recipe, self._story_of = recipe, story_of
+    def __init__(self, recipe: Recipe, record_of: RecordOf) -> None:
+        self._recipe, self._record_of = recipe, record_of
 
-    def look(self, one: Story, serial: int, others: Integers) -> Looked:
-        """Return which documents pass beside one: its story and its number, -1 for none, and their numbers."""
+    def look(self, one: Record, serial: int, others: Integers) -> Looked:
+        """Return which documents pass beside one: its record and its number, -1 for none, and their numbers."""
         del serial
-        stories = [one, *map(self._story_of, others.tolist())]
-        texts = [content_of(each.text, self._recipe.content) for each in stories]
+        records = [one, *map(self._record_of, others.tolist())]
+        texts = [content_of(each.text, self._recipe.content) for each in records]
         right = np.arange(1, len(texts))
         every = Matches(np.arange(len(texts)), np.zeros_like(right), right, np.ones((len(right), 3), np.int64))
         # No text counts as equal to another, so that every pair is measured.
@@ -195,7 +195,7 @@ class LearnedStep:
     ----------
     recipe : Recipe
         That of the decision.
-    story_of : callable
+    record_of : callable
         Gives what is known of a document by its number.
     decision : Decision
         What decides.
@@ -206,20 +206,20 @@ class LearnedStep:
         If the recipe names another one.
     """
 
-    def __init__(self, recipe: Recipe, story_of: StoryOf, decision: Decision) -> None:
-        self._recipe, self._story_of = recipe, story_of
+    def __init__(self, recipe: Recipe, record_of: RecordOf, decision: Decision) -> None:
+        self._recipe, self._record_of = recipe, record_of
         self._decision = check_decision(decision, recipe, None)
         self._measurer = Measurer(decision.vector, decision.statistics)
         self._pool = Pool(self._measurer)
 
-    def look(self, one: Story, serial: int, others: Integers) -> Looked:
-        """Return which documents pass beside one: its story and its number, -1 for none, and their numbers."""
+    def look(self, one: Record, serial: int, others: Integers) -> Looked:
+        """Return which documents pass beside one: its record and its number, -1 for none, and their numbers."""
         # As in a run in memory, the one that comes later is the right one.
         wanted = [*others.tolist(), serial]
         self._pool.make_room(wanted)
         missing = [number for number in wanted if number == serial or number not in self._pool]
-        stories = [*map(self._story_of, missing[:-1]), one]
-        self._pool.add(missing, self._records(stories))
+        records = [*map(self._record_of, missing[:-1]), one]
+        self._pool.add(missing, self._records(records))
         places = self._pool.places(wanted)
         vectors = self._measurer.measure(self._pool.prepared(), places[:-1], np.full(len(others), places[-1]))
         g = self._decision.score(vectors)
@@ -227,11 +227,11 @@ class LearnedStep:
         counts = counts_of(self._decision, g[passed])
         return Looked(passed, similarities("learned", counts), counts, g[passed], vectors[passed])
 
-    def _records(self, stories: Sequence[Story]) -> Records:
+    def _records(self, records: Sequence[Record]) -> Records:
         return Records(
-            [content_of(each.text, self._recipe.content) for each in stories],
-            [each.title or None for each in stories],
-            np.array([each.time for each in stories], np.int64),
+            [content_of(each.text, self._recipe.content) for each in records],
+            [each.title or None for each in records],
+            np.array([each.time for each in records], np.int64),
         )
 
     def contributions(self, vector: Floats) -> tuple[Contribution, ...]:
@@ -243,7 +243,7 @@ class LearnedStep:
         self._pool.forget_from(serial)
 
 
-def second_of(recipe: Recipe, story_of: StoryOf, decision: Decision | None) -> MeasuredStep | LearnedStep | None:
+def second_of(recipe: Recipe, record_of: RecordOf, decision: Decision | None) -> MeasuredStep | LearnedStep | None:
     """Return the second step of a recipe, None where it has none.
 
     Raises
@@ -255,9 +255,7 @@ def second_of(recipe: Recipe, story_of: StoryOf, decision: Decision | None) -> M
     if step is None:
         return None
     if step.measure != "learned":
-        return MeasuredStep(recipe, story_of)
+        return MeasuredStep(recipe, record_of)
     if decision is None:
-        raise RecipeError(
-            f"second_step {str(step)!r} is a learned decision; give it as decision=, in place of the recipe"
-        )
-    return LearnedStep(recipe, story_of, decision)
+        raise RecipeError(f"then {str(step)!r} is a learned decision; give it as decision=, in place of the recipe")
+    return LearnedStep(recipe, record_of, decision)

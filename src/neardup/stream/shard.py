@@ -15,9 +15,9 @@ from neardup.features.store import Block
 from neardup.recipe import Recipe
 from neardup.search.window import Arrivals, FlowClock, Length, Moment
 from neardup.search.window import Found as Matched
-from neardup.stream.index import story_at
+from neardup.stream.index import record_at
 from neardup.stream.judge import Judge
-from neardup.stream.parts import Partners, Story, arrivals_of, joined, part_of
+from neardup.stream.parts import Partners, Record, arrivals_of, joined, part_of
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -54,7 +54,7 @@ class Entered(NamedTuple):
     documents : Arrived
         Which documents.
     serials, times, leaves, parts, reals : int64[n]
-        Their numbers; as in a ``Moment`` each one's time, when it leaves, its sub-index, and microseconds since 1970.
+        Their numbers; as in a ``Moment`` each one's time, when it leaves, its segment, and microseconds since 1970.
     again : bool[n]
         Whether it was there before, and is confirmed: from now on its own time counts.
     """
@@ -134,7 +134,7 @@ class Shard(Judge):
     ) -> None:
         self.now = 0.0
         self.names: dict[int, str] = {}
-        self._stories: dict[int, Story] = {}
+        self._records: dict[int, Record] = {}
         self._best_only = best_only
         #: The document that is ahead, in full, where it is one of this shard's.
         self._waits: tuple[Arrived, _Row] | None = None
@@ -143,7 +143,7 @@ class Shard(Judge):
             FlowClock(length, lambda: self.now),
             everything=True,
             statistics=statistics,
-            story_of=self._stories.get,
+            record_of=self._records.get,
             decision=decision,
         )
 
@@ -177,8 +177,8 @@ class Shard(Judge):
         block = self._extractor(documents.texts)
         some = block.sizes > 0
         enters = own & some & np.array([moment.flag != "late" for moment in moments], np.bool_)
-        stories = self._stories_of(documents, moments)
-        self._together_with = first, stories
+        records = self._records_of(documents, moments)
+        self._together_with = first, records
         heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
         rows: list[_Row] = []
         waited, found = self._waits, []
@@ -188,7 +188,7 @@ class Shard(Judge):
             numbers = np.arange(first + begin, first + end)
             inside = np.where(enters[begin:end], 2, 0).astype(np.int8)
             arrivals = arrivals_of(part_of(block, heads, begin, end), moments[begin:end], numbers, inside)
-            found.append(self._asked(arrivals, stories[begin:end], begin))
+            found.append(self._asked(arrivals, records[begin:end], begin))
             for i in (begin + np.flatnonzero(enters[begin:end])).tolist():
                 moment = moments[i]
                 rows.append(_Row(i, first + i, moment.time, moment.leaves, moment.part, moment.real))
@@ -202,7 +202,7 @@ class Shard(Judge):
             self._hold(entered)
         return Found(places, joined([partners for _, partners in found]), some), entered
 
-    def _asked(self, arrivals: Arrivals, stories: Sequence[Story], begin: int) -> tuple[Integers, Partners]:
+    def _asked(self, arrivals: Arrivals, records: Sequence[Record], begin: int) -> tuple[Integers, Partners]:
         """Return which of some documents match what, and have those enter that are to."""
         block = arrivals.block
         if self._best_only and self._second is None:
@@ -225,7 +225,7 @@ class Shard(Judge):
         for place, start, end in zip(asking.tolist(), [0, *ends], ends, strict=False):
             own = Matched(serials[start:end], counts[start:end], digests[start:end])
             serial, digest = int(arrivals.serials[place]), block.text_marks[place]
-            passed = self._looked_at(stories[place], serial, own, scores[start:end], digest)
+            passed = self._looked_at(records[place], serial, own, scores[start:end], digest)
             each.append(passed.first() if self._best_only else passed)
         return begin + np.repeat(asking, [len(partners.serials) for partners in each]), joined(each)
 
@@ -269,13 +269,13 @@ class Shard(Judge):
         if self._second is not None:
             texts, titles = entered.documents.texts.to_pylist(), entered.documents.titles.to_pylist()
             for serial, text, title, real in zip(serials, texts, titles, entered.reals.tolist(), strict=True):
-                self._stories[serial] = story_at(text, title, real)
+                self._records[serial] = record_at(text, title, real)
 
-    def _stories_of(self, documents: Arrived, moments: Sequence[Moment]) -> list[Story]:
+    def _records_of(self, documents: Arrived, moments: Sequence[Moment]) -> list[Record]:
         if self._second is None:
             return []
         columns = documents.texts.to_pylist(), documents.titles.to_pylist(), moments
-        return [story_at(text, title, moment.real) for text, title, moment in zip(*columns, strict=True)]
+        return [record_at(text, title, moment.real) for text, title, moment in zip(*columns, strict=True)]
 
     def enter_again(self, entered: Entered, awaited: int | None) -> None:
         """Have documents enter that had entered before, as after a restart.
@@ -326,14 +326,14 @@ class Shard(Judge):
         gone = super().expire()
         for serial in gone.tolist():
             self.names.pop(serial, None)
-            self._stories.pop(serial, None)
+            self._records.pop(serial, None)
         if self._ahead is None:
             self._waits = None
         return gone
 
 
 def _stretches(moments: Sequence[Moment]) -> Iterator[tuple[int, int]]:
-    """Yield stretches of one sub-index; a document that enters again is one of its own."""
+    """Yield stretches of one segment; a document that enters again is one of its own."""
     begin = 0
     for i in range(1, len(moments) + 1):
         if (

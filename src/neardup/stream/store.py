@@ -8,6 +8,7 @@ import os
 import sqlite3
 import struct
 import sys
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -161,6 +162,9 @@ _MORE_TABLES = (
     "CREATE TABLE IF NOT EXISTS learned (serial INTEGER PRIMARY KEY, g REAL NOT NULL, measures TEXT NOT NULL)",
     # of what is in the window; the checksum in held covers them
     "CREATE TABLE IF NOT EXISTS titles (serial INTEGER PRIMARY KEY, title TEXT NOT NULL)",
+    # duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
+    "CREATE TABLE IF NOT EXISTS released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, "
+    "by TEXT NOT NULL, kind TEXT NOT NULL, of TEXT, similarity REAL)",
 )
 
 #: How the names of settings and dependencies begin in the table meta.
@@ -417,6 +421,7 @@ _NO_TEXT = "NULL, NULL, NULL, NULL FROM documents d LEFT JOIN learned l ON l.ser
 _BARE = f"SELECT {_OF_D}, d.sum, l.g, l.measures, {_NO_TEXT} WHERE"
 BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
 BARE_OF_ID = f"{_BARE} d.id = ?"
+STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
 _INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 14}?)"  # noqa: S608
 #: What the window holds of documents from one number to below another.
 LET_GO = tuple(f"DELETE FROM {table} WHERE serial >= ? AND serial < ?" for table in ("held", "titles"))  # noqa: S608
@@ -577,13 +582,230 @@ def storable(name: str) -> bool:
     return True
 
 
-#: How many ids one question asks for.
-_IDS = 500
+#: Rows and ids that one question asks for: each is over in a moment, so that the log can go into the file between two.
+_ROWS, _IDS = 4096, 500
+
+
+class StoreReader:
+    """Answers questions about a store and never writes to it; another process may be writing meanwhile.
+
+    Every row and text that is read is compared with its checksum.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The file.
+
+    Raises
+    ------
+    StoreError
+        If there is no store, or it cannot be read.
+    """
+
+    _connection: sqlite3.Connection
+    _forgotten: int
+    _closed = False
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise StoreError(f"{path} is no file, so it is no store; name the store of a watcher or an index")
+        with self._explained():
+            self._connection = _connect(self.path, "ro")
+        try:
+            with self._explained():
+                (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+            if application != APPLICATION:
+                raise StoreError(f"{path} is no store of neardup; name the store of a watcher or an index")
+            self._forgotten = self._numbers().get("forgotten", 0)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OverflowError) as error:
+            raise explained(self.path, error) from error
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be used ({error.strerror}); look after its disk") from error
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if self._closed:
+            raise StoreError(f"{self.path} is closed; open it again")
+        with self._explained():
+            yield self._connection
+
+    def _numbers(self) -> dict[str, int]:
+        with self._reading() as connection:
+            return dict(connection.execute("SELECT name, value FROM tally"))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many documents arrived, how many were originals and duplicates, and how many had each flag."""
+        found = self._numbers()
+        return {name: found.get(name, 0) for name in TALLIES}
+
+    @property
+    def held_count(self) -> int:
+        """How many documents the window holds."""
+        with self._reading() as connection:
+            query = "SELECT count(*) FROM held WHERE serial >= ?"
+            return int(connection.execute(query, (self._forgotten,)).fetchone()[0])
+
+    def meta(self, name: str) -> str | None:
+        """Return what the store was made with: its ``fingerprint``, or ``setting`` and the name of one."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def held(self, batch: int = 4096) -> Iterator[list[Stored]]:
+        """Yield what the window holds in order of serial.
+
+        Parameters
+        ----------
+        batch : int
+            How many at a time.
+        """
+        yield from self._batches(HELD, self._forgotten, batch)
+
+    def unplaced(self) -> Iterator[Stored]:
+        """Yield the documents with verdicts that are not yet in their place, in order of serial."""
+        for found in self._batches(UNPLACED, -(2**63), 256):
+            yield from found
+
+    def _batches(self, query: str, begin: int, batch: int, *given: float) -> Iterator[list[Stored]]:
+        # Each question is answered whole, so that others may write between two batches.
+        while True:
+            with self._reading() as connection:
+                rows = connection.execute(query, (*given, begin, batch)).fetchall()
+                found = [self._stored(row) for row in rows]
+            if found:
+                yield found
+            if len(rows) < batch:
+                return
+            begin = found[-1].serial + 1
+
+    def _stored(self, row: Row) -> Stored:
+        found, wrong = from_row(row, self._forgotten)
+        if found is None:
+            raise damaged(self.path, f"the {wrong} of document number {row[0]} is not what was written")
+        return found
+
+    def last(self, most: int) -> list[Stored]:
+        """Return the documents that arrived last, in the order of their arrival, without their texts.
+
+        Parameters
+        ----------
+        most : int
+            How many at most.
+        """
+        with self._reading() as connection:
+            (top,) = connection.execute("SELECT max(serial) FROM documents").fetchone()
+        if top is None:
+            return []
+        found = [row for rows in self._batches(BARE_SINCE, top + 1 - most, _ROWS) for row in rows]
+        return [row for row in found if row.serial <= top]
+
+    def stopped(self, since: float) -> Iterator[Stored]:
+        """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
+
+        Those that somebody took back are none any more.
+        """
+        for found in self._batches(STOPPED, -(2**63), _ROWS, since):
+            yield from found
+
+    def find(self, name: str, *, text: bool = True) -> Stored | None:
+        """Return the document of that id; None if it has no verdict.
+
+        Parameters
+        ----------
+        name : str
+            The id.
+        text : bool
+            Whether its text is wanted, too, if the window holds it.
+        """
+        if not storable(name):
+            return None
+        with self._reading() as connection:
+            row = connection.execute(OF_ID if text else BARE_OF_ID, (name,)).fetchone()
+            return None if row is None else self._stored(row)
+
+    def beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
+        """Return how the texts of these documents begin, of those that the window holds.
+
+        Parameters
+        ----------
+        serials : sequence of int
+            Numbers of documents.
+        characters : int
+            How many of each.
+        """
+        found: dict[int, str] = {}
+        for begin in range(0, len(serials), _IDS):
+            asked = [serial for serial in serials[begin : begin + _IDS] if serial >= self._forgotten]
+            marks = ", ".join("?" * len(asked))
+            query = f"SELECT serial, substr(text, 1, ?) FROM held WHERE serial IN ({marks})"  # noqa: S608
+            with self._reading() as connection:
+                found |= dict(connection.execute(query, (characters, *asked)))
+        return found
+
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return which of the ids have a verdict."""
+        found: set[str] = set()
+        able = [name for name in ids if storable(name)]
+        with self._reading() as connection:
+            for begin in range(0, len(able), _IDS):
+                asked = able[begin : begin + _IDS]
+                marks = ", ".join("?" * len(asked))
+                found.update(
+                    name
+                    for (name,) in connection.execute(f"SELECT id FROM documents WHERE id IN ({marks})", asked)  # noqa: S608
+                )
+        return found
+
+    def verdict_of(self, name: str) -> Verdict | None:
+        """Return the Verdict on the document of that id, None if there is none."""
+        found = self.find(name, text=False)
+        return None if found is None else found.verdict
+
+    def text_of(self, name: str) -> str | None:
+        """Return the text of the document of that id, None unless the window holds it."""
+        found = self.find(name)
+        return None if found is None else found.text
+
+    def judged(self, origin: str) -> int:
+        """Return how many documents of that origin (not the empty one) have verdicts."""
+        with self._reading() as connection:
+            query = "SELECT count(*) FROM documents WHERE origin = ? AND origin <> ''"
+            return int(connection.execute(query, (origin,)).fetchone()[0])
+
+    def state(self, key: str) -> str | None:
+        """Return the text kept under a name, None if there is none."""
+        with self._reading() as connection:
+            row = connection.execute("SELECT value FROM state WHERE name = ?", (key,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def close(self) -> None:
+        """Let go of the store; a second time does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
 #: Texts deleted at once when they are forgotten, at least with each record, and per document recorded.
 _PIECE, _SWEEP, _SWEEP_EACH = 4096, 256, 4
 
 
-class Store:
+class Store(StoreReader):
     """Keeps what a flow must not lose.
 
     What ``record`` was given is on the disk when it returns (WAL, ``synchronous=FULL``): all of it, or after a
@@ -658,22 +880,6 @@ class Store:
         self._behind = first is not None and first < self._forgotten
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OverflowError) as error:
-            raise explained(self.path, error) from error
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be used ({error.strerror}); look after its disk") from error
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        if self._closed:
-            raise StoreError(f"{self.path} is closed; open it again with a new Store")
-        with self._explained():
-            yield self._connection
-
-    @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Give one transaction, on the disk when the block is left."""
         with self._reading() as connection:
@@ -727,38 +933,38 @@ class Store:
         self._tally, self._behind = tally, behind
         self._next = max(self._next, *(int(row.serial) + 1 for row in rows)) if rows else self._next
 
-    def held(self, batch: int = 4096) -> Iterator[list[Stored]]:
-        """Yield what the window holds in order of serial.
+    def release(self, row: Stored, by: str, state: Mapping[str, str]) -> None:
+        """Put an original in the place of a duplicate with its id, and note who took that back and when.
 
         Parameters
         ----------
-        batch : int
-            How many at a time.
+        row : Stored
+            The document as an original, with a new serial; it keeps its origin, and is in its place.
+        by : str
+            Who.
+        state : dict
+            Small texts that change with it, as in ``set_state``.
         """
-        yield from self._batches(HELD, self._forgotten, batch)
-
-    def unplaced(self) -> Iterator[Stored]:
-        """Yield the documents with verdicts that are not yet in their place, in order of serial."""
-        for found in self._batches(UNPLACED, -(2**63), 256):
-            yield from found
-
-    def _batches(self, query: str, begin: int, batch: int) -> Iterator[list[Stored]]:
-        # Each question is answered whole, so that others may write between two batches.
-        while True:
-            with self._reading() as connection:
-                rows = connection.execute(query, (begin, batch)).fetchall()
-                found = [self._stored(row) for row in rows]
-            if found:
-                yield found
-            if len(rows) < batch:
-                return
-            begin = found[-1].serial + 1
-
-    def _stored(self, row: Row) -> Stored:
-        found, wrong = from_row(row, self._forgotten)
-        if found is None:
-            raise damaged(self.path, f"the {wrong} of document number {row[0]} is not what was written")
-        return found
+        was = self.find(row.id, text=False)
+        if was is None or not was.verdict.is_duplicate:
+            raise StoreError(f"{self.path} has no duplicate with the id {row.id!r}, so there is none to release")
+        serial, verdict, new = was.serial, was.verdict, row._replace(origin=was.origin)
+        tally = self._tally | {
+            "originals": self._tally["originals"] + 1,
+            "duplicates": self._tally["duplicates"] - 1,
+        }
+        note = (int(row.serial), row.id, time.time(), by, verdict.kind, verdict.of, verdict.similarity)
+        with self._writing() as connection:
+            for table in ("documents", "held", "titles", "learned"):
+                connection.execute(f"DELETE FROM {table} WHERE serial = ?", (serial,))  # noqa: S608
+            for statement, values in statements([new]):
+                connection.executemany(statement, values)
+            connection.execute("UPDATE documents SET placed = 1 WHERE serial = ?", (int(row.serial),))
+            connection.execute("INSERT INTO released VALUES (?, ?, ?, ?, ?, ?, ?)", note)
+            changed = [(tally[name], name) for name in ("originals", "duplicates")]
+            connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
+            connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
+        self._tally, self._next = tally, max(self._next, int(row.serial) + 1)
 
     def forget(self, serials_below: int) -> None:
         """Let go of the texts of all documents with smaller serials: the window holds them no longer.
@@ -790,53 +996,12 @@ class Store:
             for statement in LET_GO:
                 connection.execute(statement, (int(serial), int(serial) + 1))
 
-    def known(self, ids: Sequence[str]) -> set[str]:
-        """Return which of the ids have a verdict."""
-        found: set[str] = set()
-        able = [name for name in ids if storable(name)]
-        with self._reading() as connection:
-            for begin in range(0, len(able), _IDS):
-                asked = able[begin : begin + _IDS]
-                marks = ", ".join("?" * len(asked))
-                found.update(
-                    name
-                    for (name,) in connection.execute(f"SELECT id FROM documents WHERE id IN ({marks})", asked)  # noqa: S608
-                )
-        return found
-
-    def _find(self, name: str) -> Stored | None:
-        with self._reading() as connection:
-            row = connection.execute(OF_ID, (name,)).fetchone() if storable(name) else None
-            return None if row is None else self._stored(row)
-
-    def verdict_of(self, name: str) -> Verdict | None:
-        """Return the Verdict on the document of that id, None if there is none."""
-        found = self._find(name)
-        return None if found is None else found.verdict
-
-    def text_of(self, name: str) -> str | None:
-        """Return the text of the document of that id, None unless the window holds it."""
-        found = self._find(name)
-        return None if found is None else found.text
-
-    def judged(self, origin: str) -> int:
-        """Return how many documents of that origin (not the empty one) have verdicts."""
-        with self._reading() as connection:
-            query = "SELECT count(*) FROM documents WHERE origin = ? AND origin <> ''"
-            return int(connection.execute(query, (origin,)).fetchone()[0])
-
     def placed(self, serials: Sequence[int]) -> None:
         """Note that documents are in their place; on the disk when it returns."""
         if serials:
             with self._writing() as connection:
                 rows = [(int(serial),) for serial in serials]
                 connection.executemany("UPDATE documents SET placed = 1 WHERE serial = ?", rows)
-
-    def state(self, key: str) -> str | None:
-        """Return the text kept under a name, None if there is none."""
-        with self._reading() as connection:
-            row = connection.execute("SELECT value FROM state WHERE name = ?", (key,)).fetchone()
-            return None if row is None else str(row[0])
 
     def set_state(self, key: str, value: str) -> None:
         """Keep a small text under a name; on the disk when it returns."""
@@ -859,131 +1024,3 @@ class Store:
             self._closed = True
             self._connection.close()
             self._lock.release(clean=clean)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-
-#: Rows and ids that one question asks for: each is over in a moment, so that the log can go into the file between two.
-_READ_AT_ONCE, _IDS_ASKED = 4096, 500
-
-
-class StoreReader:
-    """Reads a store and never writes to it.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-
-    Raises
-    ------
-    StoreError
-        If there is no store, or it cannot be read.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = Path(path)
-        with self._explained():
-            uri = f"{self.path.absolute().as_uri()}?mode=ro"
-            self._connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
-        try:
-            with self._explained():
-                (application,) = self._connection.execute("PRAGMA application_id").fetchone()
-            if application != APPLICATION:
-                raise StoreError(f"{path} is no store of neardup; name the one of the watcher")
-            self._forgotten = self._tally().get("forgotten", 0)
-        except BaseException:
-            self._connection.close()
-            raise
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path} cannot be read ({error}); name the store of the watcher") from error
-
-    def _tally(self) -> dict[str, int]:
-        with self._explained():
-            return dict(self._connection.execute("SELECT name, value FROM tally"))
-
-    def counts(self) -> dict[str, int]:
-        """Return how many documents arrived since the store began, and what they were (``Store.counts``)."""
-        found = self._tally()
-        return {name: found.get(name, 0) for name in TALLIES}
-
-    def last(self, most: int) -> list[Stored]:
-        """Return the documents that arrived last, in the order of their arrival, without their texts.
-
-        Parameters
-        ----------
-        most : int
-            How many at most.
-        """
-        with self._explained():
-            (top,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
-        found: list[Stored] = []
-        begin = 0 if top is None else top + 1 - most
-        while top is not None and begin <= top:
-            with self._explained():
-                rows = self._connection.execute(BARE_SINCE, (begin, min(_READ_AT_ONCE, top + 1 - begin))).fetchall()
-            found += [one for one in map(self._stored, rows) if one.serial <= top]
-            if not rows:
-                break
-            begin = rows[-1][0] + 1
-        return found
-
-    def find(self, name: str, *, text: bool) -> Stored | None:
-        """Return the document of that id; None if it has no verdict.
-
-        Parameters
-        ----------
-        name : str
-            The id.
-        text : bool
-            Whether its text is wanted, too, if the window holds it.
-        """
-        if not storable(name):
-            return None
-        with self._explained():
-            row = self._connection.execute(OF_ID if text else BARE_OF_ID, (name,)).fetchone()
-        return None if row is None else self._stored(row)
-
-    def beginnings(self, serials: Sequence[int], characters: int) -> dict[int, str]:
-        """Return how the texts of these documents begin, of those that the window holds.
-
-        Parameters
-        ----------
-        serials : sequence of int
-            Numbers of documents.
-        characters : int
-            How many of each.
-        """
-        found: dict[int, str] = {}
-        for begin in range(0, len(serials), _IDS_ASKED):
-            asked = [serial for serial in serials[begin : begin + _IDS_ASKED] if serial >= self._forgotten]
-            marks = ", ".join("?" * len(asked))
-            query = f"SELECT serial, substr(text, 1, ?) FROM held WHERE serial IN ({marks})"  # noqa: S608
-            with self._explained():
-                found |= dict(self._connection.execute(query, (characters, *asked)))
-        return found
-
-    def _stored(self, row: Row) -> Stored:
-        found, wrong = from_row(row, self._forgotten)
-        if found is None:
-            raise damaged(self.path, f"the {wrong} of document number {row[0]} is not what was written")
-        return found
-
-    def close(self) -> None:
-        """Let go of the store."""
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()

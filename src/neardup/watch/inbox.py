@@ -40,7 +40,7 @@ class _File:
     since : float
         When this stamp was first seen, by a clock that never jumps.
     due : float or None
-        From when on it may be taken; None while it is in hand, and for one that is to be left where it is.
+        From when on it may be taken; None while it is being judged, and for one that is to be left where it is.
     tries : int
         How often it was put off.
     """
@@ -238,7 +238,7 @@ def _below(path: str, folder: str) -> bool:
 _GATHER = 200
 
 
-class Waking:
+class FileEvents:
     """Native file events as a hint that a look is worth while, and the wish to stop.
 
     The truth is always a look at the folder: an event may be lost, or never come, as on network folders.
@@ -334,7 +334,7 @@ if sys.platform != "win32":
     import fcntl
 
 
-class Held:
+class InboxLock:
     """An inbox that no other watcher takes files out of, for as long as the block lasts.
 
     The system lets go of it when the process ends, however it ends. Where folders cannot be locked, as on some network

@@ -16,7 +16,7 @@ from neardup.stream.document import Document
 from neardup.text.html import content_of
 from neardup.watch.names import first_free
 from neardup.watch.outputs import verdict_record
-from neardup.watch.pending import Hand
+from neardup.watch.pending import PendingFile
 
 if TYPE_CHECKING:
     from neardup.stream.document import Verdict
@@ -47,22 +47,22 @@ class Counters:
         Files taken, items judged, and by verdict; exact ones are duplicates too.
     quarantined, repeated_ids, replaced : int
         Files and items set aside, items with an id that another had, files that changed after they were read.
-    check_s, check_cpu_s : float
-        Seconds spent on verdicts, and seconds of processors.
+    check_s : float
+        Seconds spent on verdicts.
     reasons : Counter
-        Why files and items were set aside, numbers in the reasons left out; 200 of them are told apart.
+        Why files and items were set aside, in earlier runs too, numbers in the reasons left out; 200 of them are told
+        apart.
     """
 
     def __init__(self, downstream: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.files = self.items = self.originals = self.duplicates = self.exact = 0
         self.quarantined = self.repeated_ids = 0
-        self.check_s = self.check_cpu_s = 0.0
+        self.check_s = 0.0
         self.reasons: Counter[str] = Counter()
-        self.begun = clock()
         self.last: deque[Verdict] = deque(maxlen=_RECENT)
         self._downstream = downstream
         self._clock = clock
-        self._ticks: deque[tuple[float, int]] = deque([(self.begun, 0)])
+        self._ticks: deque[tuple[float, int]] = deque([(clock(), 0)])
 
     def count(self, verdict: Verdict) -> None:
         """Count a verdict."""
@@ -202,14 +202,14 @@ _AT_ONCE, _CHARACTERS = 512, 1 << 22
 
 
 class Task(NamedTuple):
-    """An item of a file in hand, counted from 1."""
+    """An item of a file that is being judged, counted from 1."""
 
-    hand: Hand
+    pending: PendingFile
     item: Item
     number: int
 
 
-class Judge:
+class ItemJudge:
     """Gives items to the index and its verdicts to their files.
 
     Parameters
@@ -253,37 +253,36 @@ class Judge:
                 tasks.popleft()
 
     def _judge(self, tasks: Sequence[Task]) -> None:
-        new = [task for task in tasks if task.hand.before(task.number - 1) is None]
+        new = [task for task in tasks if task.pending.before(task.number - 1) is None]
         ids = self._ids(new)
         documents = [_document(name, task) for task, name in zip(new, ids, strict=True)]
         serial = self._store.next_serial
-        begin, used = time.perf_counter(), time.process_time()
+        begin = time.perf_counter()
         verdicts = iter(self._index.add_many(documents) if documents else ())
         self._counters.check_s += time.perf_counter() - begin
-        self._counters.check_cpu_s += time.process_time() - used
         for task, name in zip(new, ids, strict=True):
-            wanted = task.hand.name_of(task.item, task.number)
+            wanted = task.pending.name_of(task.item, task.number)
             if name != wanted:
                 self._counters.repeated_ids += 1
                 message = "another item had this id before"
-                self._log.say("repeated_id", id=wanted, judged_as=name, file=task.hand.name, message=message)
+                self._log.say("repeated_id", id=wanted, judged_as=name, file=task.pending.name, message=message)
         for task in tasks:
-            verdict = task.hand.before(task.number - 1)
+            verdict = task.pending.before(task.number - 1)
             if verdict is None:
                 verdict = next(verdicts)
                 self._counters.count(verdict)
                 self._tell(task, verdict)
                 serial += 1
-            task.hand.judged(task.item, verdict, serial - 1, self._record(task, verdict))
+            task.pending.judged(task.item, verdict, serial - 1, self._record(task, verdict))
 
     def _tell(self, task: Task, verdict: Verdict) -> None:
         if verdict.is_duplicate:
             fields: dict[str, Any] = {"of": verdict.of, "similarity": verdict.similarity}
             if verdict.g is not None:
                 fields |= {"g": verdict.g, "evidence": verdict.evidence}
-            self._log.say("duplicate", id=verdict.id, kind=verdict.kind, **fields, file=task.hand.name)
+            self._log.say("duplicate", id=verdict.id, kind=verdict.kind, **fields, file=task.pending.name)
         if verdict.flag:
-            self._log.say("flagged", id=verdict.id, flag=verdict.flag, file=task.hand.name)
+            self._log.say("flagged", id=verdict.id, flag=verdict.flag, file=task.pending.name)
 
     def _record(self, task: Task, verdict: Verdict) -> dict[str, Any] | None:
         """Return what is to lie beside a duplicate."""
@@ -294,14 +293,14 @@ class Judge:
             other = self._index.text_of(verdict.of)
             text = content_of(task.item.text, recipe.content)
             other = None if other is None else content_of(other, recipe.content)
-            return verdict_record(verdict, recipe, task.hand.name, text, other, decision)
+            return verdict_record(verdict, recipe, task.pending.name, text, other, decision)
         except Exception:
             # The verdict stands and is carried out, whatever goes wrong while evidence is looked for.
-            return verdict_record(verdict, recipe, task.hand.name, decision=decision)
+            return verdict_record(verdict, recipe, task.pending.name, decision=decision)
 
     def _ids(self, tasks: list[Task]) -> list[str]:
         """Return an id for each item that no other has: its own, or with ``~2``, ``~3`` behind it."""
-        wanted = [task.hand.name_of(task.item, task.number) for task in tasks]
+        wanted = [task.pending.name_of(task.item, task.number) for task in tasks]
         used = self._store.known(wanted)
         found: list[str] = []
         for name in wanted:
@@ -325,4 +324,4 @@ class Judge:
 
 
 def _document(name: str, task: Task) -> Document:
-    return Document(name, task.item.text, task.item.timestamp, task.hand.origin, task.item.title)
+    return Document(name, task.item.text, task.item.timestamp, task.pending.origin, task.item.title)

@@ -222,7 +222,7 @@ def _flush_all(handle: int) -> None:
 _WORK = ".neardup"
 
 
-class Outlet:
+class OutputFolder:
     """A folder that files go to, each under its path in the inbox.
 
     Parameters
@@ -334,12 +334,12 @@ class Spool:
 
     Parameters
     ----------
-    outlet : Outlet
+    output : OutputFolder
         Where the file goes.
     """
 
-    def __init__(self, outlet: Outlet) -> None:
-        self.outlet = outlet
+    def __init__(self, output: OutputFolder) -> None:
+        self.output = output
         self.lines = 0
         self.placed = False
         self._beside = ""
@@ -356,7 +356,7 @@ class Spool:
         if not self._pending:
             return
         if not self._beside:
-            self._beside = self.outlet.beside()
+            self._beside = self.output.beside()
             with open(self._beside, "xb"):
                 pass
         with open(self._beside, "r+b", buffering=0) as file:
@@ -377,7 +377,7 @@ class Spool:
         FileExistsError
             If another file has the name.
         OSError
-            If it cannot be placed; `outlet` may be gone, and the work in progress with it.
+            If it cannot be placed; `output` may be gone, and the work in progress with it.
         """
         if self.placed or not self.lines:
             return
@@ -387,7 +387,7 @@ class Spool:
             os.fsync(handle)
         finally:
             os.close(handle)
-        target = self.outlet.room_for(name)
+        target = self.output.room_for(name)
         try:
             rename_new(self._beside, target)
         except FileExistsError:
@@ -427,7 +427,7 @@ def verdict_record(
     file : str
         The file it came in.
     text, other : str, optional
-        The texts of the duplicate and of what it repeats, for the evidence; None where they are not at hand.
+        The texts of the duplicate and of what it repeats, for the evidence; None where they are not there.
     decision : Decision, optional
         The learned decision whose recipe it is.
     """

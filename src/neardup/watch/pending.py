@@ -15,7 +15,7 @@ from neardup.text.encoding import page_text
 from neardup.watch.inbox import Found
 from neardup.watch.items import items_in
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, origin_of, shown, stamp_of
-from neardup.watch.outputs import Outlet, Spool
+from neardup.watch.outputs import OutputFolder, Spool
 from neardup.watch.records import Broken, Item, Items, Note
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Changed(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Taken:
+class ReadFile:
     """A file that was read.
 
     Attributes
@@ -79,7 +79,7 @@ class Taken:
         return not self.count and bool(self.broken)
 
 
-def take(root: str, found: Found, content: str, largest: int) -> Taken:
+def read_file(root: str, found: Found, content: str, largest: int) -> ReadFile:
     """Read a file and find its items.
 
     Parameters
@@ -102,7 +102,7 @@ def take(root: str, found: Found, content: str, largest: int) -> Taken:
     """
     if found.stamp.size > largest:
         too_large = Broken("the file", f"{found.stamp.size:,} bytes are more than --largest allows ({largest:,})", b"")
-        return Taken(found, b"", "", 0, iter(()), [too_large], [], False)
+        return ReadFile(found, b"", "", 0, iter(()), [too_large], [], False)
     data = _read(os.path.join(root, found.path), found.stamp)
     read = read_items(found.path, data, content)
     if len(data) <= _LISTED:
@@ -112,7 +112,7 @@ def take(root: str, found: Found, content: str, largest: int) -> Taken:
         count = sum(1 for _ in read.items)
         items = read_items(found.path, data, content).items
     may_go_on = read.may_go_on or any(broken.ended_early for broken in read.broken)
-    return Taken(found, data, read.kind, count, items, read.broken, read.notes, may_go_on)
+    return ReadFile(found, data, read.kind, count, items, read.broken, read.notes, may_go_on)
 
 
 def read_items(path: str, data: bytes, content: str) -> Items:
@@ -125,7 +125,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
     data : bytes
         What is in it.
     content : str
-        As in ``take``.
+        As in ``read_file``.
 
     Raises
     ------
@@ -200,16 +200,16 @@ class Before(NamedTuple):
     verdict: Verdict
 
 
-class Hand:
+class PendingFile:
     """A file from the moment it was read until it is in its place.
 
     Parameters
     ----------
-    taken : Taken
+    read : ReadFile
         The file.
     before : sequence of Before
         Verdicts that an earlier run gave to its first items, in order.
-    outlets : dict of str to Outlet
+    output_folders : dict of str to OutputFolder
         Where files go, by duty.
 
     Attributes
@@ -226,10 +226,10 @@ class Hand:
         Beside such a file, or one that is set aside.
     """
 
-    def __init__(self, taken: Taken, before: Sequence[Before], outlets: dict[str, Outlet]) -> None:
-        self.taken = taken
-        self.path = taken.found.path
-        self.stamp = taken.found.stamp
+    def __init__(self, read: ReadFile, before: Sequence[Before], output_folders: dict[str, OutputFolder]) -> None:
+        self.read = read
+        self.path = read.found.path
+        self.stamp = read.found.stamp
         self.origin = origin_of(self.path, self.stamp)
         self.name = shown(self.path)
         self.verdicts: list[Before] = list(before)
@@ -238,14 +238,14 @@ class Hand:
         self.verdict: Verdict | None = None
         self.record: dict[str, Any] | None = None
         self.given = 0
-        self._outlets = outlets
+        self._output_folders = output_folders
         self.spools: dict[str, Spool] = {}
         self.details: Spool | None = None
 
     @property
     def is_complete(self) -> bool:
         """Whether all of its items have verdicts."""
-        return self.given == self.taken.count
+        return self.given == self.read.count
 
     def before(self, number: int) -> Verdict | None:
         """Return the verdict that an earlier run gave to an item, from 0 on."""
@@ -253,13 +253,13 @@ class Hand:
 
     def next_item(self) -> Item | None:
         """Give the next item; None after the last."""
-        return next(self.taken.items, None)
+        return next(self.read.items, None)
 
     def name_of(self, item: Item, number: int) -> str:
         """Return the id of an item, counted from 1, before it is known whether the id is free."""
         if item.key:
             return item.key
-        return self.name if self.taken.count == 1 else f"{self.name}#{number}"
+        return self.name if self.read.count == 1 else f"{self.name}#{number}"
 
     @property
     def serials(self) -> list[int]:
@@ -271,32 +271,32 @@ class Hand:
         if self.given == len(self.verdicts):
             self.verdicts.append(Before(serial, verdict))
         self.given += 1
-        if self.taken.is_single:
+        if self.read.is_single:
             self.verdict, self.record = verdict, record
             return
         duty = DUPLICATES if verdict.is_duplicate else ORIGINALS
         self._spool(duty).add(self._line(item, verdict))
         if record is not None:
             if self.details is None:
-                self.details = Spool(self._outlets[DUPLICATES])
+                self.details = Spool(self._output_folders[DUPLICATES])
             self.details.add(_json({"item": self.given, **record}))
 
     def finish(self) -> None:
         """Set aside what was broken in a file of several items, when all the others have verdicts."""
-        if self.taken.is_single or self.taken.is_unreadable:
+        if self.read.is_single or self.read.is_unreadable:
             return
-        for broken in self.taken.broken:
+        for broken in self.read.broken:
             record = {"where": broken.where, "reason": broken.reason, "raw": broken.raw.decode("utf-8", "replace")}
             self._spool(QUARANTINE).add(_json(record))
 
     def _spool(self, duty: str) -> Spool:
         if duty not in self.spools:
-            self.spools[duty] = Spool(self._outlets[duty])
+            self.spools[duty] = Spool(self._output_folders[duty])
         return self.spools[duty]
 
     def _line(self, item: Item, verdict: Verdict) -> bytes:
         """Return an item as a line of JSON: as it is where it is JSON, else its fields and what they were read from."""
-        if self.taken.kind.startswith("json"):
+        if self.read.kind.startswith("json"):
             # No string of JSON holds a bare line feed, so that one between its fields is as good as a space.
             return item.raw.replace(b"\r", b" ").replace(b"\n", b" ").strip() + b"\n"
         record: dict[str, Any] = {"id": verdict.id, "title": item.title, "text": item.text}
@@ -325,7 +325,7 @@ class Hand:
 
     def wanted(self) -> dict[str, str]:
         """Return the names that this file asks for, by duty."""
-        if self.taken.is_unreadable:
+        if self.read.is_unreadable:
             return {QUARANTINE: self.path}
         if self.verdict is not None:
             return {DUPLICATES if self.verdict.is_duplicate else ORIGINALS: self.path}

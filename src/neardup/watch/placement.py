@@ -23,9 +23,9 @@ from neardup.watch import outputs as moving
 from neardup.watch.inbox import Found, Inbox
 from neardup.watch.judge import Log, Task, reason
 from neardup.watch.names import SIDECAR, file_of, origin_of, shown, sidecar_of
-from neardup.watch.outputs import Outlet, aside_record
-from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, Changed, Hand, take
-from neardup.watch.settings import Settings
+from neardup.watch.outputs import OutputFolder, aside_record
+from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, Changed, PendingFile, read_file
+from neardup.watch.settings import WatchSettings
 
 if TYPE_CHECKING:
     from neardup.stream.store import Store
@@ -42,7 +42,7 @@ class Placer:
 
     Parameters
     ----------
-    settings : Settings
+    settings : WatchSettings
         Where that is.
     store : Store
         Knows what is in place.
@@ -50,32 +50,32 @@ class Placer:
         Told of what a file did meanwhile.
     """
 
-    def __init__(self, settings: Settings, store: Store, log: Log) -> None:
+    def __init__(self, settings: WatchSettings, store: Store, log: Log) -> None:
         # The same in every run, so that what one left incomplete is found by the next.
         tag = format(crc32(os.fsencode(store.path)), "08x")
-        self.outlets = {
-            duty: Outlet(getattr(settings, duty), tag) for duty in (ORIGINALS, DUPLICATES, QUARANTINE, DONE)
+        self.output_folders = {
+            duty: OutputFolder(getattr(settings, duty), tag) for duty in (ORIGINALS, DUPLICATES, QUARANTINE, DONE)
         }
         self.before: dict[str, list[Before]] = {}
-        self.waiting: deque[Hand] = deque()
+        self.waiting: deque[PendingFile] = deque()
         #: Files that may not be moved, and why; taken again later.
-        self.stuck: list[tuple[Hand, OSError]] = []
+        self.stuck: list[tuple[PendingFile, OSError]] = []
         self._settings = settings
         self._store = store
         self._log = log
         self._journal: dict[str, dict[str, str]] = {}
         self._half_done: dict[str, dict[str, str]] = {}
-        self._moved: list[Hand] = []
-        self._placed: list[Hand] = []
+        self._moved: list[PendingFile] = []
+        self._placed: list[PendingFile] = []
 
     def open(self) -> None:
         """Make the folders, and find out what an earlier run did not get done."""
-        for duty, outlet in self.outlets.items():
+        for duty, output in self.output_folders.items():
             try:
-                outlet.open()
+                output.open()
             except OSError as error:
                 raise OutputError(
-                    f"{outlet.root} for --{duty} cannot be made: {reason(error)}; name a folder that can be written to"
+                    f"{output.root} for --{duty} cannot be made: {reason(error)}; name a folder that can be written to"
                 ) from None
         with suppress(ValueError):
             self._journal = json.loads(self._store.state(_PLACING) or "{}")
@@ -92,7 +92,7 @@ class Placer:
         duty = next((duty for duty in (DONE, ORIGINALS, DUPLICATES) if duty in names), None)
         if duty is None:
             return False
-        return not self._is_there(origin) and os.path.lexists(self.outlets[duty].path(names[duty]))
+        return not self._is_there(origin) and os.path.lexists(self.output_folders[duty].path(names[duty]))
 
     def _is_there(self, origin: str) -> bool:
         try:
@@ -106,18 +106,18 @@ class Placer:
 
     def close(self) -> None:
         """Let go of work in progress."""
-        for hand in self.waiting:
-            hand.drop()
-        for outlet in self.outlets.values():
-            outlet.close()
+        for pending in self.waiting:
+            pending.drop()
+        for output in self.output_folders.values():
+            output.close()
 
     def is_left(self, origin: str) -> bool:
         """Return whether a file without verdicts was dealt with before, and left where it is."""
         return self._settings.place == "link" and self._store.state(_LEFT + origin) is not None
 
-    def add(self, hand: Hand) -> None:
+    def add(self, pending: PendingFile) -> None:
         """Take a file all of whose items have verdicts."""
-        self.waiting.append(hand)
+        self.waiting.append(pending)
 
     @property
     def is_busy(self) -> bool:
@@ -137,150 +137,150 @@ class Placer:
         self._choose()
         try:
             while self.waiting:
-                hand = self.waiting[0]
+                pending = self.waiting[0]
                 try:
-                    self._place(hand)
+                    self._place(pending)
                 except FileExistsError:
-                    hand.names, hand.resumed = {}, False
+                    pending.names, pending.resumed = {}, False
                     for names in (self._journal, self._half_done):
-                        names.pop(hand.origin, None)
+                        names.pop(pending.origin, None)
                     self._choose()
                     continue
                 except PermissionError as error:
-                    hand.resumed = True
-                    if not self._may_write(hand):
+                    pending.resumed = True
+                    if not self._may_write(pending):
                         raise
                     # It is this one file that may not be touched: the others go on.
-                    self._half_done[hand.origin] = hand.names
-                    self.give_up(hand)
-                    self.stuck.append((hand, error))
+                    self._half_done[pending.origin] = pending.names
+                    self.give_up(pending)
+                    self.stuck.append((pending, error))
                     continue
                 except BaseException:
-                    hand.resumed = True
+                    pending.resumed = True
                     raise
                 self._moved.append(self.waiting.popleft())
         finally:
             self._note()
 
-    def _may_write(self, hand: Hand) -> bool:
+    def _may_write(self, pending: PendingFile) -> bool:
         """Return whether the folders that a file is to go to may be written to."""
-        folders = {os.path.dirname(self.outlets[duty].path(name)) for duty, name in hand.names.items()}
+        folders = {os.path.dirname(self.output_folders[duty].path(name)) for duty, name in pending.names.items()}
         return all(os.access(folder, os.W_OK | os.X_OK) for folder in folders)
 
-    def placed(self) -> list[Hand]:
+    def placed(self) -> list[PendingFile]:
         """Return the files that are in their places since this was last asked."""
         done, self._placed = self._placed, []
         return done
 
     def _choose(self) -> None:
         """Choose the names of all that have none yet, and keep them where a crash does not reach them."""
-        if not self.waiting or all(hand.names for hand in self.waiting):
+        if not self.waiting or all(pending.names for pending in self.waiting):
             return
-        reserved: dict[str, set[str]] = {duty: set() for duty in self.outlets}
-        for hand in self.waiting:
-            before = self._journal.get(hand.origin, {})
-            if not hand.names and before and before.keys() == hand.wanted().keys():
+        reserved: dict[str, set[str]] = {duty: set() for duty in self.output_folders}
+        for pending in self.waiting:
+            before = self._journal.get(pending.origin, {})
+            if not pending.names and before and before.keys() == pending.wanted().keys():
                 # An earlier run chose them, and may have done a part.
-                hand.names, hand.resumed = before, True
-            for duty, name in hand.names.items():
+                pending.names, pending.resumed = before, True
+            for duty, name in pending.names.items():
                 reserved[duty].add(name)
-        for hand in self.waiting:
-            if not hand.names:
-                for duty, name in hand.wanted().items():
-                    hand.names[duty] = self.outlets[duty].free(name, reserved[duty])
-                    reserved[duty].add(hand.names[duty])
-        self._journal = self._half_done | {hand.origin: hand.names for hand in self.waiting}
+        for pending in self.waiting:
+            if not pending.names:
+                for duty, name in pending.wanted().items():
+                    pending.names[duty] = self.output_folders[duty].free(name, reserved[duty])
+                    reserved[duty].add(pending.names[duty])
+        self._journal = self._half_done | {pending.origin: pending.names for pending in self.waiting}
         self._store.set_state(_PLACING, json.dumps(self._journal))
 
     def _note(self) -> None:
         """Make the disk hold what was moved, and the store say so."""
         if not self._moved:
             return
-        for outlet in self.outlets.values():
-            outlet.flush()
-        self._store.placed([serial for hand in self._moved for serial in hand.serials])
-        for hand in self._moved:
-            self._half_done.pop(hand.origin, None)
+        for output in self.output_folders.values():
+            output.flush()
+        self._store.placed([serial for pending in self._moved for serial in pending.serials])
+        for pending in self._moved:
+            self._half_done.pop(pending.origin, None)
         self._placed += self._moved
         self._moved = []
 
-    def _place(self, hand: Hand) -> None:
-        if hand.taken.is_unreadable or hand.verdict is not None:
-            (duty,) = hand.names
-            self._place_file(hand, duty)
+    def _place(self, pending: PendingFile) -> None:
+        if pending.read.is_unreadable or pending.verdict is not None:
+            (duty,) = pending.names
+            self._place_file(pending, duty)
         else:
-            self._place_items(hand)
-        if self._settings.place == "link" and not hand.serials:
-            self._store.set_state(_LEFT + hand.origin, ", ".join(hand.names))
+            self._place_items(pending)
+        if self._settings.place == "link" and not pending.serials:
+            self._store.set_state(_LEFT + pending.origin, ", ".join(pending.names))
 
-    def _place_file(self, hand: Hand, duty: str) -> None:
+    def _place_file(self, pending: PendingFile, duty: str) -> None:
         """Move or link a file as it is, its sidecar before it."""
-        outlet = self.outlets[duty]
-        target = outlet.room_for(hand.names[duty])
-        if hand.record is not None:
-            self._write_sidecar(hand, hand.record, outlet, sidecar_of(target, SIDECAR))
-        self._move(hand, outlet, target, link=self._settings.place == "link")
+        output = self.output_folders[duty]
+        target = output.room_for(pending.names[duty])
+        if pending.record is not None:
+            self._write_sidecar(pending, pending.record, output, sidecar_of(target, SIDECAR))
+        self._move(pending, output, target, link=self._settings.place == "link")
 
-    def _write_sidecar(self, hand: Hand, record: dict[str, Any], outlet: Outlet, path: str) -> None:
-        if hand.resumed:
+    def _write_sidecar(self, pending: PendingFile, record: dict[str, Any], output: OutputFolder, path: str) -> None:
+        if pending.resumed:
             # Written when more was known: the original's text may have left the window since.
             with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
                 known = json.load(file)
                 if all(known.get(name) == record.get(name) for name in ("file", "id")):
                     return
             moving.drop(path)
-        beside = outlet.beside()
+        beside = output.beside()
         moving.write_new(json.dumps(record, ensure_ascii=False, indent=2).encode("utf-8", "replace"), path, beside)
 
-    def _move(self, hand: Hand, outlet: Outlet, target: str, *, link: bool) -> None:
-        source = os.path.join(self._settings.inbox, hand.path)
+    def _move(self, pending: PendingFile, output: OutputFolder, target: str, *, link: bool) -> None:
+        source = os.path.join(self._settings.inbox, pending.path)
         try:
-            (moving.link if link else moving.move)(source, hand.stamp, target, outlet.beside())
+            (moving.link if link else moving.move)(source, pending.stamp, target, output.beside())
         except moving.Replaced:
-            self._write_instead(hand, outlet, target)
+            self._write_instead(pending, output, target)
             return
         except FileExistsError:
-            if not hand.resumed or not filecmp.cmp(source, target, shallow=False):
+            if not pending.resumed or not filecmp.cmp(source, target, shallow=False):
                 raise
             if not link:
                 os.unlink(source)
 
-    def _write_instead(self, hand: Hand, outlet: Outlet, target: str) -> None:
+    def _write_instead(self, pending: PendingFile, output: OutputFolder, target: str) -> None:
         """Put what was judged in its place from memory: the file was changed, replaced or removed since."""
         if not os.path.isdir(self._settings.inbox):
             raise FileNotFoundError(errno.ENOENT, "the inbox is gone", self._settings.inbox)
-        if not hand.taken.content:
+        if not pending.read.content:
             moving.drop(sidecar_of(target, SIDECAR))
             return
         try:
-            moving.write_new(hand.taken.content, target, outlet.beside(), flush=True)
+            moving.write_new(pending.read.content, target, output.beside(), flush=True)
         except FileExistsError:
             with open(target, "rb") as file:
-                if not hand.resumed or file.read() != hand.taken.content:
+                if not pending.resumed or file.read() != pending.read.content:
                     raise
-        self._log.say("replaced", file=hand.name, message="changed after it was read: what was read is placed")
+        self._log.say("replaced", file=pending.name, message="changed after it was read: what was read is placed")
 
-    def _place_items(self, hand: Hand) -> None:
+    def _place_items(self, pending: PendingFile) -> None:
         """Put the items of a file in their places, and the file itself aside."""
         try:
-            if hand.details is not None:
-                name = sidecar_of(hand.names[DUPLICATES], hand.sidecar_ending)
-                hand.details.place(name, resumed=hand.resumed)
-            for duty, spool in hand.spools.items():
-                spool.place(hand.names[duty], resumed=hand.resumed)
+            if pending.details is not None:
+                name = sidecar_of(pending.names[DUPLICATES], pending.sidecar_ending)
+                pending.details.place(name, resumed=pending.resumed)
+            for duty, spool in pending.spools.items():
+                spool.place(pending.names[duty], resumed=pending.resumed)
         except FileNotFoundError as error:
-            if all(os.path.isdir(outlet.root) for outlet in self.outlets.values()):
+            if all(os.path.isdir(output.root) for output in self.output_folders.values()):
                 raise Lost from error
             raise
         if self._settings.place == "move":
-            outlet = self.outlets[DONE]
-            self._move(hand, outlet, outlet.room_for(hand.names[DONE]), link=False)
+            output = self.output_folders[DONE]
+            self._move(pending, output, output.room_for(pending.names[DONE]), link=False)
 
-    def give_up(self, hand: Hand) -> None:
+    def give_up(self, pending: PendingFile) -> None:
         """Drop the attempt at a file; its verdicts stay for the next one."""
-        hand.drop()
-        self.waiting.remove(hand)
-        self.before[hand.origin] = hand.verdicts
+        pending.drop()
+        self.waiting.remove(pending)
+        self.before[pending.origin] = pending.verdicts
 
 
 #: Of a batch: its items, its files, and the bytes of both.
@@ -296,7 +296,7 @@ class Gatherer:
 
     Parameters
     ----------
-    settings : Settings
+    settings : WatchSettings
         How files are read.
     inbox : Inbox
         Where from.
@@ -308,16 +308,16 @@ class Gatherer:
         Told of files that cannot be taken.
     """
 
-    def __init__(self, settings: Settings, inbox: Inbox, store: Store, placer: Placer, log: Log) -> None:
+    def __init__(self, settings: WatchSettings, inbox: Inbox, store: Store, placer: Placer, log: Log) -> None:
         self._settings = settings
         self._inbox = inbox
         self._store = store
         self._placer = placer
         self._log = log
-        self._open: Hand | None = None
+        self._open: PendingFile | None = None
         self._number = 0
         #: Files all of whose items are in batches that were given.
-        self.complete: list[Hand] = []
+        self.complete: list[PendingFile] = []
 
     @property
     def is_open(self) -> bool:
@@ -340,7 +340,7 @@ class Gatherer:
                 if self._open is None:
                     break
                 self._number = 0
-                size += len(self._open.taken.content)
+                size += len(self._open.read.content)
             item = self._open.next_item()
             if item is None:
                 self.complete.append(self._open)
@@ -361,40 +361,40 @@ class Gatherer:
         if self._open is not None:
             self._open.flush()
 
-    def completed(self) -> list[Hand]:
+    def completed(self) -> list[PendingFile]:
         """Give the files whose items have all been judged, once."""
         done, self.complete = self.complete, []
-        for hand in done:
-            hand.finish()
+        for pending in done:
+            pending.finish()
         return done
 
-    def placed(self, hand: Hand) -> None:
+    def placed(self, pending: PendingFile) -> None:
         """Note that a file is in its place."""
-        self._placer.before.pop(hand.origin, None)
+        self._placer.before.pop(pending.origin, None)
         if self._settings.place == "move":
-            self._inbox.gone(hand.path)
+            self._inbox.gone(pending.path)
 
     def close(self) -> None:
         """Let go of the file that is open; the next run takes it up again."""
-        for hand in [*self.complete, *([self._open] if self._open else [])]:
-            hand.drop()
+        for pending in [*self.complete, *([self._open] if self._open else [])]:
+            pending.drop()
 
-    def _next(self) -> Hand | None:
+    def _next(self) -> PendingFile | None:
         """Return the next file that is to be judged or placed."""
         while (found := self._inbox.next()) is not None:
-            hand = self._hand(found)
-            if hand is not None:
-                return hand
+            pending = self._pending_file(found)
+            if pending is not None:
+                return pending
         return None
 
-    def _hand(self, found: Found) -> Hand | None:
+    def _pending_file(self, found: Found) -> PendingFile | None:
         """Read a file; None if it is not to be taken, or not now."""
         origin, about = origin_of(found.path, found.stamp), f"file {found.path}"
         before = self._placer.before.get(origin)
         if before is None and self._is_known(origin, found):
             return None
         try:
-            taken = take(self._settings.inbox, found, self._settings.content, self._settings.largest)
+            read = read_file(self._settings.inbox, found, self._settings.content, self._settings.largest)
         except Changed as change:
             self._log.forget(about)
             if change.stamp is None:
@@ -409,13 +409,13 @@ class Gatherer:
                 self._inbox.try_again(found.path, _LATEST)
             return None
         self._log.well(about, f"{shown(found.path)} can be read again")
-        if taken.may_go_on and before is None and self._may_go_on(found):
+        if read.may_go_on and before is None and self._may_go_on(found):
             return None
-        hand = Hand(taken, before or [], self._placer.outlets)
-        if taken.is_unreadable:
-            first = taken.broken[0]
-            hand.record = aside_record(hand.name, first.reason, where=first.where, broken=len(taken.broken))
-        return hand
+        pending = PendingFile(read, before or [], self._placer.output_folders)
+        if read.is_unreadable:
+            first = read.broken[0]
+            pending.record = aside_record(pending.name, first.reason, where=first.where, broken=len(read.broken))
+        return pending
 
     def _is_known(self, origin: str, found: Found) -> bool:
         """Return whether a file is in its place already, and still (or again) in the inbox."""

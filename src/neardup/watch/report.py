@@ -1,22 +1,23 @@
-"""Items read again from where they were put: the store keeps no text of what the window does not hold."""
+"""The report of a store, from its verdicts and from the files that were put where they say."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import NeardupError, RecipeError, command_running
+from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
 from neardup.pages.diff import Shown
 from neardup.pages.flow_report import ELSEWHERE, ORIGINAL, Flow, Integers
+from neardup.pages.report import Extent
 from neardup.pages.sections import named
 from neardup.stream.document import Verdict
 from neardup.stream.store import Stored, StoreReader
@@ -25,6 +26,7 @@ from neardup.text.html import content_of
 from neardup.watch.items import items_in
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered, shown, sidecar_of
 from neardup.watch.records import Item
+from neardup.watch.settings import FOLDERS, QUARANTINED
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Decision
@@ -57,7 +59,12 @@ class Delivered:
         self._files: dict[str, dict[str, Item]] = {}
 
     def item(self, name: str, origin: str, *, is_duplicate: bool) -> Item | None:
-        """Return an item; None where it is not there, or not to be read.
+        """Return an item, as ``find`` does, without its path."""
+        found = self.find(name, origin, is_duplicate=is_duplicate)
+        return None if found is None else found[0]
+
+    def find(self, name: str, origin: str, *, is_duplicate: bool) -> tuple[Item, str] | None:
+        """Return an item and the path of its file, empty for one of several; None where it is not there to be read.
 
         Parameters
         ----------
@@ -81,10 +88,10 @@ class Delivered:
             with suppress(OSError, ValueError, NeardupError, RecursionError):
                 is_it = self._has_sidecar(single, name) if is_duplicate else _is_same(single, stamp)
                 if is_it and (found := self._first(shown(path), self._read(single))) is not None:
-                    return found
+                    return found, single
             found = self._of_lines(several, is_duplicate=is_duplicate).get(name)
             if found is not None:
-                return found
+                return found, ""
         return None
 
     def _has_sidecar(self, path: str, name: str) -> bool:
@@ -270,149 +277,173 @@ def _sources(rows: Sequence[Stored]) -> Any:
 
 def flags_of(counts: Mapping[str, int]) -> str:
     """Return how many verdicts have each flag, in words; empty where none has one."""
-    names = ("late", "ahead", "future", "undecidable")
-    return ", ".join(f"{counts[name]:,} {name}" for name in names if counts.get(name))
+    names = {name: name for name in ("late", "ahead", "future")} | {"undecidable": "with too little text to compare"}
+    return ", ".join(f"{counts[name]:,} {said}" for name, said in names.items() if counts.get(name))
 
 
-#: By how much it gives way.
-_NICE = 10
 #: Bytes of the folders of originals and duplicates that are read.
 _READ = 64_000_000
+#: What the page of a report has near its top; only such a file is replaced unasked.
+_OURS = b"- neardup</title>"
+_HEAD = 1 << 12
 
 
-def command() -> list[str]:
-    """Return what starts the process."""
-    # Not from the current folder, whatever lies there.
-    return [sys.executable, "-P", "-m", "neardup.watch.report"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreReport:
+    """A report of what a store holds.
 
-
-def main() -> int:
-    """Write the report that stdin asks for; print what it holds as JSON."""
-    with suppress(OSError):
-        os.nice(_NICE)
-    task = json.loads(sys.stdin.buffer.read())
-    try:
-        with command_running():
-            found = write_report(task)
-    except (NeardupError, OSError) as error:
-        sys.stderr.write(f"{' '.join(str(error).split())}\n")
-        return 2
-    sys.stdout.write(json.dumps(found) + "\n")
-    return 0
-
-
-def write_report(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the page of a watcher's store: it is there as a whole or not at all.
-
-    Parameters
+    Attributes
     ----------
-    task : mapping
-        What ``watch.task.task_of`` returns.
+    store : str
+        The store; a watcher may be using it.
+    output : str
+        The page.
+    items : int
+        How many of the latest items are reported. Raising it takes time and memory in proportion.
+    extent : Extent
+        How much of them is listed.
+    command : str
+        What was typed.
+    decision : Decision or None
+        The learned decision that judged, where one did.
+    """
 
-    Returns
-    -------
-    dict
-        What was written: file, bytes, items and duplicates.
+    store: str
+    output: str
+    items: int = 100_000
+    extent: Extent = field(default_factory=Extent)
+    command: str = ""
+    decision: Decision | None = None
+
+    def write(self, *, force: bool = False) -> Flow:
+        """Write the page and return what it is about: it is there as a whole or not at all.
+
+        Parameters
+        ----------
+        force : bool
+            Whether a file that is no report may be replaced.
+
+        Raises
+        ------
+        NeardupError
+            If the store cannot be read, or the page not be written.
+        """
+        from neardup.documents.output import OutputFile
+        from neardup.pages.report_page import report_page
+        from neardup.stream.store import StoreReader
+
+        with StoreReader(self.store) as reader:
+            folders = json.loads(reader.state(FOLDERS) or "{}")
+            self._check_output(folders, force=force)
+            recipe = self._recipe(reader)
+            originals, duplicates, content = (folders.get(name, "") for name in ("originals", "duplicates", "content"))
+            stored = StoredFlow(reader, Delivered(originals, duplicates, content, _READ), recipe.content, self.items)
+            data = report_page(self._report(reader, stored, recipe, folders.get("inbox", self.store))).encode()
+        with OutputFile(self.output) as file:
+            file.write(data + b"\n")
+        return stored.flow
+
+    def _check_output(self, folders: Mapping[str, str], *, force: bool) -> None:
+        """Refuse a page that cannot be written, or would be in the way of items."""
+        from neardup.documents.output import check_place
+        from neardup.pages.page import check_drawing
+
+        if not self.output.endswith(".html"):
+            raise OutputError(f"{self.output} does not end in .html, but a report is a page: name it so")
+        places = [place for name, place in folders.items() if name != "content"]
+        # A report that is made every night replaces that of the night before.
+        check_place(self.output, [*places, self.store], force or _is_ours(self.output))
+        check_drawing(self.output)
+
+    def _recipe(self, reader: StoreReader) -> Recipe:
+        """Return the recipe by which the store's verdicts were given."""
+        if self.decision is None:
+            return recipe_of(reader)
+        if self.decision.recipe.fingerprint != reader.meta("fingerprint"):
+            raise RecipeError(f"the verdicts of {self.store} are not of that decision; name the one they were given by")
+        return self.decision.recipe
+
+    def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
+        from neardup.pages.flow_report import About, Sources, by_lag, by_source, by_time, counts_in_words, flow_report
+
+        flow, counts = stored.flow, reader.counts
+        reported = len(flow) - flow.before
+
+        def evidence(place: int) -> str:
+            verdict = stored.row(place).verdict
+            return verdict.evidence if verdict.g is not None else counts_in_words(verdict.counts, recipe)
+
+        def matching(texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
+            return _matching(stored, texts, recipe, self.decision)
+
+        facts = {
+            "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "in the window": f"{reader.held_count:,} documents",
+            "store": self.store,
+            "arrived since the store began": f"{counts['arrived']:,}: {counts['originals']:,} originals and "
+            f"{counts['duplicates']:,} duplicates",
+            "flags since then": flags_of(counts),
+        }
+        notes = []
+        if reported < counts["arrived"]:
+            notes.append(
+                f"This page is about the latest {reported:,} items; {counts['arrived']:,} arrived since the store "
+                "began. More of them with --items."
+            )
+        notes.append(
+            "Texts are those of items that the window still holds, and of others that still lie where they were put; "
+            "what has left is named without its text."
+        )
+        reasons: dict[str, int] = json.loads(reader.state(QUARANTINED) or "{}")
+        about = About(
+            title="What was stopped, and why",
+            command=self.command,
+            inputs=[inbox],
+            recipe=recipe,
+            decision=self.decision,
+            window=reader.meta("setting window") or "",
+            everything=reader.meta("setting against") == "everything",
+            gone="The text is not there any more: it has left the window, or was taken from where it was put.",
+            quarantined=sorted(reasons.items(), key=lambda counted: -counted[1]),
+            facts={name: value for name, value in facts.items() if value},
+            notes=notes,
+            curves=[*by_time(flow), *by_lag(flow), *by_source(flow)],
+        )
+        sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
+        return flow_report(flow, about, sources, self.extent)
+
+
+def recipe_of(reader: StoreReader) -> Recipe:
+    """Return the recipe that a store was filled by.
 
     Raises
     ------
-    NeardupError
-        If the store cannot be read, or the page not be written.
+    StoreError
+        If it was a learned decision, whose file alone holds it, or the store is of a neardup that noted none.
     """
-    from neardup.documents.output import OutputFile
-    from neardup.pages.report_page import report_page
-    from neardup.stream.store import StoreReader
-
-    recipe, decision = _judged_by(task)
-    delivered = Delivered(task["originals"], task["duplicates"], task["content"], _READ)
-    with StoreReader(task["store"]) as reader:
-        stored = StoredFlow(reader, delivered, recipe.content, task["items"])
-        report = _report_of(task, stored, reader.counts(), recipe, decision)
-    data = report_page(report).encode() + b"\n"
-    with OutputFile(task["output"]) as file:
-        file.write(data)
-    return {
-        "file": task["output"],
-        "bytes": len(data),
-        "items": len(stored.flow) - stored.flow.before,
-        "duplicates": len(stored.flow.duplicates),
-    }
-
-
-def _judged_by(task: Mapping[str, Any]) -> tuple[Recipe, Decision | None]:
-    """Return the recipe of the watcher, and its decision, if the file still holds the same."""
-    from neardup.classifier.classifier import decision_of
     from neardup.recipe.recipe import parse
 
-    recipe = parse(task["recipe"], "the watcher's recipe")
-    if task["decision"] is None:
-        return recipe, None
-    decision = decision_of(task["decision"])
-    if task["precision"] is not None:
-        decision = decision.at_precision(task["precision"])
-    if decision.recipe.fingerprint != recipe.fingerprint:
-        raise RecipeError(f"{task['decision']} holds another decision than the watcher began with; bring it back")
-    return recipe, decision
-
-
-def _report_of(
-    task: Mapping[str, Any],
-    stored: StoredFlow,
-    counts: Mapping[str, int],
-    recipe: Recipe,
-    decision: Decision | None,
-) -> Report:
-    from neardup.pages.flow_report import About, Sources, by_lag, by_source, by_time, counts_in_words, flow_report
-    from neardup.pages.report import Extent
-
-    flow = stored.flow
-    reported = len(flow) - flow.before
-
-    def evidence(place: int) -> str:
-        verdict = stored.row(place).verdict
-        return verdict.evidence if verdict.g is not None else counts_in_words(verdict.counts, recipe)
-
-    def matching(texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
-        return _matching(stored, texts, recipe, decision)
-
-    arrived = {
-        "arrived since the store began": f"{counts['arrived']:,}: {counts['originals']:,} originals and "
-        f"{counts['duplicates']:,} duplicates",
-        "flags since then": flags_of(counts),
-    }
-    notes = []
-    if reported < counts["arrived"]:
-        notes.append(
-            f"This page is about the latest {reported:,} items; {counts['arrived']:,} arrived since the store began. "
-            "More of them with --report-items."
+    known = reader.state("recipe")
+    if known is None:
+        raise StoreError(
+            f"{reader.path} does not say by which recipe it was filled; name a learned decision with --decision FILE, "
+            "or let the watcher open the store once more"
         )
-    notes.append(
-        "Texts are those of items that the window still holds, and of others that still lie where they were put; what "
-        "has left is named without its text."
-    )
-    about = About(
-        title="What was stopped, and why",
-        command=task["command"],
-        inputs=[task["inbox"]],
-        recipe=recipe,
-        decision=decision,
-        window=task["window"],
-        everything=task["against"] == "everything",
-        gone="The text is not there any more: it has left the window, or was taken from where it was put.",
-        quarantined=[(reason, count) for reason, count in task["quarantined"]],
-        stages=task["stages"],
-        facts={name: value for name, value in (task["facts"] | arrived).items() if value},
-        notes=notes,
-        curves=[*by_time(flow), *by_lag(flow), *by_source(flow)],
-    )
-    sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
-    return flow_report(flow, about, sources, Extent(**task["extent"]))
+    return parse(known, "the store's recipe")
+
+
+def _is_ours(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return _OURS in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 def _matching(
     stored: StoredFlow, texts: Mapping[int, Shown], recipe: Recipe, decision: Decision | None
 ) -> set[tuple[int, int]] | None:
-    """Return which of some items match each other; None where that depends on what is not at hand."""
+    """Return which of some items match each other; None where that depends on what is not there."""
     # Frequencies of a collection, or pages of which only the contents are here.
     if recipe.needs_statistics or (decision is not None and recipe.content):
         return None
@@ -432,7 +463,3 @@ def _matching(
     }
     # The texts are what is compared of the items already.
     return matching(documents, recipe.changed(content="") if decision is None else recipe, decision)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

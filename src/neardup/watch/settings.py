@@ -11,10 +11,12 @@ from neardup.watch.names import is_passed_over
 #: In the inbox: where files go for which no folder is named.
 OWN = ".neardup"
 PLACES = ("move", "link")
+#: Under these names the store knows the folders of its watcher, and how many files and items were set aside and why.
+FOLDERS, QUARANTINED = "folders", "quarantined"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class WatchSettings:
     """How a folder is watched.
 
     Attributes

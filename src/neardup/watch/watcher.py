@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from neardup.errors import InputError, NeardupError, OutputError, StoreError
-from neardup.watch.inbox import Inbox, Waking
-from neardup.watch.judge import Counters, Judge, Log, Task, reason
+from neardup.watch.inbox import FileEvents, Inbox
+from neardup.watch.judge import Counters, ItemJudge, Log, Task, reason
 from neardup.watch.names import shown
-from neardup.watch.pending import Hand
+from neardup.watch.pending import PendingFile
 from neardup.watch.placement import Gatherer, Lost, Placer
-from neardup.watch.settings import Settings
+from neardup.watch.settings import FOLDERS, QUARANTINED, WatchSettings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from neardup.stream.index import Index
     from neardup.stream.store import Store
-    from neardup.watch.report_process import Reporter
 
 #: Seconds: the longest pause before something is tried again, and between two lines on progress.
 _LONGEST_PAUSE, _PROGRESS = 10.0, 10.0
@@ -35,7 +36,7 @@ class Watcher:
 
     Parameters
     ----------
-    settings : Settings
+    settings : WatchSettings
         Folders and pauses.
     index : Index
         Judges; it has a store.
@@ -43,24 +44,19 @@ class Watcher:
         Of the index.
     log : Log
         Told of everything.
-
-    Attributes
-    ----------
-    reporter : Reporter or None
-        Has reports made while the watcher runs, where one is put here; the last one is the caller's to ask for.
     """
 
-    def __init__(self, settings: Settings, index: Index, store: Store, log: Log) -> None:
+    def __init__(self, settings: WatchSettings, index: Index, store: Store, log: Log) -> None:
         self.settings = settings
         self.counters = Counters(settings.downstream)
         self.index = index
         self.inbox = Inbox(settings.inbox, settings.settle)
-        self.reporter: Reporter | None = None
+        self._store = store
         self._log = log
-        self._waking = Waking(settings.inbox)
+        self._events = FileEvents(settings.inbox)
         self._placer = Placer(settings, store, log)
         self._gatherer = Gatherer(settings, self.inbox, store, self._placer, log)
-        self._judge = Judge(index, store, log, self.counters)
+        self._judge = ItemJudge(index, store, log, self.counters)
         self._tasks: deque[Task] = deque()
         self._next_look = 0.0
         self._looked = 0.0
@@ -70,12 +66,12 @@ class Watcher:
         self._said_progress = time.monotonic()
         self._said_items = 0
         self._polls = False
-        #: Whether a batch is in hand that is not yet judged, placed and noted.
+        #: Whether a batch is in pending that is not yet judged, placed and noted.
         self._unfinished = False
 
     def stop(self) -> None:
-        """Ask for an end after the batch in hand; safe in a signal handler."""
-        self._waking.stop()
+        """Ask for an end after the current batch; safe in a signal handler."""
+        self._events.stop()
 
     def run(self) -> Counters:
         """Watch until `stop` is called, or with ``once`` until all is taken that is there.
@@ -92,18 +88,26 @@ class Watcher:
         """
         self._placer.open()
         try:
+            self._note_folders()
             self._say_resumed()
             if not self.settings.once:
                 self._listen()
-            while not self._waking.stopping:
+            while not self._events.stopping:
                 self._step()
                 if self.settings.once and self._is_done():
                     break
         finally:
-            self._waking.close()
+            self._events.close()
             self._gatherer.close()
             self._placer.close()
         return self.counters
+
+    def _note_folders(self) -> None:
+        """Let the store know what a report of it needs: where items are put, and what was set aside so far."""
+        names = ("inbox", "originals", "duplicates", "quarantine", "done")
+        folders = {name: os.path.abspath(getattr(self.settings, name)) for name in names}
+        self._store.set_state(FOLDERS, json.dumps(folders | {"content": self.settings.content}))
+        self.counters.reasons.update(json.loads(self._store.state(QUARANTINED) or "{}"))
 
     def _say_resumed(self) -> None:
         before = self._placer.before
@@ -113,11 +117,9 @@ class Watcher:
 
     def _step(self) -> None:
         """Do what is next: one look, one batch, or one pause."""
-        if self.reporter is not None:
-            self.reporter.tick()
         self._look()
         if not self._unfinished:
-            self._tasks.extend(self._gatherer.gather(lambda: self._waking.stopping))
+            self._tasks.extend(self._gatherer.gather(lambda: self._events.stopping))
             self._unfinished = bool(self._tasks or self._gatherer.complete)
         if not self._unfinished:
             self._wait()
@@ -126,18 +128,18 @@ class Watcher:
             self._progress()
 
     def _work(self) -> bool:
-        """Judge and place the batch in hand; return whether all went well, else wait a little before the next try."""
+        """Judge and place the current batch; return whether all went well, else wait a little before the next try."""
         try:
             if self._tasks:
                 self._judge.judge(self._tasks)
             self._gatherer.flush()
-            for hand in self._gatherer.completed():
-                self._placer.add(hand)
+            for pending in self._gatherer.completed():
+                self._placer.add(pending)
             self._placer.place()
         except Lost:
-            hand = self._placer.waiting[0]
-            self._placer.give_up(hand)
-            self.inbox.changed(hand.path, hand.stamp)
+            pending = self._placer.waiting[0]
+            self._placer.give_up(pending)
+            self.inbox.changed(pending.path, pending.stamp)
             return True
         except (OSError, StoreError) as error:
             self._trouble("placing", _sentence(error), error)
@@ -148,26 +150,30 @@ class Watcher:
         self._pause = 0.0
         return True
 
-    def _finish(self, hands: list[Hand]) -> None:
-        for hand in hands:
+    def _finish(self, pending_files: list[PendingFile]) -> None:
+        for pending in pending_files:
             self.counters.files += 1
-            self.counters.set_aside(broken.reason for broken in hand.taken.broken)
-            self._gatherer.placed(hand)
-            self._log.well(f"move {hand.path}", f"{hand.name} can be moved again")
-            if hand.taken.broken:
-                first = hand.taken.broken[0]
-                fields = {"where": first.where, "reason": first.reason, "broken": len(hand.taken.broken)}
-                self._log.say("quarantined", file=hand.name, **fields)
-            if hand.taken.notes:
-                note = hand.taken.notes[0]
-                fields = {"where": note.where, "note": note.text, "notes": len(hand.taken.notes)}
-                self._log.say("noted", file=hand.name, **fields)
-        for hand, error in self._placer.stuck:
-            message = f"{hand.name} cannot be moved: {reason(error)}; it is left in the inbox for now"
-            self._log.trouble(f"move {hand.path}", message)
+            self.counters.set_aside(broken.reason for broken in pending.read.broken)
+            self._gatherer.placed(pending)
+            self._log.well(f"move {pending.path}", f"{pending.name} can be moved again")
+            if pending.read.broken:
+                first = pending.read.broken[0]
+                fields = {"where": first.where, "reason": first.reason, "broken": len(pending.read.broken)}
+                self._log.say("quarantined", file=pending.name, **fields)
+            if pending.read.notes:
+                note = pending.read.notes[0]
+                fields = {"where": note.where, "note": note.text, "notes": len(pending.read.notes)}
+                self._log.say("noted", file=pending.name, **fields)
+        for pending, error in self._placer.stuck:
+            message = f"{pending.name} cannot be moved: {reason(error)}; it is left in the inbox for now"
+            self._log.trouble(f"move {pending.path}", message)
             if not self.settings.once:
-                self.inbox.try_again(hand.path, _LONGEST_PAUSE)
+                self.inbox.try_again(pending.path, _LONGEST_PAUSE)
         self._placer.stuck = []
+        if any(pending.read.broken for pending in pending_files):
+            # The files lie where they were put; their count alone is no reason to stop.
+            with suppress(StoreError):
+                self._store.set_state(QUARANTINED, json.dumps(self.counters.reasons))
         self.counters.tick()
 
     def _trouble(self, about: str, message: str, error: Exception) -> None:
@@ -181,8 +187,8 @@ class Watcher:
         self._log.trouble(about, f"{message}; nothing is lost, it is tried again")
         self._pause = min(max(self._pause * 2, 0.5), _LONGEST_PAUSE)
         end = time.monotonic() + self._pause
-        while not self._waking.stopping and (left := end - time.monotonic()) > 0:
-            self._waking.pause(left)
+        while not self._events.stopping and (left := end - time.monotonic()) > 0:
+            self._events.pause(left)
 
     def _look(self) -> None:
         """Look at the whole inbox, if it is time to."""
@@ -192,7 +198,7 @@ class Watcher:
         try:
             found = self.inbox.scan()
         except OSError as error:
-            self._waking.close()
+            self._events.close()
             self._trouble("inbox", f"the inbox {shown(self.settings.inbox)} cannot be read: {reason(error)}", error)
             self._next_look = time.monotonic()
             return
@@ -217,7 +223,7 @@ class Watcher:
     def _listen(self) -> None:
         """See to it that native events wake the watcher, as far as the system has them."""
         if not self._polls:
-            self._waking.listen(self._only_polls)
+            self._events.listen(self._only_polls)
 
     def _only_polls(self, why: str) -> None:
         if not self._polls:
@@ -228,8 +234,8 @@ class Watcher:
     def _wait(self) -> None:
         """Wait until a file has come to rest, an event comes, or it is time to look."""
         until_look = self._next_look - time.monotonic()
-        rests = [self.inbox.pause, None if self.reporter is None else self.reporter.pause]
-        if self._waking.pause(min([until_look, *(rest for rest in rests if rest is not None)])):
+        until_rest = self.inbox.pause
+        if self._events.pause(until_look if until_rest is None else min(until_look, until_rest)):
             # However many events come, looking leaves time for work.
             self._next_look = min(self._next_look, self._looked + max(0.05, self._look_s / _LOOKING))
         self.counters.tick()
@@ -268,7 +274,7 @@ def _sentence(error: Exception) -> str:
 
 
 #: Events that the panel shows by itself.
-_IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged", "report"})
+_IN_PANEL = frozenset({"duplicate", "progress", "started", "stopping", "stopped", "flagged"})
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -334,14 +340,9 @@ class Panel:
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
         if counters.quarantined:
             rows.add_row("set aside", f"{counters.quarantined:,} that cannot be read")
-        hours = f"{statistics.hours:,} {'hour' if statistics.hours == 1 else 'hours'}"
-        held = f"{statistics.held:,} documents, {hours}, {self._size_text(statistics.bytes)}"
+        held = f"{statistics.held:,} documents, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
         rows.add_row("time", balance_text(counters))
-        if self._watcher.reporter is not None:
-            written = self._watcher.reporter.written
-            ago = "none yet" if written is None else f"written {span_text(time.monotonic() - written)} ago"
-            rows.add_row("report", ago)
         for place, verdict in enumerate(reversed(counters.last)):
             score = "" if verdict.similarity is None else f"{verdict.similarity:.4f} "
             line = Text(f"{verdict.kind:<5} {score}{self._visible(verdict.id)} = {self._visible(verdict.of or '')}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,7 @@ from deciding import decision_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
-from streaming import NOON, RECIPES, SetClock
+from streaming import NOON, RECIPES, SetClock, examples
 from test_index_properties import STREAMS, WINDOWS, Step, timed
 
 import neardup as nd
@@ -25,7 +24,6 @@ from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import Length
 from neardup.spark import streaming as settling
 from neardup.spark import streaming as sharding
-from neardup.spark.inbox import file_rows
 from neardup.spark.streaming import (
     NO_ID,
     NO_TEXT,
@@ -200,7 +198,7 @@ def check(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
 def test_shards_give_what_one_index_gives(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
@@ -210,7 +208,7 @@ def test_shards_give_what_one_index_gives(
     check(stream, window, work_of(chosen, length, by, against, shards), index, clock, data)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(
     STREAMS, st.sampled_from(WINDOWS[:5]), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data()
 )
@@ -223,7 +221,7 @@ def test_times_of_all_kinds_give_what_one_index_gives(
 
 
 @pytest.mark.parametrize("vector", ["sets", "facts", "times"])
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
 def test_a_decision_says_the_same(
     vector: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
@@ -325,22 +323,3 @@ def test_documents_of_a_micro_batch_go_by_time_then_id() -> None:
     )
     given = [blob for found in blobs_of(iter([batch])) for blob in found.column("data").to_pylist()]
     assert in_order(given, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]
-
-
-def test_files_are_read_as_the_watcher_of_one_machine_reads_them() -> None:
-    def read(name: str, data: bytes, largest: int = 1000) -> list[tuple[Any, ...]]:
-        rows = file_rows(name, 7, data, "auto", largest)
-        return [(row.get("id"), row.get("text"), row.get("time"), row.get("aside"), row["order_2"]) for row in rows]
-
-    second = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
-    one, two = b'{"id": "x", "title": "T", "text": "fox", "date": "1970-01-01T00:00:01Z"}', b'{"text": "dog \\ud800"}'
-    assert read("a/b.json", one) == [("x", "T\nfox", second, None, 1)]
-    assert read("a.txt", "ثعلب".encode()) == [("a.txt", "ثعلب", None, None, 1)]
-    several = read("wire/a.jsonl", one + b'\n{"text": "owl"}\n' + two + b"\nbroken\n")
-    assert [row[0] for row in several] == ["x", "wire/a.jsonl#2", None, None]
-    assert [row[3] is not None for row in several] == [False, False, True, True]
-    assert read("zip.jsonl.gz", gzip.compress(one)) == [("x", "T\nfox", second, None, 1)]
-    assert "more than --largest allows" in read("big.txt", b"x" * 1001)[0][3]
-    assert read("empty.txt", b"")[0][3] == "the file: the file is empty"
-    for passed_over in (".hidden/a.txt", "a.txt.tmp", "b.part", "c/.d", "e.json.neardup.json"):
-        assert read(passed_over, b"fox") == []

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex, QuickIndex
-from streaming import NOON, RECIPES, SetClock, asked, documents, same
+from streaming import AT_LENGTH, NOON, RECIPES, SetClock, asked, documents, examples, same
 from test_index_long import compare
 from test_index_properties import STREAMS, WINDOWS, Step, follow, timed
 
@@ -37,7 +37,7 @@ from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search import window as couples_module
 from neardup.search import window as window_module
-from neardup.search.window import _CLASSES, Generation, allow, empty_vocabulary, kind_of, longer, new_salt, plan_of
+from neardup.search.window import _CLASSES, Generation, allow, empty_vocabulary, kind_of, longer, plan_of
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
@@ -87,6 +87,7 @@ def asked_by(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words
     return keys
 
 
+@settings(max_examples=examples(100))
 @given(RULES, st.integers(1, 24), st.data(), SALTS)
 def test_documents_that_match_share_enough_couples(found: Rule, first: int, data: st.DataObject, salt: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -121,22 +122,6 @@ def test_documents_that_match_share_enough_couples(found: Rule, first: int, data
     assert both.total() >= equal >= 1
 
 
-@given(RULES, st.integers(1, 2000), st.integers(1, 5000))
-def test_every_document_of_a_row_has_credit_enough(found: Rule, first: int, size: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        small_plans(patch, first)
-        plan = plan_of(found, _CLASSES)
-    row = row_of(plan, size)
-    if row < 0:
-        return
-    buckets, equal = 1 << int(plan[row, BITS]), int(plan[row, EQUAL])
-    assert size - buckets >= credit_to_enter(found, size, equal)
-    for partner in {smallest_partner(found, size), size, 2 * size}:
-        least = need(found, size, partner)
-        if least <= min(size, partner):
-            assert least >= buckets + equal
-
-
 def test_recipes_choose_whom_couples_serve() -> None:
     for name, served in [("ddd", True), ("default", True), ("contained", False)]:
         kind, found, _ = kind_of(RECIPES[name])
@@ -150,22 +135,7 @@ def test_recipes_choose_whom_couples_serve() -> None:
     assert plan_of(rule("euclidean", 60.0), _CLASSES)[0, LEAST] > 1448
 
 
-@pytest.mark.parametrize("step", [1, 1 << 20, 1 << 55, (1 << 63) + (1 << 31)])
-def test_whatever_the_features_few_share_a_bucket(step: int) -> None:
-    features = np.arange(1, 2001, dtype=np.uint64) * np.uint64(step)
-    features = np.unique(features)
-    counts = [len(couples_of(features, 1 << 40, 8, new_salt())) for _ in range(40)]
-    assert np.mean(counts) <= len(features) ** 2 / 256
-
-
-def test_nobody_knows_the_salt() -> None:
-    salts = {int(new_salt()) for _ in range(50)}
-    assert len(salts) == 50
-    assert all(salt % 2 for salt in salts)
-    assert mix(np.uint64(7)) != mix(np.uint64(8))
-
-
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_shelves_forget_nobody_who_is_held(data: st.DataObject) -> None:
     kind, found, _ = kind_of(load_recipe("ddd"))
@@ -199,8 +169,8 @@ SERVED = ["default", "ddd", "words", "multiset", "overlap", "dice", "cosine", "c
 
 
 @pytest.mark.parametrize("recipe", SERVED)
-@pytest.mark.parametrize("least", [1, 8])
-@settings(max_examples=12)
+@pytest.mark.parametrize("least", [1, 8] if AT_LENGTH else [1])
+@settings(max_examples=examples(12))
 @given(STREAMS, st.sampled_from(WINDOWS), st.booleans())
 def test_streams_give_what_the_rules_say(
     recipe: str, least: int, stream: list[Step], window: tuple[Any, str, int], every: bool
@@ -218,12 +188,11 @@ def test_streams_give_what_the_rules_say(
     ("recipe", "window", "against", "count", "least"),
     [
         ("default", "1h", "originals", 1500, 1),
-        ("default", 300, "everything", 1500, 6),
         ("words", 150, "everything", 1500, 5),
-        ("dice", "2h", "everything", 1500, 1),
         ("containment", "2h", "originals", 1500, 4),
-        ("euclidean", 150, "originals", 1500, 8),
         ("ddd", 100, "everything", 1000, 30),
+        *((("default", 300, "everything", 1500, 6), ("dice", "2h", "everything", 1500, 1)) if AT_LENGTH else ()),
+        *((("euclidean", 150, "originals", 1500, 8),) if AT_LENGTH else ()),
     ],
 )
 def test_a_drift_gives_what_the_rules_say(
@@ -235,7 +204,7 @@ def test_a_drift_gives_what_the_rules_say(
         monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
         monkeypatch.setattr(window_module, "_FEWEST", 100)
         monkeypatch.setattr(window_module, "_SAMPLE", 64)
-    compare(RECIPES[recipe], window, against, count, 90)
+    compare(RECIPES[recipe], window, against, count if AT_LENGTH else count // 3, 90)
 
 
 def long_texts(count: int, seed: int) -> list[str]:
@@ -265,13 +234,13 @@ def long_texts(count: int, seed: int) -> list[str]:
     ids=["overlap", "jaccard", "cosine", "containment"],
 )
 def test_long_texts_give_what_the_rules_say(recipe: Recipe, window: Any) -> None:
-    texts = long_texts(240, 5)
+    texts = long_texts(240 if AT_LENGTH else 100, 5)
     choices: dict[str, Any] = {"window": window, "against": "everything", "now": SetClock(NOON + 9_000_000)}
     index, twin = nd.Index(recipe, **choices), QuickIndex(recipe, **choices)
     items = documents(texts, [NOON + 20 * i for i in range(len(texts))])
     for begin in range(0, len(items), 60):
         same(index.add_many(items[begin : begin + 60]), twin.add_many(items[begin : begin + 60]))
         assert asked(index.query(texts[begin])) == twin.query(texts[begin])
-    assert index.statistics.duplicates > 30
+    assert index.statistics.duplicates > len(texts) // 8
     large = [len(set(text.split())) >= 1448 for text in texts]
-    assert 50 < sum(large) < 200
+    assert len(texts) // 5 < sum(large) < len(texts) * 5 // 6

@@ -265,12 +265,6 @@ def test_frequencies_come_from_a_sample(choices: dict[str, Any]) -> None:
     assert {v.kind for v in found} == {"original", "near"}
 
 
-def test_a_batch_may_be_empty_or_a_generator() -> None:
-    index = nd.Index()
-    assert index.add_many([]) == []
-    assert [v.kind for v in index.add_many(x for x in documents([FOX, FOX]))] == ["original", "exact"]
-
-
 def test_threads_get_what_some_order_gives() -> None:
     texts = [" ".join(f"w{(x * x + i) % 17}" for x in range(4 + i % 5)) for i in range(320)]
     items = documents(texts, [NOON + i for i in range(320)])
@@ -303,9 +297,3 @@ def test_threads_get_what_some_order_gives() -> None:
     order = list(index)
     assert len(order) == 320
     assert [said(verdicts[id]) for id in order] == twin.add_many(by_id[id] for id in order)
-
-
-def test_a_folder_is_no_store(tmp_path: Path) -> None:
-    with pytest.raises(NeardupError) as refused:
-        nd.Index(path=tmp_path)
-    assert "\n" not in str(refused.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,15 @@ from neardup.recipe import Recipe, load_recipe
 #: Noon of a Thursday, and the seconds of an hour and of a day.
 NOON = int(datetime(1987, 2, 26, 12, tzinfo=UTC).timestamp())
 HOUR, DAY = 3600, 86400
+
+#: Whether tests take all the time that they like: more examples, longer streams.
+AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
+
+
+def examples(count: int) -> int:
+    """Of so many examples, how many are tried: all where tests may take long, else a quarter."""
+    return count if AT_LENGTH else max(count // 4, 2)
+
 
 #: Recipes of every kind that the window takes, for texts of few words.
 RECIPES = {

@@ -1,137 +1,25 @@
-"""Reports of a watcher: when they are made, what they are made of, and that nothing else depends on them."""
+"""The report of a store: what it is made of, and what it leaves alone."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sqlite3
-import sys
-import time
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from deciding import decision_of
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
-from saying import says
 
-from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
+from neardup.errors import OutputError, RecipeError, StoreError
 from neardup.pages.flow_report import ELSEWHERE, ORIGINAL
-from neardup.pages.report import Extent
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
-from neardup.watch import report_process as reporting
-from neardup.watch.judge import Log
-from neardup.watch.report import Delivered, StoredFlow, command, write_report
-from neardup.watch.report_process import Reporter, Tasks, Wanted
-
-
-class Desk:
-    """A reporter whose process is any Python code, and whose clock is moved by hand."""
-
-    def __init__(self, code: str, *, every: float = 10.0) -> None:
-        self.now = 0.0
-        self.state = 0
-        self.said: list[tuple[str, dict[str, Any]]] = []
-        log = Log(lambda event, fields: self.said.append((event, fields)), clock=lambda: self.now)
-        started = [sys.executable, "-c", code]
-        self.reporter = Reporter(started, lambda: {"state": self.state}, every=every, log=log, clock=lambda: self.now)
-
-    def until(self, true: Callable[[], bool]) -> None:
-        end = time.monotonic() + 300
-        while not true():
-            assert time.monotonic() < end
-            self.reporter.tick()
-            time.sleep(0.005)
-
-    def events(self) -> list[str]:
-        return [event for event, _ in self.said]
-
-
-GOOD = "import json, sys; task = json.load(sys.stdin); print(json.dumps({'file': 'r.html', 'seen': task['state']}))"
-
-
-def test_a_report_is_made_when_it_is_due_and_something_has_happened() -> None:
-    desk = Desk(GOOD)
-    desk.reporter.tick()
-    assert desk.reporter.pause == 10.0
-    assert desk.said == []
-    desk.now, desk.state = 10.0, 1
-    desk.until(lambda: bool(desk.said))
-    assert desk.said == [("report", {"file": "r.html", "seen": 1, "seconds": 0.0})]
-    desk.now = 25.0
-    desk.reporter.tick()  # nothing new has arrived
-    desk.now, desk.state = 36.0, 2
-    desk.until(lambda: len(desk.said) == 2)
-    assert desk.said[1][1]["seen"] == 2
-    assert desk.reporter.written == 36.0
-
-
-def test_at_most_a_tenth_of_the_time_goes_into_reports() -> None:
-    desk = Desk("import time; time.sleep(.2)", every=1.0)
-    desk.now = 1.0
-    desk.reporter.tick()
-    desk.now = 7.0  # it took six seconds
-    desk.until(lambda: bool(desk.said))
-    assert desk.reporter.pause == 60.0
-
-
-def test_a_failure_is_told_and_the_watcher_goes_on() -> None:
-    desk = Desk("import sys; sys.stderr.write('neardup: the disk is full\\n'); sys.exit(2)")
-    desk.now, desk.state = 10.0, 1
-    desk.until(lambda: bool(desk.said))
-    ((event, fields),) = desk.said
-    assert (event, set(fields)) == ("trouble", {"message"})
-    assert says(fields["message"], "no report", "disk is full", "watcher goes on")
-    desk.reporter._command = [sys.executable, "-c", GOOD]
-    desk.now = 20.0
-    desk.until(lambda: len(desk.said) == 3)
-    assert desk.events() == ["trouble", "well", "report"]
-
-
-def test_a_process_that_cannot_be_started_or_ended_with_nothing_to_say() -> None:
-    desk = Desk("")
-    desk.reporter._command = ["/no/such/program"]
-    desk.reporter.finish()
-    assert "no process can be started" in desk.said[0][1]["message"]
-    other = Desk("import os; os._exit(7)")
-    other.reporter.finish()
-    ((event, fields),) = other.said
-    assert (event, set(fields)) == ("trouble", {"message"})
-    assert says(fields["message"], "no report", "exit code 7;", "watcher goes on")
-
-
-def test_one_that_takes_too_long_is_ended() -> None:
-    desk = Desk("import time; time.sleep(600)")
-    desk.now, desk.state = 10.0, 1
-    desk.reporter.tick()
-    desk.reporter.tick()
-    assert desk.said == []
-    desk.now += reporting.LONGEST + 1
-    desk.reporter.tick()
-    assert "it was not ready after" in desk.said[0][1]["message"]
-    assert desk.reporter._process is None
-
-
-def test_the_last_report_is_waited_for_and_an_interruption_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk(GOOD, every=float("inf"))
-    assert desk.reporter.pause == float("inf")
-    desk.reporter.finish()
-    assert desk.events() == ["report"]
-    desk.reporter.finish()  # nothing has happened since
-    assert desk.events() == ["report"]
-    slow = Desk("import time; time.sleep(600)")
-
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(slow.reporter, "_wait", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        slow.reporter.finish()
-    assert slow.reporter._process is None
+from neardup.watch.report import Delivered, StoredFlow, StoreReport
 
 
 def filled(room: Newsroom) -> None:
@@ -146,7 +34,7 @@ def filled(room: Newsroom) -> None:
 
 
 def stored(room: Newsroom, most: int = 1000) -> tuple[StoreReader, StoredFlow]:
-    reader = StoreReader(str(room.store))
+    reader = StoreReader(room.store)
     return reader, StoredFlow(reader, Delivered(str(room.out), str(room.duplicates), "auto", 10**6), "", most)
 
 
@@ -180,7 +68,7 @@ def test_a_store_as_a_flow(room: Newsroom) -> None:
         assert texts[place["l2"]].title == "T"
         words = found.words(np.array([place["wire/b.txt"], place["l1"]]))
         assert words[place["wire/b.txt"]].startswith(text_of(1)[:40])
-        assert reader.counts()["arrived"] == 9
+        assert reader.counts["arrived"] == 9
 
 
 def test_what_has_left_the_window_is_read_where_it_was_put_or_missing(room: Newsroom) -> None:
@@ -211,7 +99,7 @@ def test_links_pipes_and_torn_sidecars_are_not_followed(room: Newsroom) -> None:
     room.deliver("a.txt", text_of(1))
     room.deliver("b.txt", edited(text_of(1)))
     room.take()
-    with StoreReader(str(room.store)) as reader:
+    with StoreReader(room.store) as reader:
         origin = {row.id: row.origin for row in reader.last(9)}
     folder = Delivered(str(room.out), str(room.duplicates), "auto", 10**6)
     assert folder.item("b.txt", origin["b.txt"], is_duplicate=True) is not None
@@ -258,7 +146,7 @@ def test_chains_of_everything_begin_where_the_report_does(tmp_path: Path) -> Non
             index.add(Document(str(number), " ".join(changed), float(number)))
         chain = [verdict.of for verdict in map(index.verdict_of, "0123") if verdict is not None]
         assert chain[1:] == ["0", "1", "2"]
-        with StoreReader(str(tmp_path / "s.db")) as reader:
+        with StoreReader(tmp_path / "s.db") as reader:
             flow = StoredFlow(reader, Delivered("", "", "auto", 0), "", 2).flow
     assert flow.ids.to_pylist() == ["1", "2", "3"]
     assert flow.of.tolist() == [ELSEWHERE, 0, 1]
@@ -266,51 +154,68 @@ def test_chains_of_everything_begin_where_the_report_does(tmp_path: Path) -> Non
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="cannot be read"):
-        StoreReader(str(tmp_path / "none.db"))
+    with pytest.raises(StoreError, match="is no file"):
+        StoreReader(tmp_path / "none.db")
     (tmp_path / "text.db").write_text("no store " * 100)
-    with pytest.raises(StoreError):
-        StoreReader(str(tmp_path / "text.db"))
+    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE documents (id)")
+    for name in ("text.db", "other.db"):
+        with pytest.raises(StoreError, match=name):
+            StoreReader(tmp_path / name)
 
 
-def test_a_report_of_a_running_watcher(room: Newsroom, tmp_path: Path) -> None:
-    """The whole way: the task as JSON, the process, the page; the store is open and goes on."""
+def report_of(room: Newsroom, page: Path, **more: Any) -> StoreReport:
+    return StoreReport(store=str(room.store), output=str(page), **more)
+
+
+def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> None:
     filled(room)
     with room.watcher() as watcher:
         watcher.run()
-        store = watcher.index.store
-        assert store is not None
-        wanted = Wanted(output=str(tmp_path / "page.html"), extent=Extent(), command="neardup watch <in>")
-        flow = {"window": "24h", "against": "originals"}
-        tasks = Tasks(wanted, watcher.settings, watcher.index, store, watcher.counters, flow)
-        reporter = Reporter(command(), tasks, every=1.0, log=watcher._log)
-        reporter.finish()
-        assert room.events("trouble") == []
-        (said,) = room.events("report")
-        assert (said["items"], said["duplicates"]) == (9, 4)
+        report_of(room, tmp_path / "page.html", command="neardup report <news.db>").write()
         page = (tmp_path / "page.html").read_text("utf-8")
-        assert said["bytes"] == len(page.encode())
         for words in (
-            "neardup watch &lt;in&gt;",
+            "neardup report &lt;news.db&gt;",
             "set aside: the file ends in the middle",
+            "9: 5 originals and 4 duplicates",
             "wire/b.txt",
             "What arrived",
         ):
             assert words in page
         assert watcher.index.add(Document("later", text_of(1), None)).of == "wire/a.txt"
         assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+    # What an earlier run set aside is counted with what this one does.
+    room.deliver("worse.json", '{"id": "cut')
+    room.take()
+    flow = report_of(room, tmp_path / "page.html", items=3).write()
+    assert len(flow) - flow.before == 3
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "2" in page[page.index("set aside: the file ends in the middle") :][:200]
+    assert "about the latest 3 items; 10 arrived" in page
 
 
 def test_a_report_of_nothing(room: Newsroom, tmp_path: Path) -> None:
-    with room.watcher() as watcher:
-        store = watcher.index.store
-        assert store is not None
-        wanted = Wanted(output=str(tmp_path / "page.html"), extent=Extent())
-        flow = {"window": "24h", "against": "originals"}
-        task = Tasks(wanted, watcher.settings, watcher.index, store, watcher.counters, flow)()
-        found = write_report(json.loads(json.dumps(task)))
-    assert (found["items"], found["duplicates"]) == (0, 0)
+    room.take()
+    assert len(report_of(room, tmp_path / "page.html").write()) == 0
     assert "What was stopped, and why" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_report_of_an_index_that_no_watcher_fills(tmp_path: Path) -> None:
+    with Index("ddd", path=tmp_path / "s.db") as index:
+        index.add_many([Document("a", text_of(1)), Document("b", edited(text_of(1)))])
+    flow = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html")).write()
+    assert flow.duplicates.tolist() == [1]
+
+
+def test_a_learned_store_needs_its_decision(tmp_path: Path) -> None:
+    with Index(decision=decision_of("facts", bias=0.4), path=tmp_path / "s.db") as index:
+        index.add(Document("a", text_of(1)))
+    report = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html"))
+    with pytest.raises(StoreError, match="--decision FILE"):
+        report.write()
+    with pytest.raises(RecipeError, match="not of that decision"):
+        replace(report, decision=decision_of("times", bias=1.0)).write()
+    assert len(replace(report, decision=decision_of("facts", bias=0.4)).write()) == 1
 
 
 @pytest.mark.parametrize(
@@ -325,24 +230,18 @@ def test_a_report_of_nothing(room: Newsroom, tmp_path: Path) -> None:
     ],
 )
 def test_a_page_that_would_be_in_the_way_is_refused(room: Newsroom, tmp_path: Path, name: str, message: str) -> None:
-    room.out.mkdir()
+    room.take()
     (tmp_path / "page.html").write_text("<title>mine</title>")
-    wanted = Wanted(output=str(tmp_path / name), extent=Extent())
     with pytest.raises(OutputError, match=message):
-        wanted.check(room.settings(), str(room.store), force=False)
+        report_of(room, tmp_path / name).write()
+    assert (tmp_path / "page.html").read_text() == "<title>mine</title>"
 
 
-def test_an_earlier_report_is_replaced(room: Newsroom, tmp_path: Path) -> None:
+def test_an_earlier_report_is_replaced_and_another_file_only_by_force(room: Newsroom, tmp_path: Path) -> None:
+    room.take()
     page = tmp_path / "page.html"
-    page.write_text("<title>What was stopped, and why - neardup</title>")
-    Wanted(output=str(page), extent=Extent()).check(room.settings(), str(room.store), force=False)
+    report_of(room, page).write()
+    report_of(room, page).write()
     page.write_text("<title>mine</title>")
-    Wanted(output=str(page), extent=Extent()).check(room.settings(), str(room.store), force=True)
-
-
-@pytest.mark.parametrize("change", [{"every": 0.5}, {"every": float("nan")}, {"items": 0}])
-def test_numbers_out_of_range(change: dict[str, Any]) -> None:
-    with pytest.raises(RecipeError):
-        Wanted(output="r.html", extent=Extent(), **change)
-    with pytest.raises(NeardupError):
-        Extent(families=-1)
+    report_of(room, page).write(force=True)
+    assert "What was stopped" in page.read_text("utf-8")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from saying import says
-from storing import FLAGS, Twin, batch, opened, stored
+from storing import FLAGS, Twin, opened, stored
+from streaming import examples
 
 from neardup.classifier.evidence import Contribution
 from neardup.errors import StoreError
@@ -56,7 +56,7 @@ def rows_of(draw: st.DrawFn, first: int, taken: set[str]) -> list[Stored]:
     return rows
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_it_says_what_plain_dicts_say(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
@@ -181,22 +181,6 @@ def test_an_interrupt_before_or_after_the_commit_leaves_the_numbers_right(tmp_pa
         assert store.next_serial == 2
 
 
-def test_a_closed_store_says_so(tmp_path: Path) -> None:
-    store = opened(tmp_path / "news.db")
-    store.close()
-    store.close()
-    calls: list[Callable[[], object]] = [
-        lambda: store.record([stored(0)]),
-        lambda: list(store.held()),
-        lambda: store.known(["a"]),
-        lambda: store.state("a"),
-        lambda: store.unhold(3),
-    ]
-    for call in calls:
-        with pytest.raises(StoreError, match="is closed; open it again"):
-            call()
-
-
 def test_forgotten_room_is_used_again(tmp_path: Path) -> None:
     path = tmp_path / "news.db"
     with opened(path) as store:
@@ -241,47 +225,6 @@ def test_others_may_read_it_while_it_is_in_use(tmp_path: Path) -> None:
         reader.execute("COMMIT")
         assert reader.execute("SELECT count(*) FROM documents").fetchone() == (2,)
         reader.close()
-
-
-def test_threads_may_take_turns(tmp_path: Path) -> None:
-    lock, twin, failed = threading.Lock(), Twin(), list[BaseException]()
-
-    def work(own: str) -> None:
-        try:
-            for number in range(40):
-                with lock:
-                    rows = [stored(store.next_serial, f"{own}{number}", origin=own)]
-                    store.record(rows)
-                    twin.record(rows, {})
-                    assert store.text_of(f"{own}{number}") == "a text"
-        except BaseException as error:
-            failed.append(error)
-
-    with opened(tmp_path / "news.db") as store:
-        threads = [threading.Thread(target=work, args=(own,)) for own in "ab"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failed
-        twin.check(store)
-
-
-def test_queries_use_their_indexes(tmp_path: Path) -> None:
-    with opened(tmp_path / "news.db") as store:
-        store.record(batch(0))
-        seen: list[str] = []
-        store._connection.set_trace_callback(seen.append)
-        list(store.held())
-        list(store.unplaced())
-        store.judged("in/0")
-        store.known(["doc1"])
-        store._connection.set_trace_callback(None)
-        plans = [store._connection.execute(f"EXPLAIN QUERY PLAN {query}").fetchall() for query in seen]
-    steps = [step[3] for plan in plans for step in plan]
-    assert len(seen) == 4
-    assert steps[:2] == ["SEARCH h USING INTEGER PRIMARY KEY (rowid>?)", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"]
-    assert not [step for step in steps if step.startswith("SCAN") or "TEMP B-TREE" in step]
 
 
 def test_stores_are_apart_and_links_lead_to_the_same(tmp_path: Path) -> None:

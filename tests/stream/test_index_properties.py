@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex
-from streaming import NOON, RECIPES, TEXTS, SetClock, asked, both, held, same
+from streaming import NOON, RECIPES, TEXTS, SetClock, asked, both, examples, held, same
 
 import neardup as nd
 
@@ -88,7 +88,7 @@ def follow(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]))
 def test_streams_give_what_the_rules_say(
     recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str
@@ -98,7 +98,7 @@ def test_streams_give_what_the_rules_say(
     follow(index, twin, clock, timed(stream, window[2]))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["words", "euclidean"]), st.booleans())
 def test_ties_and_times_give_what_the_rules_say(
     stream: list[Step], window: tuple[Any, str, int], recipe: str, every: bool
@@ -109,7 +109,7 @@ def test_ties_and_times_give_what_the_rules_say(
     follow(index, twin, clock, timed(stream, window[2]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["default", "words", "bits", "edit"]), st.data())
 def test_batches_are_judged_as_one_by_one(
     stream: list[Step], window: tuple[Any, str, int], recipe: str, data: st.DataObject
@@ -126,7 +126,7 @@ def test_batches_are_judged_as_one_by_one(
         assert held(index, twin) == list(twin)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     STREAMS,
     st.sampled_from(WINDOWS),

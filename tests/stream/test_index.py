@@ -67,7 +67,7 @@ def test_statistics_count_what_came(index: nd.Index, clock: SetClock) -> None:
     assert found.originals + found.duplicates == found.arrived
     assert (found.held, found.clock) == (len(index), NOON + 30 * HOUR)
     assert found.bytes > 0
-    assert found.hours >= 1
+    assert found.segments >= 1
 
 
 def test_originals_only_or_everything() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex, QuickIndex
-from streaming import DAY, NOON, RECIPES, TEXTS, SetClock, asked, documents, held, same
+from streaming import AT_LENGTH, DAY, NOON, RECIPES, TEXTS, SetClock, asked, documents, examples, held, same
 
 import neardup as nd
 from neardup.recipe import Recipe
@@ -32,7 +32,7 @@ def of_dedup(texts: Sequence[str], recipe: Recipe) -> dict[str, tuple[str, float
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(st.lists(TEXTS, max_size=30))
 def test_an_endless_window_is_a_deduplication(recipe: str, texts: list[str]) -> None:
     index = nd.Index(RECIPES[recipe], window=None)
@@ -52,7 +52,9 @@ class TestOfCorpora:
     """News as it was written, in the order of its times."""
 
     @pytest.mark.parametrize("recipe", ["default", "ddd", "jaccard", "spotsigs", "simhash", "checksum", "lsh"])
-    @pytest.mark.parametrize(("name", "count"), [("reuters", 2000), ("saudinews", 500)])
+    @pytest.mark.parametrize(
+        ("name", "count"), [("reuters", 2000 if AT_LENGTH else 600), ("saudinews", 500 if AT_LENGTH else 200)]
+    )
     def test_an_endless_window_is_a_deduplication(self, recipe: str, name: str, count: int) -> None:
         texts = [text for text, _ in corpus(name, count)]
         index = nd.Index(recipe, window=None)
@@ -61,7 +63,7 @@ class TestOfCorpora:
     @pytest.mark.parametrize("against", ["originals", "everything"])
     @pytest.mark.parametrize("window", ["3h", 200])
     def test_a_window_over_reuters_is_that_of_the_twin(self, window: Any, against: str) -> None:
-        rows = corpus("reuters", 2000)
+        rows = corpus("reuters", 2000 if AT_LENGTH else 600)
         items = documents([text for text, _ in rows], [time for _, time in rows])
         index, twin = (
             nd.Index("default", window=window, against=against),
@@ -125,7 +127,7 @@ def compare(recipe: Recipe, window: Any, against: str, count: int, batch: int) -
     ],
 )
 def test_a_long_drift_gives_what_the_rules_say(recipe: str, window: Any, against: str, count: int) -> None:
-    compare(RECIPES[recipe], window, against, count, 500)
+    compare(RECIPES[recipe], window, against, count if AT_LENGTH else count // 4, 500)
 
 
 @pytest.mark.parametrize(

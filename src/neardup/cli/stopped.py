@@ -1,0 +1,136 @@
+"""``neardup stopped`` and ``neardup release``: what a flow stopped and why, and taking one item back."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from neardup.cli.options import DecisionFile, DecisionOptions, Precision, with_options
+from neardup.cli.screen import count_text, say, show, speaks_unicode, visible
+from neardup.errors import InputError, RecipeError, StoreError
+
+if TYPE_CHECKING:
+    from neardup.stream.store import Stored
+
+StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, help="The store of neardup watch.")]
+
+
+@with_options
+def stopped(
+    store: StoreFile,
+    today: Annotated[bool, typer.Option("--today", help="Only items of today (UTC).")] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only items from this time on: 2026-11-22, 2026-11-22T08:00.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+) -> None:
+    """List what was stopped and why: the item it repeats, how similar the two are, and when.
+
+    A watcher that fills the store goes on. neardup release takes an item back.
+    """
+    from neardup.stream.store import StoreReader
+
+    begin = _since(today, since)
+    count = 0
+    with StoreReader(store) as reader:
+        for row in reader.stopped(begin):
+            count += 1
+            if as_json:
+                show(json.dumps(_as_dict(row), ensure_ascii=not speaks_unicode()))
+            else:
+                show(visible(_line(row), lines=False))
+    if sys.stderr.isatty() or not count:
+        say(f"{count_text(count, 'item')} stopped")
+
+
+def _since(today: bool, since: str | None) -> float:
+    """Return the first second that is wanted."""
+    if today and since is not None:
+        raise RecipeError(f"--since {since} and --today are two beginnings: give one of them")
+    if today:
+        return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    if since is None:
+        return float("-inf")
+    from neardup.times import FORMS, microseconds_of
+
+    found = microseconds_of(since)
+    if found is None:
+        raise InputError(f"--since {since!r} is no time; give {FORMS}")
+    return found / 1e6
+
+
+def _as_dict(row: Stored) -> dict[str, Any]:
+    verdict = row.verdict
+    found = {"id": row.id, "kind": verdict.kind, "of": verdict.of, "similarity": verdict.similarity}
+    found |= {"time": _time(verdict.time), "file": _file(row.origin)}
+    if verdict.g is not None:
+        found |= {"g": verdict.g, "evidence": verdict.evidence}
+    return found
+
+
+def _line(row: Stored) -> str:
+    verdict = row.verdict
+    evidence = f"  ({verdict.evidence})" if verdict.g is not None else ""
+    return f"{_time(verdict.time)}  {verdict.kind:<5}  {verdict.similarity:.4f}  {row.id} = {verdict.of}{evidence}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _file(origin: str) -> str:
+    from neardup.watch.names import file_of, shown
+
+    try:
+        return shown(file_of(origin)[0])
+    except (ValueError, TypeError):
+        return origin
+
+
+@with_options
+def release(
+    store: StoreFile,
+    name: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The item, as neardup stopped says.")],
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who takes it back; by default you.")] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(metavar="INPUT", help="The corpus that the watcher takes frequencies from."),
+    ] = None,
+    decision: DecisionFile = None,
+    precision: Precision = None,
+) -> None:
+    """Take back that an item was stopped: its file goes to the originals.
+
+    It enters the window, so that its copies are stopped from now on, and the store notes who took it back and when.
+
+    One process writes to a store: stop its watcher for that moment.
+    """
+    from neardup.cli.watch import read_statistics
+    from neardup.stream.index import Index
+    from neardup.stream.store import StoreReader
+    from neardup.watch.release import release as take_back
+    from neardup.watch.report import recipe_of
+
+    chosen = DecisionOptions(decision=decision, precision=precision).loaded()
+    with StoreReader(store) as reader:
+        recipe = recipe_of(reader) if chosen is None else None
+        window, window_by, against = (reader.meta(f"setting {of}") or "" for of in ("window", "window_by", "against"))
+    statistics = None if recipe is None else read_statistics(recipe, sample)
+    with Index(
+        recipe,
+        decision=chosen,
+        window=window,
+        window_by=window_by,
+        against=against,
+        path=store,
+        sample=statistics,
+    ) as index:
+        if index.store is None:
+            raise StoreError(f"{store} cannot be used")
+        target = take_back(index, index.store, name, by or getpass.getuser())
+    say(f"{visible(name)} is an original now" + (f"; its file is {visible(target)}" if target else ""))

@@ -1,0 +1,97 @@
+"""A stopped item that is taken back: its file goes to the originals, and it enters the window."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from neardup.errors import InputError, OutputError, UnknownDocument
+from neardup.stream.document import Document
+from neardup.watch import outputs as moving
+from neardup.watch.judge import reason
+from neardup.watch.names import SIDECAR, file_of, sidecar_of, stamp_of
+from neardup.watch.outputs import OutputFolder
+from neardup.watch.report import Delivered
+from neardup.watch.settings import FOLDERS
+
+if TYPE_CHECKING:
+    from neardup.stream.index import Index
+    from neardup.stream.store import Store
+    from neardup.watch.records import Item
+
+#: Bytes of files that are looked through for an item.
+_READ = 1 << 30
+
+
+def release(index: Index, store: Store, name: str, by: str) -> str:
+    """Take back that an item was stopped, and return the file among the originals that it is in.
+
+    Its file is moved there; an item of a file of several is written to a file of its own. The return value is empty
+    where the store knows of no folders, because no watcher has filled it.
+
+    Parameters
+    ----------
+    index : Index
+        Of the store, with nobody else at work on it.
+    store : Store
+        Knows the item, and the folders of its watcher.
+    name : str
+        The id of the item.
+    by : str
+        Who takes it back.
+
+    Raises
+    ------
+    NeardupError
+        If no such item was stopped, its text is not there any more, or its file cannot be moved; then nothing has
+        changed.
+    """
+    row = store.find(name)
+    if row is None or not row.verdict.is_duplicate:
+        raise UnknownDocument(f"{store.path} has no stopped item with the id {name!r}; neardup stopped lists them")
+    folders = json.loads(store.state(FOLDERS) or "{}")
+    if not folders:
+        index.release(name, by)
+        return ""
+    delivered = Delivered(folders["originals"], folders["duplicates"], folders["content"], _READ)
+    found = delivered.find(name, row.origin, is_duplicate=True)
+    if found is None:
+        raise InputError(
+            f"{name!r} is not in {folders['duplicates']} any more; put its file and the sidecar back, or deliver it "
+            "again under another id"
+        )
+    item, source = found
+    output = OutputFolder(folders["originals"], format(crc32(os.fsencode(store.path)), "08x"))
+    try:
+        target = _placed(output, item, source, file_of(row.origin)[0])
+    except (OSError, moving.Replaced) as error:
+        why = reason(error) if isinstance(error, OSError) else "it has changed meanwhile"
+        raise OutputError(f"{name!r} cannot go to {output.root}: {why}; nothing has changed") from None
+    try:
+        index.release(Document(name, item.text, title=item.title), by)
+    except BaseException:
+        moving.drop(target)
+        raise
+    finally:
+        output.close()
+    if source:
+        # What they said is in the store now.
+        moving.drop(source)
+        moving.drop(sidecar_of(source, SIDECAR))
+    return target
+
+
+def _placed(output: OutputFolder, item: Item, source: str, path: str) -> str:
+    """Give the file of an item a name among the originals, or write the item there; return that."""
+    output.open()
+    if source:
+        target = output.room_for(output.free(path, ()))
+        moving.link(source, stamp_of(os.lstat(source)), target, output.beside())
+    else:
+        lines = path if path.endswith((".jsonl", ".ndjson")) else f"{path}.jsonl"
+        target = output.room_for(output.free(lines, ()))
+        moving.write_new(item.raw.strip() + b"\n", target, output.beside(), flush=True)
+    output.flush()
+    return target

@@ -1,0 +1,106 @@
+"""``neardup stopped`` and ``neardup release``: what a watcher stopped, and items that are taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import FOX, NEVER, ROSE, finished, neardup, process, refused
+from saying import says
+
+FAST = ("--settle", "0", "--poll", "0.05", "--patience", "0", "--recipe", "ddd")
+WATCH = ("watch", "in", "--store", "news.db", "--originals", "out", "--duplicates", "dup", *FAST)
+
+
+@pytest.fixture(autouse=True)
+def inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An inbox whose items were judged, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "in"
+    (folder / "wire").mkdir(parents=True)
+    items = [{"id": "x", "text": f"{ROSE} again"}, {"id": "y", "text": f"{ROSE} and again"}]
+    texts = {"fox.txt": FOX, "wire/again.txt": f"{FOX} today", "rose.txt": ROSE, "more.jsonl": ""}
+    for number, (name, text) in enumerate(texts.items()):
+        lines = "".join(json.dumps(item) + "\n" for item in items)
+        (folder / name).write_text(text or lines)
+        os.utime(folder / name, (number, number))
+    neardup(*WATCH, "--once")
+    return folder
+
+
+def rows(*options: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in neardup("stopped", "news.db", "--json", *options).stdout.splitlines()]
+
+
+def test_what_was_stopped_and_why() -> None:
+    found = rows()
+    assert [(row["id"], row["of"], row["kind"], row["file"]) for row in found] == [
+        ("wire/again.txt", "fox.txt", "near", "wire/again.txt"),
+        ("x", "rose.txt", "near", "more.jsonl"),
+        ("y", "rose.txt", "near", "more.jsonl"),
+    ]
+    assert all(0.7 <= row["similarity"] < 1 for row in found)
+    line = neardup("stopped", "news.db").stdout.splitlines()[0]
+    assert says(line, found[0]["time"], "near", f"{found[0]['similarity']:.4f}", "wire/again.txt = fox.txt")
+    assert len(rows("--today")) == 3
+    tomorrow = datetime.fromtimestamp(time.time() + 86_400, UTC).date().isoformat()
+    assert rows("--since", tomorrow) == []
+    assert len(rows("--since", "2024-01-01")) == 3
+
+
+def test_a_released_file_goes_to_the_originals_and_its_copies_are_stopped(inbox: Path) -> None:
+    said = neardup("release", "news.db", "wire/again.txt", "--by", "ann").stderr
+    assert says(said, "wire/again.txt", "original", "out/wire/again.txt")
+    assert Path("out/wire/again.txt").read_text() == f"{FOX} today"
+    assert not list(Path("dup").rglob("again.txt*"))
+    assert [row["id"] for row in rows()] == ["x", "y"]
+    assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt'", "neardup stopped")
+    (inbox / "third.txt").write_text(f"{FOX} today")
+    neardup(*WATCH, "--once")
+    assert rows()[-1] | {"time": ""} == {
+        "id": "third.txt",
+        "kind": "exact",
+        "of": "wire/again.txt",
+        "similarity": 1.0,
+        "time": "",
+        "file": "third.txt",
+    }
+
+
+def test_a_released_item_of_a_file_of_several_is_written_to_one_of_its_own() -> None:
+    neardup("release", "news.db", "y")
+    assert json.loads(Path("out/more.jsonl").read_text()) == {"id": "y", "text": f"{ROSE} and again"}
+    neardup("release", "news.db", "x")
+    assert json.loads(Path("out/more~2.jsonl").read_text())["id"] == "x"
+    assert [row["id"] for row in rows()] == ["wire/again.txt"]
+
+
+def test_refusals() -> None:
+    Path("dup/wire/again.txt").unlink()
+    assert says(refused("release", "news.db", "wire/again.txt"), "'wire/again.txt'", "dup", "any more")
+    assert says(refused("release", "news.db", "nobody"), "'nobody'", "neardup stopped")
+    assert says(refused("release", "none.db", "x"), "none.db", "no store")
+    assert says(refused("stopped", "in/none.db"), "none.db", "no store")
+    assert says(refused("stopped", "news.db", "--since", "soon"), "--since", "'soon'", "no time")
+    assert says(refused("stopped", "news.db", "--today", "--since", "2024"), "--since 2024", "--today")
+    assert len(rows()) == 3
+    assert sorted(path.name for path in Path("out").rglob("*.*")) == ["fox.txt", "rose.txt"]
+
+
+def test_beside_a_watcher_the_list_is_read_and_a_release_waits_for_its_end() -> None:
+    started = process(*WATCH)
+    end = time.monotonic() + NEVER
+    Path("in/late.txt").write_text(FOX)
+    while len(rows()) < 4:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert says(refused("release", "news.db", "x"), "news.db", "in use", f"process {started.pid}")
+    started.send_signal(signal.SIGTERM)
+    assert finished(started)[0] == 0
+    neardup("release", "news.db", "x")
