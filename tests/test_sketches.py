@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import doctest
-import json
-import struct
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saying import says
 
-from neardup.errors import InputError, OutputError, RecipeError
+from neardup.errors import InputError, RecipeError
 from neardup.features import sketches
-from neardup.features import sketches as items
-from neardup.features.sketches import MinHash, SimHash, item_id, packed
+from neardup.features.sketches import MinHash, SimHash, item_id
 from neardup.kernels.sketches import EMPTY, linear_minima, minhash, minhash_update, simhash, supershingles
 
 MOST = 2**64 - 1
@@ -304,9 +301,7 @@ def test_bytes_bring_the_sketch_back(features: list[int], num_perm: int, seed: i
     sketch = minhash_of(*features, num_perm=num_perm, seed=seed)
     back = MinHash.from_bytes(sketch.to_bytes())
     assert back == sketch
-    assert back.to_bytes() == sketch.to_bytes()
-    fingerprint = SimHash.of(features)
-    assert SimHash.from_bytes(fingerprint.to_bytes()) == fingerprint
+    assert SimHash(int(SimHash.of(features))) == SimHash.of(features)
 
 
 def test_the_bytes_are_the_same_for_ever() -> None:
@@ -317,76 +312,13 @@ def test_the_bytes_are_the_same_for_ever() -> None:
     assert minhash_of("a rose", num_perm=2).hashvalues.tolist() == [54891860626940, 939980974087241]
 
 
-@pytest.mark.parametrize("kind", [MinHash, SimHash])
-def test_any_changed_byte_is_refused(kind: type[MinHash] | type[SimHash]) -> None:
-    data = (minhash_of("a", num_perm=3) if kind is MinHash else SimHash(5)).to_bytes()
-    for place in range(len(data)):
-        for change in (1, 128):
-            changed = bytearray(data)
-            changed[place] ^= change
-            with pytest.raises(InputError, match=r"^[^.]*$"):
-                kind.from_bytes(bytes(changed))
-    for end in range(len(data)):
-        with pytest.raises(InputError, match=r"^[^.]*$"):
-            kind.from_bytes(data[:end])
-    with pytest.raises(InputError):
-        kind.from_bytes(data + b"\0")
+def test_other_bytes_are_refused() -> None:
+    data = minhash_of("a", num_perm=3).to_bytes()
+    for wrong in (b"", data[:8], data[:-1], data + b"0", data * 2000):
+        with pytest.raises(InputError) as caught:
+            MinHash.from_bytes(wrong)
+        assert says(caught.value, f"{len(wrong)} bytes", "to_bytes")
 
 
-def test_sound_bytes_of_something_else_are_refused() -> None:
-    made = {"kind": "minhash", "scheme": "fast-similarity-sketching", "hash": "blake2b-64"}
-    words = np.zeros(2, np.uint64)
-    assert len(MinHash.from_bytes(packed(made | {"num_perm": 2, "seed": 1}, words))) == 2
-    for header in (
-        made | {"num_perm": 3, "seed": 1},
-        made | {"num_perm": 2},
-        made | {"num_perm": 2, "seed": 1, "more": 1},
-        made | {"num_perm": 2, "seed": 1, "scheme": "other"},
-        made | {"num_perm": "x", "seed": 1},
-    ):
-        with pytest.raises(InputError):
-            MinHash.from_bytes(packed(header, words))
-    with pytest.raises(InputError, match="not made by kind simhash"):
-        SimHash.from_bytes(minhash_of("a").to_bytes())
-    with pytest.raises(InputError, match="2 words"):
-        SimHash.from_bytes(packed({"kind": "simhash", "scheme": "charikar", "hash": "blake2b-64"}, words))
-
-
-def test_a_file_brings_the_sketch_back(tmp_path: Path) -> None:
-    path = tmp_path / "one.sketch"
-    path.write_bytes(b"an older file")
-    sketch = minhash_of("a", "b")
-    sketch.save(path)
-    assert MinHash.load(path) == MinHash.load(str(path)) == sketch
-    assert [p.name for p in tmp_path.iterdir()] == ["one.sketch"]
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(InputError, match=r"one\.sketch is wrong"):
-        MinHash.load(path)
-    with pytest.raises(InputError, match="cannot be read"):
-        MinHash.load(tmp_path / "none")
-    with pytest.raises(OutputError, match="cannot be written"):
-        sketch.save(tmp_path / "none" / "two")
-    with pytest.raises(OutputError, match="cannot be written"):
-        sketch.save(tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["one.sketch"]
-
-
-def test_the_format_is_what_its_module_says() -> None:
-    data = minhash_of("a", num_perm=2).to_bytes()
-    magic, version, length = struct.unpack_from("<8sHI", data)
-    assert magic == b"\x93NDSKT\r\n"
-    assert version == 1
-    header = json.loads(data[14 : 14 + length])
-    assert header == {
-        "kind": "minhash",
-        "scheme": "fast-similarity-sketching",
-        "hash": "blake2b-64",
-        "num_perm": 2,
-        "seed": 1,
-    }
-    assert len(data) == 14 + length + 2 * 8 + 16
-
-
-@pytest.mark.parametrize("module", [sketches, items])
-def test_shown_examples_are_right(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+def test_shown_examples_are_right() -> None:
+    assert doctest.testmod(sketches).failed == 0
