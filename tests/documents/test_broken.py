@@ -26,6 +26,7 @@ from neardup.documents import records as parts
 from neardup.documents import streams as streams_module
 from neardup.documents.jsonlines import JsonLines, json_source
 from neardup.documents.records import Wanted, sift
+from neardup.documents.rejected import Torn
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 KEY = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -297,10 +298,11 @@ def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec
     data = compressed(encoded(rows, suffix), codec)
     path, aside = tmp_path / f"a{suffix}{codec}", tmp_path / "aside.jsonl"
     path.write_bytes(data[: len(data) // 2])
-    with open_corpus([path], quarantine=str(aside)) as corpus:
+    with open_corpus([path], quarantine=str(aside), allow_torn=True) as corpus:
         texts = texts_of(corpus)
         assert texts == [row["text"] for row in rows[: len(texts)]]
         assert 200 < len(texts) < 400
+        assert corpus.torn == [Torn(str(path), len(texts), parts.CUT_SHORT)]
         assert dict(corpus.set_aside.counts) == {parts.CUT_SHORT: 1}
         assert corpus.raw_rows == len(texts)
         keep = np.ones(corpus.raw_rows, dtype=bool)
@@ -309,12 +311,37 @@ def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec
     assert encoded(rows, suffix).decode().splitlines()[entry["line"] - 1].startswith(entry["record"])
 
 
+@pytest.mark.parametrize(
+    ("suffix", "end", "torn"),
+    [
+        (".jsonl", b'{"id": 2, "te', True),
+        (".jsonl", '{"id": 2, "text": "é'.encode()[:-1], True),
+        (".jsonl", b'{"id": 2, "te\n', False),
+        (".jsonl", b'{"id": 2, "text": 5}', False),
+        (".jsonl", b'{"id": 2, "text": "\xff"}', False),
+        (".jsonl", b'{"id": 2, "text": "b"}', None),
+        (".csv", b"2", True),
+        (".csv", b'2,"b', True),
+        (".csv", b"2,b,c\n", False),
+        (".csv", b"2,b", None),
+    ],
+)
+def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str, end: bytes, torn: bool | None) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(encoded([{"id": 1, "text": "a"}], suffix) + end)
+    with open_corpus([path], allow_torn=True) as corpus:
+        assert len(texts_of(corpus)) == (2 if torn is None else 1)
+        assert corpus.torn == ([Torn(str(path), 1, parts.CUT_LINE)] if torn else [])
+        assert corpus.set_aside.total == (0 if torn is None else 1)
+
+
 def test_torn_files_are_set_aside_beside_others(tmp_path: Path) -> None:
     made(tmp_path, "a.jsonl", ROWS[:3])
     (tmp_path / "b.parquet").write_bytes(encoded(ROWS, ".parquet")[:-9])
     made(tmp_path, "c.jsonl", ROWS[3:5])
     with open_corpus([tmp_path]) as corpus:
-        assert len(texts_of(corpus)) == 5
+        with pytest.warns(errors.TornInput, match=r"b\.parquet is torn \(unreadable file\): 0 rows.*allow_torn=True"):
+            assert len(texts_of(corpus)) == 5
         assert dict(corpus.set_aside.counts) == {parts.UNREADABLE_FILE: 1}
         assert corpus.take([4]).column("id").to_pylist() == [4]
 
@@ -329,9 +356,10 @@ def test_unreadable_row_group(tmp_path: Path) -> None:
     data[middle : middle + 200] = bytes(200)
     path.write_bytes(data)
     aside = tmp_path / "aside.jsonl"
-    with open_corpus([path], quarantine=str(aside)) as corpus:
+    with open_corpus([path], quarantine=str(aside), allow_torn=True) as corpus:
         assert texts_of(corpus) == texts[:100] + texts[200:]
         assert corpus.raw_rows == 300
+        assert corpus.torn == [Torn(str(path), 200, parts.UNREADABLE_GROUP)]
         assert dict(corpus.set_aside.counts) == {parts.UNREADABLE_GROUP: 100}
         keep = np.ones(300, dtype=bool)
         keep[100:200] = False

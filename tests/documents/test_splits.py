@@ -36,7 +36,7 @@ def told(path: Path, size: int | None, **options: Any) -> tuple[Told, list[Task]
     documents: list[tuple[int, str, str, Any]] = []
     broken: list[Broken] = []
     rows = lines = 0
-    with open_corpus([str(path)], **options) as corpus:
+    with open_corpus([str(path)], allow_torn=True, **options) as corpus:
         tasks = tasks_of(corpus.sources, size)
         for task in tasks:
             reading = Reading(task, corpus.wanted, str(path.parent))
@@ -55,7 +55,7 @@ def told(path: Path, size: int | None, **options: Any) -> tuple[Told, list[Task]
 
 def local(path: Path, **options: Any) -> tuple[list[tuple[int, str]], list[str], int]:
     """What the reader of this process says."""
-    with open_corpus([str(path)], **options) as corpus:
+    with open_corpus([str(path)], allow_torn=True, **options) as corpus:
         found = [
             (int(row), text)
             for batch in corpus.scan()

@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -269,11 +270,15 @@ def plain_json(value: Any) -> Any:
 class TableColumns:
     """A table in memory, in slices of some megabytes of text."""
 
-    def __init__(self, table: pa.Table, text: str | None = None) -> None:
+    def __init__(self, table: pa.Table) -> None:
         self.schema = table.schema
-        self._table = table
-        self._bounds = _slices(table, text)
-        self.groups = [Group(stop - start, 0) for start, stop in zip(self._bounds, self._bounds[1:], strict=False)]
+        self.groups: list[Group] = []
+        self._table, self._bounds = table, [0]
+
+    def cut(self, text: str) -> None:
+        """Cut the table by the bytes of its column of texts, once that is known."""
+        self._bounds = _slices(self._table, text)
+        self.groups = [Group(stop - start, 0) for start, stop in pairwise(self._bounds)]
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Return the slice."""
@@ -282,12 +287,12 @@ class TableColumns:
         yield table.slice(start, stop - start)
 
 
-def _slices(table: pa.Table, text: str | None) -> list[int]:
+def _slices(table: pa.Table, text: str) -> list[int]:
     if not table.num_rows:
         return [0]
     rows = table.num_rows
     # Not nbytes, which older Arrow refuses for views; what a slice leaves unused counts too, which does no harm.
-    size = (table.column(text) if text else table).get_total_buffer_size()
+    size = table.column(text).get_total_buffer_size()
     step = max(1, min(rows, rows * TARGET // max(size, 1)))
     return [*range(0, rows, step), rows]
 

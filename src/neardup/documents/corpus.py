@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +31,26 @@ from neardup.documents.inputs import (
 )
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine
-from neardup.documents.records import CUT_SHORT, UNREADABLE_FILE, Batch, Broken, Part, Raw, Source, Wanted, sift, sized
-from neardup.documents.rejected import Quarantine, SetAside
+from neardup.documents.records import (
+    CUT_SHORT,
+    TORN,
+    UNREADABLE_FILE,
+    Batch,
+    Broken,
+    Names,
+    Part,
+    Raw,
+    Source,
+    Wanted,
+    repeated_ids,
+    sift,
+    sized,
+)
+from neardup.documents.rejected import Quarantine, SetAside, Torn
 from neardup.documents.streams import Span, ahead, head_of
 from neardup.documents.tables import choose_columns, table_of
 from neardup.documents.textfiles import TextFiles
-from neardup.errors import InputError, OutputError
+from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
 from neardup.files import Unfinished
 
 
@@ -167,6 +183,10 @@ class Corpus:
         How many of the files are web pages by their names.
     set_aside : SetAside
         What was set aside: ``counts`` by reason, and the first ``examples``.
+    torn : list of Torn
+        The files of which not all could be read, known when `scan` has ended.
+    allow_torn : bool
+        Whether that is no reason to warn.
     sources : list of Source
         The opened inputs.
     wanted : Wanted
@@ -182,6 +202,7 @@ class Corpus:
         inputs: Sequence[str] = (),
         strict: bool = False,
         quarantine: str | None = None,
+        allow_torn: bool = False,
         notes: Sequence[str] = (),
         spool: Unfinished | None = None,
     ) -> None:
@@ -193,6 +214,7 @@ class Corpus:
         self.sources = sources
         self.wanted, self._inputs, self._strict = wanted, list(inputs), strict
         self._quarantine_path, self._quarantine = quarantine, Quarantine(None, strict)
+        self.allow_torn, self.torn = allow_torn, list[Torn]()
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
         self._clean = None if spool is None else weakref.finalize(self, spool.discard)
@@ -222,36 +244,96 @@ class Corpus:
         """
         self._begin()
         yield from ahead(sized(self._sifted()))
-        self.raw_rows = self._bounds[-1]
+        self._end()
 
     def _begin(self) -> None:
         self._quarantine.close(commit=False)
         self._quarantine = Quarantine(self._quarantine_path, self._strict)
-        self._bounds, self.raw_rows = [0], 0
+        self._bounds, self.raw_rows, self.torn = [0], 0, []
+
+    def _end(self) -> None:
+        self.raw_rows = self._bounds[-1]
+        if self.torn and not self.allow_torn and not command_runs():
+            more = f", and {len(self.torn) - 1:,} more files are" if len(self.torn) > 1 else ""
+            message = f"{self.torn[0]}{more}; get the whole file, or say allow_torn=True"
+            warnings.warn(message, TornInput, stacklevel=2)
+
+    @property
+    def torn_summary(self) -> dict[str, Any]:
+        """What a summary says of torn files: nothing where there is none."""
+        return {"torn": [asdict(torn) for torn in self.torn]} if self.torn else {}
 
     def _sifted(self) -> Iterator[Batch]:
         for source in self.sources:
-            first, row = self._bounds[-1], self._bounds[-1]
+            first, row, damage = self._bounds[-1], self._bounds[-1], list[Broken]()
             with closing(source.parts(self.wanted)) as parts:
                 for part in parts:
-                    batch, broken = sift(part, self.wanted, row)
-                    for fault in broken:
-                        placed = replace(fault, row=fault.row + row - first)
-                        self._quarantine.add(_name(source, placed.row), placed)
+                    batch, broken = sift(part, self.wanted, row, name_of_ids(source))
+                    placed = [replace(fault, row=fault.row + row - first) for fault in broken]
+                    self._reject(source, placed)
+                    damage += [fault for fault in placed if fault.reason in TORN]
                     row += part.rows
                     yield batch
-            self._quarantine.finish(source, _names(source), row - first)
-            self._bounds.append(row)
+            self._finish(source, row - first, damage)
+
+    def _reject(self, source: Source, broken: Iterable[Broken]) -> None:
+        for fault in broken:
+            self._quarantine.add(_name(source, fault.row), fault)
+
+    def _finish(self, source: Source, rows: int, damage: Iterable[Broken]) -> None:
+        """Close the count of a source, whose rows are known now, and whose damage is."""
+        self._quarantine.finish(source, _names(source), rows)
+        self._bounds.append(self._bounds[-1] + rows)
+        lost: dict[str, int] = {}
+        reasons: dict[str, str] = {}
+        for fault in damage:
+            name = _name(source, fault.row)
+            reasons.setdefault(name, fault.reason)
+            lost[name] = lost.get(name, 0) + fault.count
+        for name, reason in reasons.items():
+            # A text file is one row, and gone.
+            read = 0 if isinstance(source, TextFiles) else rows - lost[name]
+            self.torn.append(Torn(name, read, reason))
 
     def read_elsewhere(self, tallies: Iterable[tuple[int, Sequence[Broken]]]) -> None:
         """Take over what a scan in other processes found of each source: its rows, and what is broken, by row there."""
         self._begin()
         for source, (rows, broken) in zip(self.sources, tallies, strict=True):
-            for fault in broken:
-                self._quarantine.add(_name(source, fault.row), fault)
-            self._quarantine.finish(source, _names(source), rows)
-            self._bounds.append(self._bounds[-1] + rows)
-        self.raw_rows = self._bounds[-1]
+            self._reject(source, broken)
+            self._finish(source, rows, [fault for fault in broken if fault.reason in TORN])
+        self._end()
+
+    def refuse_repeated(self, names: Names) -> None:
+        """Refuse ids that several documents have: a verdict that names one would mean any of them.
+
+        Raises
+        ------
+        InputError
+            With an example and the ways out.
+        """
+        found = np.zeros(0, np.int64) if names.ids is None else repeated_ids(names.ids)
+        if len(found):
+            later = int(found[0])
+            same = names.one(later)
+            raise self.repeated(len(found), same, names.rows[[names.position(same), later]].tolist())
+
+    def repeated(self, documents: int, same: Any, rows: Sequence[int]) -> InputError:
+        """Return what to raise where so many documents have an id that an earlier one has; some rows have the same."""
+        rows_instead = option("--ids rows", "ids='rows'" if self._inputs else "id_column=''")
+        ways = [f"{rows_instead} numbers the rows instead"]
+        if len(self.sources) > 1 and not self.wanted.by_file:
+            ways.append(f"""{option("--ids file+id", "ids='file+id'")} puts the name of its file before each id""")
+        have = "1 document has" if documents == 1 else f"{documents:,} documents have"
+        places = " and ".join(map(self._place, rows))
+        return InputError(
+            f"{have} an id in column {self.id_column!r} that an earlier one has, as {shown(same)} in {places}: "
+            f"{', and '.join(ways)}"
+        )
+
+    def _place(self, row: int) -> str:
+        source = bisect_right(self._bounds, row) - 1
+        own = row - self._bounds[source]
+        return f"{_name(self.sources[source], own)}, row {own}" if self._inputs else f"row {own}"
 
     def set_aside_rows(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
         """Set aside rows that the caller rejects after the scan, such as repeated ids.
@@ -369,10 +451,17 @@ def _names(source: Source) -> list[str] | None:
     return [found.name for found in source.files] if isinstance(source, TextFiles) else None
 
 
+def name_of_ids(source: Source) -> str:
+    """Return what makes the ids of a source its own; empty for text files, whose ids are their names."""
+    return "" if isinstance(source, TextFiles) else source.found.name
+
+
 def _name(source: Source, row: int) -> str:
     return source.files[row].name if isinstance(source, TextFiles) else source.found.name
 
 
+#: What documents are called: by their column of ids, by row numbers, or by their file and the column of ids.
+Ids = Literal["column", "rows", "file+id"]
 _IN_MEMORY = "the data in memory"
 
 
@@ -385,6 +474,8 @@ def open_corpus(
     strict: bool = False,
     quarantine: str | None = None,
     max_document: int | None = None,
+    ids: Ids = "column",
+    allow_torn: bool = False,
 ) -> Corpus:
     """Open files, folders, globs, URIs or standard input as one corpus.
 
@@ -405,6 +496,11 @@ def open_corpus(
         JSON lines file for what is set aside; it appears when the corpus is closed.
     max_document : int, optional
         Largest text in bytes; larger ones are set aside. None sets no limit.
+    ids : "column", "rows" or "file+id"
+        What documents are called: by the column of ids, by their row numbers whatever the columns are, or by the name
+        of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0.
+    allow_torn : bool
+        Give no warning where a file is torn: what could be read of it counts anyway, and ``torn`` says how much.
 
     Raises
     ------
@@ -420,12 +516,46 @@ def open_corpus(
         notes: list[str] = []
         found = discover(inputs, notes, spool.path)
         sources = open_sources(found, spool.path)
-        wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
+        wanted = _wanted(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:
         spool.discard()
         raise
     names, size = [os.fspath(name) for name in inputs], sum(file.size for file in found)
-    return Corpus(sources, wanted, size, inputs=names, strict=strict, quarantine=quarantine, notes=notes, spool=spool)
+    return Corpus(
+        sources,
+        wanted,
+        size,
+        inputs=names,
+        strict=strict,
+        quarantine=quarantine,
+        allow_torn=allow_torn,
+        notes=notes,
+        spool=spool,
+    )
+
+
+def _wanted(
+    sources: Sequence[Source],
+    ids: Ids,
+    text_column: str | None,
+    id_column: str | None,
+    order_column: str | None,
+    max_document: int | None,
+) -> Wanted:
+    if ids not in get_args(Ids):
+        raise RecipeError(f"{option('--ids')} {shown(ids)} is not known: give {', '.join(get_args(Ids))}")
+    if ids == "rows":
+        if id_column:
+            both = f"{option('--ids')} rows and {option('--id-column')} {id_column}"
+            raise RecipeError(f"{both} contradict each other: give one of the two")
+        id_column = ""
+    wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
+    if ids == "file+id" and wanted.id is None:
+        raise InputError(
+            f"{option('--ids')} file+id needs a column of ids, and none is found: name it with "
+            f"{option('--id-column')}, or number the rows with {option('--ids')} rows"
+        )
+    return replace(wanted, by_file=ids == "file+id")
 
 
 def _spool() -> Unfinished:
@@ -447,21 +577,24 @@ def corpus_of(
     strict: bool = False,
     quarantine: str | None = None,
     max_document: int | None = None,
+    ids: Ids = "column",
 ) -> Corpus:
-    """Make a corpus of data in memory; the options are those of `open_corpus`.
+    """Make a corpus of data in memory; the options are those of `open_corpus`, save that no file names ids.
 
     Parameters
     ----------
     data : object
         Texts, or columns in any form that Arrow takes: see `neardup.documents.tables.table_of`.
     """
+    if ids == "file+id":
+        raise RecipeError("ids 'file+id' is for files, and this data is in memory: give ids='rows' to number the rows")
     table = table_of(data)
     if quarantine is not None:
         check_quarantine(quarantine, ())
-    found = Found(None, "", _IN_MEMORY, 0, None)
-    whole: list[Source] = [ColumnarSource(found, TableColumns(table), "slice")]
     if not table.num_columns:
         raise InputError("the data has no columns: give texts or a table with a column of texts")
-    wanted = choose_columns(whole, text_column, id_column, order_column, max_document)
-    sources: list[Source] = [ColumnarSource(found, TableColumns(table, wanted.text), "slice")]
+    columns = TableColumns(table)
+    sources: list[Source] = [ColumnarSource(Found(None, "", _IN_MEMORY, 0, None), columns, "slice")]
+    wanted = _wanted(sources, ids, text_column, id_column, order_column, max_document)
+    columns.cut(wanted.text)
     return Corpus(sources, wanted, text_bytes(table, wanted.text), strict=strict, quarantine=quarantine)

@@ -16,10 +16,41 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.inputs import Codec, Found
-from neardup.documents.records import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted, id_array, order_array, unified
+from neardup.documents.records import (
+    CUT_LINE,
+    CUT_SHORT,
+    NOT_JSON,
+    NOT_UTF8,
+    OPEN_QUOTE,
+    WRONG_FIELDS,
+    Broken,
+    Part,
+    Raw,
+    Wanted,
+    id_array,
+    order_array,
+    unified,
+)
 from neardup.documents.streams import Block, Span, blocks
 
 Values = tuple[str, int | str | None, int | float | str | None]
+
+
+#: How a record is broken whose end is missing.
+_WITHOUT_END = frozenset({NOT_JSON, OPEN_QUOTE, WRONG_FIELDS})
+
+
+def _is_cut(record: bytes, reason: str) -> bool:
+    """Return whether a broken record may be the begin of a good one: without a line feed it is the last of its file."""
+    if record.endswith(b"\n"):
+        return False
+    if reason != NOT_UTF8:
+        return reason in _WITHOUT_END
+    try:
+        record.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
 
 
 class RecordError(Exception):
@@ -160,7 +191,8 @@ class LineSource:
                 positions.append(row)
             except RecordError as error:
                 line = block.line_of(row)
-                broken.append(Broken(row, error.reason, 1, line, error.detail, record))
+                reason = CUT_LINE if _is_cut(record, error.reason) else error.reason
+                broken.append(Broken(row, reason, 1, line, error.detail, record))
         return Part(
             block.starts.size,
             pa.array([text for text, _, _ in good], pa.large_string()),

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from neardup.documents.columnar import ColumnarSource
-from neardup.documents.corpus import open_again
+from neardup.documents.corpus import name_of_ids, open_again
 from neardup.documents.inputs import Found
 from neardup.documents.lines import LineSource
 from neardup.documents.records import Batch, Broken, Source, Wanted, sift, sized
@@ -94,7 +94,7 @@ class Reading:
         source = open_again(self._task.files, self._spool, self._task.span)
         with closing(source.parts(self._wanted)) as parts:
             for part in parts:
-                batch, broken = sift(part, self._wanted, self.rows)
+                batch, broken = sift(part, self._wanted, self.rows, name_of_ids(source))
                 self.broken += [replace(fault, row=fault.row + self.rows) for fault in broken]
                 self.rows += part.rows
                 yield batch

@@ -272,18 +272,18 @@ NO_TEXT = "no text"
 NOT_A_STRING = "text is not a string"
 NOT_UTF8 = "not valid UTF-8"
 NO_ID = "no id"
-#: Given by the caller, who alone sees all ids.
-REPEATED_ID = "repeated id"
 BAD_ID = "id is neither a string nor a number"
 WRONG_FIELDS = "wrong number of fields"
 OPEN_QUOTE = "quote never closed"
 TOO_LONG = "longer than the largest document allowed"
 CUT_SHORT = "compressed data is cut short or damaged"
+CUT_LINE = "last line is cut short"
 UNREADABLE_GROUP = "unreadable row group"
 UNREADABLE_FILE = "unreadable file"
 
 REASONS = (
     BAD_ID,
+    CUT_LINE,
     CUT_SHORT,
     NOT_AN_OBJECT,
     NOT_A_STRING,
@@ -292,13 +292,15 @@ REASONS = (
     NO_ID,
     NO_TEXT,
     OPEN_QUOTE,
-    REPEATED_ID,
     TOO_LONG,
     UNREADABLE_FILE,
     UNREADABLE_GROUP,
     WRONG_FIELDS,
 )
-"""Every reason for which a reader sets a record aside; the words are stable, so they can be counted."""
+"""Every reason for which a reader rejects a record; the words are stable, so they can be counted."""
+
+TORN = frozenset({CUT_LINE, CUT_SHORT, UNREADABLE_FILE, UNREADABLE_GROUP})
+"""Reasons that concern the file and not one record: nobody knows what else was in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +311,8 @@ class Wanted:
     id: str | None = None
     order: str | None = None
     max_document: int | None = None
+    by_file: bool = False
+    """Whether the name of its file stands before each id."""
 
     @property
     def names(self) -> list[str]:
@@ -318,7 +322,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A record that cannot be used: where it is, why, and its bytes where the reader has them."""
+    """A record that cannot be used: where it is, why, and its bytes where the reader has them.
+
+    ``count`` is how many rows it stands for: 0 for damage of a file in which nobody knows of a row.
+    """
 
     row: int
     reason: str
@@ -413,7 +420,7 @@ class Batch:
     consumed: int
 
 
-def sift(part: Part, wanted: Wanted, first: int) -> tuple[Batch, list[Broken]]:
+def sift(part: Part, wanted: Wanted, first: int, name: str = "") -> tuple[Batch, list[Broken]]:
     """Split a part into its good documents and its broken records, the latter with rows of the part.
 
     Parameters
@@ -424,6 +431,8 @@ def sift(part: Part, wanted: Wanted, first: int) -> tuple[Batch, list[Broken]]:
         The columns and the largest document allowed.
     first : int
         Raw row of the part's first row.
+    name : str
+        The file, where its name is to stand before the ids.
     """
     binary = as_bytes(part.texts)
     positions = np.arange(part.rows, dtype=np.int64) if part.positions is None else part.positions
@@ -441,6 +450,9 @@ def sift(part: Part, wanted: Wanted, first: int) -> tuple[Batch, list[Broken]]:
         order = None if order is None else order.filter(mask)
     if ids is not None and not pa.types.is_integer(ids.type):
         ids = as_strings(as_bytes(ids))
+    if ids is not None and wanted.by_file and name:
+        before, nothing = pa.scalar(f"{name}:", pa.large_string()), pa.scalar("", pa.large_string())
+        ids = pc.binary_join_element_wise(before, ids.cast(pa.large_string()), nothing)
     if order is not None and pa.types.is_dictionary(order.type):
         order = order.dictionary_decode()
     broken.sort(key=lambda fault: fault.row)

@@ -50,6 +50,29 @@ class SetAside:
         return self.total
 
 
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A file of which not all could be read.
+
+    Attributes
+    ----------
+    file : str
+        Its name.
+    rows_read : int
+        How many rows were read of it.
+    reason : str
+        What is wrong with it.
+    """
+
+    file: str
+    rows_read: int
+    reason: str
+
+    def __str__(self) -> str:
+        rows = "1 row was read" if self.rows_read == 1 else f"{self.rows_read:,} rows were read"
+        return f"{self.file} is torn ({self.reason}): {rows} of it"
+
+
 class Quarantine:
     """Takes broken records in order.
 

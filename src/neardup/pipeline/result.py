@@ -126,7 +126,7 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
             "set_aside": dict(self._corpus.set_aside.counts),
             "stages": list(self._clock.stages),
-        } | self._details
+        } | (self._corpus.torn_summary | self._details)
 
     def learned(self, left: Integers, right: Integers) -> Learned | None:
         """Return what a learned decision went by on matching documents, by position; None where none decided."""
