@@ -25,7 +25,7 @@ from neardup.documents import open_corpus
 from neardup.documents import records as parts
 from neardup.documents import streams as streams_module
 from neardup.documents.jsonlines import JsonLines, json_source
-from neardup.documents.records import Wanted, sift
+from neardup.documents.records import Wanted, valid_records
 from neardup.documents.rejected import Torn
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -68,7 +68,7 @@ def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]
         with open_corpus([path], text_column="text", id_column="id", quarantine=str(aside)) as corpus:
             assert texts_of(corpus) == good
             assert corpus.raw_rows == len(good) + len(bad)
-            assert corpus.set_aside.total == len(bad)
+            assert corpus.rejected.total == len(bad)
         entries = quarantined(aside)
         assert [entry["reason"] for entry in entries] == [reason for reason, _ in bad]
         for entry, (_, record) in zip(entries, bad, strict=True):
@@ -231,8 +231,8 @@ def _read(path: Path) -> list[Any]:
     source = json_source(_found(path), None)
     wanted = Wanted("text", "id")
     seen: list[Any] = []
-    for part in source.parts(wanted):
-        batch, broken = sift(part, wanted, 0)
+    for part in source.chunks(wanted):
+        batch, broken = valid_records(part, wanted, 0)
         keys = [str(key) for key in batch.ids.to_pylist()]
         seen.append(sorted(zip(batch.rows.tolist(), batch.texts.to_pylist(), keys, strict=True)))
         seen.append([(fault.row, fault.reason, fault.line, fault.record) for fault in broken])
@@ -303,7 +303,7 @@ def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec
         assert texts == [row["text"] for row in rows[: len(texts)]]
         assert 200 < len(texts) < 400
         assert corpus.torn == [Torn(str(path), len(texts), parts.CUT_SHORT)]
-        assert dict(corpus.set_aside.counts) == {parts.CUT_SHORT: 1}
+        assert dict(corpus.rejected.counts) == {parts.CUT_SHORT: 1}
         assert corpus.raw_rows == len(texts)
         keep = np.ones(corpus.raw_rows, dtype=bool)
         assert corpus.copy(keep, str(tmp_path / f"o{suffix}")).rows == len(texts)
@@ -332,7 +332,7 @@ def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str,
     with open_corpus([path], allow_torn=True) as corpus:
         assert len(texts_of(corpus)) == (2 if torn is None else 1)
         assert corpus.torn == ([Torn(str(path), 1, parts.CUT_LINE)] if torn else [])
-        assert corpus.set_aside.total == (0 if torn is None else 1)
+        assert corpus.rejected.total == (0 if torn is None else 1)
 
 
 def test_torn_files_are_set_aside_beside_others(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_torn_files_are_set_aside_beside_others(tmp_path: Path) -> None:
     with open_corpus([tmp_path]) as corpus:
         with pytest.warns(errors.TornInput, match=r"b\.parquet is torn \(unreadable file\): 0 rows.*allow_torn=True"):
             assert len(texts_of(corpus)) == 5
-        assert dict(corpus.set_aside.counts) == {parts.UNREADABLE_FILE: 1}
+        assert dict(corpus.rejected.counts) == {parts.UNREADABLE_FILE: 1}
         assert corpus.take([4]).column("id").to_pylist() == [4]
 
 
@@ -360,7 +360,7 @@ def test_unreadable_row_group(tmp_path: Path) -> None:
         assert texts_of(corpus) == texts[:100] + texts[200:]
         assert corpus.raw_rows == 300
         assert corpus.torn == [Torn(str(path), 200, parts.UNREADABLE_GROUP)]
-        assert dict(corpus.set_aside.counts) == {parts.UNREADABLE_GROUP: 100}
+        assert dict(corpus.rejected.counts) == {parts.UNREADABLE_GROUP: 100}
         keep = np.ones(300, dtype=bool)
         keep[100:200] = False
         assert corpus.copy(keep, str(tmp_path / "o.parquet")).rows == 200
@@ -374,15 +374,15 @@ def test_rows_set_aside_later(tmp_path: Path) -> None:
     aside = tmp_path / "aside.jsonl"
     with open_corpus(paths, quarantine=str(aside)) as corpus:
         list(corpus.scan())
-        corpus.set_aside_rows([1, 5], "id occurred before")
-        assert dict(corpus.set_aside.counts) == {"id occurred before": 2}
+        corpus.reject([1, 5], "id occurred before")
+        assert dict(corpus.rejected.counts) == {"id occurred before": 2}
     first, second = quarantined(aside)
     assert (first["line"], json.loads(first["record"])) == (2, ROWS[1])
     assert (second["row"], json.loads(second["record"])) == (2, ROWS[5])
     with open_corpus(paths, strict=True) as corpus:
         list(corpus.scan())
         with pytest.raises(errors.BrokenRecord, match=r"a\.jsonl, line 2: id occurred before"):
-            corpus.set_aside_rows([1, 5], "id occurred before")
+            corpus.reject([1, 5], "id occurred before")
 
 
 def test_a_second_scan_starts_anew(tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_a_second_scan_starts_anew(tmp_path: Path) -> None:
     path.write_text('{"text": "a"}\nnonsense\n')
     with open_corpus([path], quarantine=str(aside)) as corpus:
         assert texts_of(corpus) == texts_of(corpus) == ["a"]
-        assert corpus.set_aside.total == 1
+        assert corpus.rejected.total == 1
     assert len(quarantined(aside)) == 1
 
 

@@ -35,7 +35,7 @@ def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, code
         assert corpus.text_column == "text"
         assert corpus.id_column == "id"
         assert corpus.raw_rows == len(ROWS)
-        assert not corpus.set_aside.counts
+        assert not corpus.rejected.counts
         assert corpus.total_bytes == path.stat().st_size
         assert sum(batch.consumed for batch in batches) <= corpus.total_bytes
     assert [text for batch in batches for text in batch.texts.to_pylist()] == TEXTS
@@ -124,7 +124,7 @@ def test_text_folder(tmp_path: Path) -> None:
         assert batch.rows.tolist() == [0, 1, 3]
         (note,) = corpus.notes
         assert says(note, f"{tmp_path}:", "4 text files", "left out 1")
-        (example,) = corpus.set_aside.examples
+        (example,) = corpus.rejected.examples
         assert says(example, f"{tmp_path}/bad.txt, row 2:", "not valid UTF-8", "(byte 0)")
         assert corpus.take([3, 0]).to_pydict() == {"id": ["sub/README", "a.md"], "text": ["", "ay"]}
     with open_corpus([tmp_path / "a.md", tmp_path / "b.txt"]) as corpus:
@@ -203,7 +203,7 @@ def test_text_types(tmp_path: Path, kind: pa.DataType, suffix: str) -> None:
         (batch,) = list(corpus.scan())
         assert batch.texts.to_pylist() == ["a", "é", "", "a"]
         assert batch.ids.to_pylist() == ["v", "w", "x", "z"]
-        assert dict(corpus.set_aside.counts) == {"no text": 1}
+        assert dict(corpus.rejected.counts) == {"no text": 1}
         assert corpus.take([4, 0]).column("id").to_pylist() == ["z", "v"]
 
 

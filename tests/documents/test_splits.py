@@ -61,7 +61,7 @@ def local(path: Path, **options: Any) -> tuple[list[tuple[int, str]], list[str],
             for batch in corpus.scan()
             for row, text in zip(batch.rows, batch.texts.to_pylist(), strict=True)
         ]
-        return found, [str(example) for example in corpus.set_aside.examples], corpus.raw_rows
+        return found, [str(example) for example in corpus.rejected.examples], corpus.raw_rows
 
 
 def object_of(text: str, key: int | str) -> bytes:

@@ -72,7 +72,7 @@ def test_documents_come_in_order(rows: list[dict[str, Any]], as_listed: bool, wa
     assert list(arrivals(corpus, timeline, waiting=waiting)) == expected
     assert timeline.text_bytes == sum(item.size for item in expected)
     set_aside(corpus, timeline)
-    assert corpus.set_aside.counts[NO_TIME] == sum(row["time"] is None for row in rows)
+    assert corpus.rejected.counts[NO_TIME] == sum(row["time"] is None for row in rows)
 
 
 @given(st.permutations(range(12)), st.lists(st.integers(0, 9), min_size=12, max_size=12))

@@ -53,10 +53,10 @@ def test_scores_and_what_is_set_aside_are_those_of_memory(
     options: dict[str, Any] = {"recipes": [load_recipe("default").changed(features="words:2"), load_recipe("checksum")]}
     options["thresholds"] = ".3,.6,.9"
     with open_corpus([given]) as corpus:
-        expected = figures(compare(corpus, labels, **options)), dict(corpus.set_aside.counts)
+        expected = figures(compare(corpus, labels, **options)), dict(corpus.rejected.counts)
     engine = Engine(stages=str(tmp_path / "stages"))
     with open_corpus([given]) as corpus, comparing.Compared(corpus, engine) as elsewhere:
-        found = figures(compare(corpus, labels, engine=elsewhere, **options)), dict(corpus.set_aside.counts)
+        found = figures(compare(corpus, labels, engine=elsewhere, **options)), dict(corpus.rejected.counts)
     assert found == expected
     assert expected[1] == {"not valid JSON": 1}
     folders = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "stages").iterdir())

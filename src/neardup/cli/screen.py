@@ -178,7 +178,7 @@ def say_notes(corpus: Corpus, *recipes: Recipe) -> None:
 
 def say_set_aside(corpus: Corpus) -> None:
     """Print the first of the records that were set aside, and torn files, for which the command exits with 3."""
-    found = corpus.set_aside
+    found = corpus.rejected
     for example in found.examples:
         say(f"set aside: {example}")
     if found.total > len(found.examples):

@@ -11,7 +11,7 @@ from neardup.documents.copy import CopyReport
 from neardup.documents.corpus import Corpus, Ids, corpus_of, open_corpus
 from neardup.documents.output import Writer, check_output, open_writer, write_table
 from neardup.documents.records import Batch, Names, join_ids, join_order, repeated_ids
-from neardup.documents.rejected import SetAside
+from neardup.documents.rejected import Rejected
 from neardup.documents.tables import FIND_TIME
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "Corpus",
     "Ids",
     "Names",
-    "SetAside",
+    "Rejected",
     "Writer",
     "check_output",
     "corpus_of",

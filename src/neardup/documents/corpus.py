@@ -37,16 +37,16 @@ from neardup.documents.records import (
     UNREADABLE_FILE,
     Batch,
     Broken,
+    Chunk,
     Names,
-    Part,
     Raw,
     Source,
     Wanted,
     repeated_ids,
-    sift,
     sized,
+    valid_records,
 )
-from neardup.documents.rejected import Quarantine, SetAside, Torn
+from neardup.documents.rejected import Rejected, Rejections, Torn
 from neardup.documents.streams import Span, ahead, head_of
 from neardup.documents.tables import choose_columns, table_of
 from neardup.documents.textfiles import TextFiles
@@ -78,7 +78,7 @@ def open_sources(found: list[Found], spool: str) -> list[Source]:
 
 
 def open_again(found: Sequence[Found], spool: str, span: Span | None = None) -> Source:
-    """Open the files of one source that were opened before, in another process; a damaged one is set aside as then.
+    """Open the files of one source that were opened before, in another process; a damaged one is rejected as then.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _open(found: Found, form: Format, spool: str, *, alone: bool, span: Span | N
 
 
 class _Damaged:
-    """A file that shows no row; it is set aside as one."""
+    """A file that shows no row; it is rejected as one."""
 
     def __init__(self, found: Found, detail: str) -> None:
         self.found = found
@@ -141,12 +141,12 @@ class _Damaged:
         """Give no column: none can be seen."""
         return {}
 
-    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
-        """One part without rows."""
+    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
+        """One chunk without rows."""
         del wanted
         reason = CUT_SHORT if "ompressed" in self._detail else UNREADABLE_FILE
         broken = [Broken(0, reason, 0, detail=self._detail)]
-        yield Part(0, pa.array([], pa.large_binary()), broken=broken, consumed=self.found.size)
+        yield Chunk(0, pa.array([], pa.large_binary()), broken=broken, consumed=self.found.size)
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """No column."""
@@ -181,8 +181,8 @@ class Corpus:
         Number of raw rows, broken ones too; known when `scan` has ended, 0 before.
     pages : int
         How many of the files are web pages by their names.
-    set_aside : SetAside
-        What was set aside: ``counts`` by reason, and the first ``examples``.
+    rejected : Rejected
+        What was rejected: ``counts`` by reason, and the first ``examples``.
     torn : list of Torn
         The files of which not all could be read, known when `scan` has ended.
     allow_torn : bool
@@ -213,7 +213,7 @@ class Corpus:
         self.pages = sum(source.pages for source in sources if isinstance(source, TextFiles))
         self.sources = sources
         self.wanted, self._inputs, self._strict = wanted, list(inputs), strict
-        self._quarantine_path, self._quarantine = quarantine, Quarantine(None, strict)
+        self._rejected_path, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn = allow_torn, list[Torn]()
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
@@ -230,12 +230,12 @@ class Corpus:
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
 
     @property
-    def set_aside(self) -> SetAside:
-        """What was set aside so far."""
-        return self._quarantine.set_aside
+    def rejected(self) -> Rejected:
+        """What was rejected so far."""
+        return self._rejections.rejected
 
     def scan(self) -> Iterator[Batch]:
-        """Pass one: the good documents in batches; broken records are set aside on the way.
+        """Pass one: the good documents in batches; broken records are rejected on the way.
 
         Raises
         ------
@@ -243,12 +243,12 @@ class Corpus:
             Under strict, at the first broken record.
         """
         self._begin()
-        yield from ahead(sized(self._sifted()))
+        yield from ahead(sized(self._valid()))
         self._end()
 
     def _begin(self) -> None:
-        self._quarantine.close(commit=False)
-        self._quarantine = Quarantine(self._quarantine_path, self._strict)
+        self._rejections.close(commit=False)
+        self._rejections = Rejections(self._rejected_path, self._strict)
         self._bounds, self.raw_rows, self.torn = [0], 0, []
 
     def _end(self) -> None:
@@ -263,26 +263,26 @@ class Corpus:
         """What a summary says of torn files: nothing where there is none."""
         return {"torn": [asdict(torn) for torn in self.torn]} if self.torn else {}
 
-    def _sifted(self) -> Iterator[Batch]:
+    def _valid(self) -> Iterator[Batch]:
         for source in self.sources:
             first, row, damage = self._bounds[-1], self._bounds[-1], list[Broken]()
-            with closing(source.parts(self.wanted)) as parts:
-                for part in parts:
-                    batch, broken = sift(part, self.wanted, row, name_of_ids(source))
+            with closing(source.chunks(self.wanted)) as chunks:
+                for chunk in chunks:
+                    batch, broken = valid_records(chunk, self.wanted, row, name_of_ids(source))
                     placed = [replace(fault, row=fault.row + row - first) for fault in broken]
                     self._reject(source, placed)
                     damage += [fault for fault in placed if fault.reason in TORN]
-                    row += part.rows
+                    row += chunk.rows
                     yield batch
             self._finish(source, row - first, damage)
 
     def _reject(self, source: Source, broken: Iterable[Broken]) -> None:
         for fault in broken:
-            self._quarantine.add(_name(source, fault.row), fault)
+            self._rejections.add(_name(source, fault.row), fault)
 
     def _finish(self, source: Source, rows: int, damage: Iterable[Broken]) -> None:
         """Close the count of a source, whose rows are known now, and whose damage is."""
-        self._quarantine.finish(source, _names(source), rows)
+        self._rejections.finish(source, _names(source), rows)
         self._bounds.append(self._bounds[-1] + rows)
         lost: dict[str, int] = {}
         reasons: dict[str, str] = {}
@@ -335,8 +335,8 @@ class Corpus:
         own = row - self._bounds[source]
         return f"{_name(self.sources[source], own)}, row {own}" if self._inputs else f"row {own}"
 
-    def set_aside_rows(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
-        """Set aside rows that the caller rejects after the scan, such as repeated ids.
+    def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
+        """Reject rows that only the caller can judge, after the scan, such as those without a time.
 
         Parameters
         ----------
@@ -353,8 +353,8 @@ class Corpus:
         chosen = self._mask_of(rows)
         for source, mask in self._masked(chosen):
             if mask.any():
-                found = source.records(mask) if self._quarantine_path or self._strict else None
-                self._quarantine.reject(source, np.flatnonzero(mask), reason, found, _names(source))
+                found = source.records(mask) if self._rejected_path or self._strict else None
+                self._rejections.reject(source, np.flatnonzero(mask), reason, found, _names(source))
 
     def copy(
         self,
@@ -398,10 +398,10 @@ class Corpus:
         self._refuse_if_changed()
         masked = self._masked(mask)
         schema = kept_schema(masked, self.text_column)
-        tables = [table for source, part in masked for table in source.tables(part, schema)]
+        tables = [table for source, own in masked for table in source.tables(own, schema)]
         joined = pa.concat_tables(tables) if tables else schema.empty_table()
         if joined.num_rows != np.count_nonzero(mask):
-            raise InputError("a row that was set aside fits no table: take only rows that the scan gave")
+            raise InputError("a row that was rejected fits no table: take only rows that the scan gave")
         for field in promised(self.sources, self.text_column):
             if field.name not in joined.column_names:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
@@ -435,7 +435,7 @@ class Corpus:
     def close(self, *, commit: bool = True) -> None:
         """Put the quarantine file in its place (or drop it) and remove temporary files."""
         try:
-            self._quarantine.close(commit=commit)
+            self._rejections.close(commit=commit)
         finally:
             if self._clean is not None:
                 self._clean()
@@ -491,11 +491,11 @@ def open_corpus(
     order_column : str, optional
         Column to hand over for the keep order.
     strict : bool
-        Raise BrokenRecord at the first broken record instead of setting it aside.
+        Raise BrokenRecord at the first broken record instead of rejecting it.
     quarantine : str, optional
-        JSON lines file for what is set aside; it appears when the corpus is closed.
+        JSON lines file for what is rejected; it appears when the corpus is closed.
     max_document : int, optional
-        Largest text in bytes; larger ones are set aside. None sets no limit.
+        Largest text in bytes; larger ones are rejected. None sets no limit.
     ids : "column", "rows" or "file+id"
         What documents are called: by the column of ids, by their row numbers whatever the columns are, or by the name
         of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0.

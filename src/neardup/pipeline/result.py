@@ -124,7 +124,7 @@ class Result:
             "all_pairs": self._joined.complete,
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
-            "set_aside": dict(self._corpus.set_aside.counts),
+            "set_aside": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
         } | (self._corpus.torn_summary | self._details)
 

@@ -87,7 +87,7 @@ class Answer:
         """Counts, stages, recipe and versions, ready for JSON."""
         found = dict(self._found_summary)
         stages = [*found.pop("stages"), *self._stages]
-        counts = dict(self._corpus.set_aside.counts)
+        counts = dict(self._corpus.rejected.counts)
         return found | {"set_aside": counts, "stages": stages} | self._corpus.torn_summary | self._details
 
     def duplicates(self) -> pa.Table:

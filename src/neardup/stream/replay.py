@@ -173,7 +173,7 @@ def _timeline(
 
 def set_aside(corpus: Corpus, timeline: Timeline) -> None:
     """Count and quarantine what has no time; after the last pass, for each pass counts anew."""
-    corpus.set_aside_rows(timeline.undated, NO_TIME)
+    corpus.reject(timeline.undated, NO_TIME)
 
 
 def arrivals(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING) -> Iterator[Item]:
