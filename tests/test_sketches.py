@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -123,8 +123,9 @@ def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, 
 
 
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
-@pytest.mark.parametrize("slots", [100, 128])
-@pytest.mark.parametrize(("size", "trials"), [(5, 4000), (50, 4000), (1000, 1500), (1_000_000, 40)])
+@pytest.mark.parametrize(
+    ("size", "trials", "slots"), [(5, 2000, 100), (50, 2000, 128), (1000, 800, 100), (20_000, 40, 128)]
+)
 def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
     size: int, trials: int, slots: int, share: float
 ) -> None:
@@ -137,7 +138,7 @@ def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
 
 
 @pytest.mark.parametrize("share", [0, 1])
-@pytest.mark.parametrize("size", [1, 5, 50, 1000])
+@pytest.mark.parametrize("size", [1, 50, 1000])
 def test_disjoint_and_equal_sets_are_estimated_exactly(size: int, share: int) -> None:
     jaccard, found = estimates(size, share, 128, 50)
     assert np.all(found == jaccard)
@@ -175,15 +176,11 @@ def test_simhash_counts_right_around_its_blocks(size: int) -> None:
 
 @given(st.lists(WORDS, min_size=1, max_size=30), st.integers(1, 8))
 def test_supershingles_are_those_of_their_twin(sketch: list[int], group: int) -> None:
-    out = np.empty((1, len(sketch) // group), np.uint64)
-    supershingles(np.array([sketch], np.uint64), group, out)
-    assert out[0].tolist() == naive_supershingles(sketch, group)
-
-
-def test_equal_groups_at_other_places_give_other_supershingles() -> None:
-    out = np.empty((1, 3), np.uint64)
-    supershingles(np.full((1, 18), 7, np.uint64), 6, out)
-    assert len(set(out[0].tolist())) == 3
+    for values in (sketch, [7] * len(sketch)):
+        out = np.empty((1, len(values) // group), np.uint64)
+        supershingles(np.array([values], np.uint64), group, out)
+        assert out[0].tolist() == naive_supershingles(values, group)
+    assert len(set(out[0].tolist())) == len(sketch) // group, "equal groups at other places"
 
 
 def minhash_of(*things: str | bytes | int, num_perm: int = 128, seed: int = 1) -> MinHash:
@@ -261,16 +258,6 @@ def test_unlike_sketches_are_neither_compared_nor_merged(other: MinHash) -> None
             operation(other)
 
 
-def test_options_out_of_range_are_refused() -> None:
-    for count in (0, 4097, 1.5, "a"):
-        with pytest.raises(RecipeError, match="num_perm"):
-            MinHash(count)  # type: ignore[arg-type]
-    with pytest.raises(RecipeError, match="seed"):
-        MinHash(seed=-1)
-    with pytest.raises(RecipeError, match="jaccard"):
-        MinHash().standard_error(1.1)
-
-
 def test_a_simhash_measures_bits() -> None:
     a, b = SimHash(0b1011), SimHash(0b0001)
     assert a.distance(b) == 2
@@ -285,15 +272,23 @@ def test_a_simhash_measures_bits() -> None:
     assert SimHash.of(["a", "a", "b"]) == SimHash.of(["a", "b"], [2, 1])
 
 
-def test_wrong_simhashes_are_refused() -> None:
-    with pytest.raises(RecipeError, match="simhash"):
-        SimHash(2**64)
-    with pytest.raises(InputError, match="weights do not fit"):
-        SimHash.of(["a"], [1, 2])
-    with pytest.raises(RecipeError, match="weight"):
-        SimHash.of(["a"], [-1])
-    with pytest.raises(InputError, match="divide"):
-        SimHash.of(["a", "b"], [2**62, 1])
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: MinHash(0), RecipeError, "num_perm"),
+        (lambda: MinHash(4097), RecipeError, "num_perm"),
+        (lambda: MinHash("a"), RecipeError, "num_perm"),  # type: ignore[arg-type]
+        (lambda: MinHash(seed=-1), RecipeError, "seed"),
+        (lambda: MinHash().standard_error(1.1), RecipeError, "jaccard"),
+        (lambda: SimHash(2**64), RecipeError, "simhash"),
+        (lambda: SimHash.of(["a"], [1, 2]), InputError, "weights do not fit"),
+        (lambda: SimHash.of(["a"], [-1]), RecipeError, "weight"),
+        (lambda: SimHash.of(["a", "b"], [2**62, 1]), InputError, "divide"),
+    ],
+)
+def test_values_out_of_range_are_refused(make: Callable[[], object], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        make()
 
 
 @given(st.lists(WORDS, max_size=30), st.integers(1, 40), st.integers(0, MOST))

@@ -58,7 +58,7 @@ BAD_LINES = st.sampled_from(
         (parts.BAD_ID, b'{"text": "a", "id": [1]}'),
     ]
 )
-MANY = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
+MANY = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=30)
 
 
 def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]) -> None:
@@ -245,7 +245,7 @@ def _found(path: Path) -> Any:
     return discover([path], [], "")[0]
 
 
-@settings(deadline=None, max_examples=250, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(st.one_of(st.sampled_from(ODD_LINES), GOOD_LINES.map(lambda good: good[1])), max_size=4))
 def test_fast_and_slow_json_agree(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -25,8 +25,13 @@ from neardup.documents.streams import ahead
 TEXTS = [row["text"] for row in ROWS]
 
 
-@pytest.mark.parametrize("codec", [*CODECS, ".bz2"])
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize(
+    ("suffix", "codec"),
+    [
+        *((suffix, "") for suffix in FORMATS),
+        *((s, c) for s in (".jsonl", ".csv", ".parquet") for c in (".gz", ".zst", ".bz2")),
+    ],
+)
 def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, codec: str) -> None:
     path = tmp_path / f"a{suffix}{codec}"
     path.write_bytes(compressed(encoded(ROWS, suffix), codec))
@@ -99,8 +104,7 @@ def test_other_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
         assert corpus.copy(all_of(corpus), "-").rows == 6
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow"])
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("suffix", "codec"), [(".jsonl", ""), (".csv", ".gz"), (".parquet", ""), (".arrow", ".zst")])
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, suffix: str, codec: str) -> None:
     data = io.BytesIO(compressed(encoded(ROWS, suffix), codec))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
@@ -216,7 +220,7 @@ def test_id_types(tmp_path: Path, kind: pa.DataType) -> None:
 
 def test_a_very_large_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "BLOCK", 1 << 16)
-    large = "word \n" * 4_000_000
+    large = "word \n" * 600_000
     rows = [{"text": "before"}, {"text": large}, {"text": "after"}]
     for name in ("a.jsonl", "a.csv", "a.parquet"):
         path = made(tmp_path, name, rows)
