@@ -76,8 +76,8 @@ class ColumnarSource:
         The groups.
     noun : str
         What a group is called.
-    damage : str
-        What broke the file that the groups come from; empty when nothing did.
+    damage : Broken, optional
+        What broke the file that the groups come from.
     span : (int, int), optional
         The groups that pass one reads: rows are counted from there.
     cut : bool
@@ -89,7 +89,7 @@ class ColumnarSource:
         found: Found,
         data: Columns,
         noun: str,
-        damage: str = "",
+        damage: Broken | None = None,
         span: Span | None = None,
         *,
         cut: bool = False,
@@ -131,8 +131,9 @@ class ColumnarSource:
             else:
                 yield from self._chunks(tables, group, wanted)
             first += group.rows
-        if self._damage:
-            yield Chunk(0, pa.array([], pa.large_binary()), broken=[Broken(0, CUT_SHORT, 0, detail=self._damage)])
+        if self._damage is not None:
+            rest = 0 if groups else self.found.size
+            yield Chunk(0, pa.array([], pa.large_binary()), broken=[self._damage], consumed=rest)
 
     def _unreadable(self, number: int, group: Group, first: int, error: BaseException) -> Chunk:
         detail = f"{self._noun} {number}, rows {first}-{first + group.rows - 1}: {one_line(error, 120)}"
@@ -313,20 +314,21 @@ def columnar_source(
     UnreadableFile
         When footer or schema are damaged.
     """
-    damage = ""
+    detail = ""
     with readable(found.name):
         if codec is None:
             file = found.filesystem.open_input_file(found.path)
         else:
-            path, damage = spooled(found, codec, spool)
+            path, detail = spooled(found, codec, spool)
             file = pa.OSFile(path)
+    damage = Broken(0, CUT_SHORT, 0, detail=detail) if detail else None
     try:
         if kind == "parquet":
             return ColumnarSource(found, ParquetColumns(file, found.size), "row group", damage, span, cut=codec is None)
         return ColumnarSource(found, _ArrowColumns(file, kind, found.size), "record batch", damage)
     except READ_FAULTS as error:
         file.close()
-        raise UnreadableFile(one_line(OSError(damage) if damage else error)) from None
+        raise UnreadableFile(one_line(OSError(detail) if detail else error)) from None
 
 
 class ParquetColumns:

@@ -6,7 +6,7 @@ import os
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from itertools import pairwise
@@ -37,9 +37,7 @@ from neardup.documents.records import (
     UNREADABLE_FILE,
     Batch,
     Broken,
-    Chunk,
     Names,
-    Raw,
     Source,
     Wanted,
     repeated_ids,
@@ -127,41 +125,9 @@ def _open(found: Found, form: Format, spool: str, *, alone: bool, span: Span | N
     except UnreadableFile as error:
         if alone:
             raise InputError(f"{found.name} is damaged and shows no row ({error}); get or write it again") from None
-        return _Damaged(found, str(error))
-
-
-class _Damaged:
-    """A file that shows no row; it is rejected as one."""
-
-    def __init__(self, found: Found, detail: str) -> None:
-        self.found = found
-        self._detail = detail
-
-    def columns(self) -> dict[str, pa.DataType]:
-        """Give no column: none can be seen."""
-        return {}
-
-    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
-        """One chunk without rows."""
-        del wanted
-        reason = CUT_SHORT if "ompressed" in self._detail else UNREADABLE_FILE
-        broken = [Broken(0, reason, 0, detail=self._detail)]
-        yield Chunk(0, pa.array([], pa.large_binary()), broken=broken, consumed=self.found.size)
-
-    def schema(self, keep: np.ndarray) -> pa.Schema:
-        """No column."""
-        del keep
-        return pa.schema([])
-
-    def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
-        """No row."""
-        del keep, schema
-        return iter(())
-
-    def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """No row."""
-        del keep
-        return iter(())
+        reason = CUT_SHORT if "ompressed" in str(error) else UNREADABLE_FILE
+        nothing = TableColumns(pa.table({}))
+        return ColumnarSource(found, nothing, "row group", Broken(0, reason, 0, detail=str(error)))
 
 
 class Corpus:
