@@ -337,3 +337,24 @@ def test_reading_ahead_keeps_order_errors_and_ends() -> None:
     seen = list(ahead(iter(range(5))))
     assert seen == list(range(5))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("neardup-read")]
+
+
+def test_documents_are_called_as_asked(tmp_path: Path) -> None:
+    paths = [made(tmp_path, "a.jsonl", ROWS[:2]), made(tmp_path, "b.csv", ROWS[:2])]
+    (tmp_path / "c.txt").write_text("text")
+    with open_corpus([*paths, tmp_path / "c.txt"], ids="file+id") as corpus:
+        ids = [key for batch in corpus.scan() for key in batch.ids.to_pylist()]
+    a, b = (str(path) for path in paths)
+    assert ids == [f"{a}:0", f"{a}:1", f"{b}:0", f"{b}:1", str(tmp_path / "c.txt")]
+    with open_corpus(paths, ids="rows") as corpus:
+        assert corpus.id_column is None
+    nameless = made(tmp_path, "n.jsonl", [{"text": "t"}])
+    refusals: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
+        (paths, {"ids": "rows", "id_column": "id"}, ("ids rows", "id_column id", "one of the two")),
+        (paths, {"ids": "names"}, ("ids 'names'", "column, rows, file+id")),
+        ([nameless], {"ids": "file+id"}, ("ids file+id", "column of ids", "id_column", "ids rows")),
+    ]
+    for inputs, options, parts in refusals:
+        with pytest.raises(errors.NeardupError) as caught:
+            open_corpus(inputs, **options)
+        assert says(caught.value, *parts)
