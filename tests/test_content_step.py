@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from saying import says
 
 import neardup as nd
 from neardup.errors import InputError, NeardupError, RecipeError
-from neardup.features.extraction import extract
 from neardup.pipeline.explanation import explain
 from neardup.recipe import Recipe, parse
 from neardup.recipe.recipe import CONTENTS
@@ -32,20 +30,13 @@ RULES: dict[str, Any] = {"features": "words:4", "threshold": 0.6}
 #: A recipe for each engine, each kind of second step, and what depends on a collection.
 RECIPES: dict[str, dict[str, Any]] = {
     "sets": {},
-    "longest": {"keep": "longest"},
-    "shortest": {"keep": "shortest"},
-    "q-grams": {"features": "qgrams:4", "measure": "overlap", "threshold": 0.7},
-    "sentences": {"features": "sentence_words:3"},
     "lsh": {"search": "lsh"},
     "weights": {"features": "words:1", "weights": "tfidf", "measure": "cosine", "threshold": 0.9},
     "terms": {"features": "terms:16", "threshold": 0.5},
     "clipped": {"features": "words:2", "clip": "df:2:0.9"},
     "simhash": {"features": "words:2", "signature": "simhash", "measure": "hamming", "threshold": 9},
-    "sketch": {"signature": "sketch:25", "measure": "overlap", "threshold": 0.5},
     "imatch": {"features": "words:1", "clip": "idf:0.1:0.9", "signature": "imatch:3", "measure": "jaccard"},
-    "checksum": {"features": "checksum", "threshold": 1.0},
     "edit": {"second_step": "edit >= 0.8"},
-    "sets twice": {"second_step": "jaccard(words:2) >= 0.7"},
     "semantic": {"measure": "semantic", "threshold": 0.9},
     "semantic twice": {"second_step": "semantic >= 0.9"},
 }
@@ -86,9 +77,9 @@ def test_the_plain_twin_extracts_first(name: str, content: str) -> None:
     choices = RULES | RECIPES[name]
     method, encoder = method_of(content), Letters()
     twin = nd.dedup([method(text) for text in pages], encoder=encoder, **choices)
-    mine = nd.dedup(pages, encoder=encoder, content=content, **choices)
+    mine = nd.dedup(pages, encoder=encoder, content=content, threads=3, **choices)
     assert found(mine) == found(twin)
-    if name not in ("imatch", "checksum"):
+    if name != "imatch":
         assert mine.pairs, "a test of nothing"
     why, same = mine.explain(0, 2), twin.explain(0, 2)
     assert why.as_dict() | {"fingerprint": ""} == same.as_dict() | {
@@ -101,9 +92,8 @@ def test_the_plain_twin_extracts_first(name: str, content: str) -> None:
         assert mine.explain(pair.left, pair.right).similarity == pytest.approx(pair.similarity, abs=1e-9)
 
 
-@pytest.mark.parametrize("content", METHODS)
-def test_neighbours_and_queries_are_those_of_the_twin(content: str) -> None:
-    pages = newspaper()
+def test_neighbours_and_queries_are_those_of_the_twin() -> None:
+    pages, content = newspaper()[:20], "tags"
     method = method_of(content)
     choices: dict[str, Any] = {"features": "words:2", "weights": "idf", "measure": "cosine"}
     texts = [method(text) for text in pages]
@@ -144,13 +134,6 @@ def test_an_article_is_found_under_any_navigation_and_navigation_alone_is_no_mat
     assert result.table()["text"].to_pylist() == [pages[0], pages[2]]
 
 
-@needs_html
-def test_threads_do_not_show() -> None:
-    pages = newspaper() * 3
-    one, four = (nd.dedup(pages, content="html", threads=threads, **RULES) for threads in (1, 4))
-    assert found(one) == found(four)
-
-
 @pytest.mark.parametrize("content", METHODS)
 @given(st.lists(st.text() | st.text(alphabet="<>/pbh1 &;#xD80a"), max_size=4))
 def test_any_text_has_a_content_that_utf8_can_write(content: str, texts: list[str]) -> None:
@@ -161,20 +144,6 @@ def test_any_text_has_a_content_that_utf8_can_write(content: str, texts: list[st
 
 
 @pytest.mark.parametrize("content", METHODS)
-def test_half_a_character_spoils_nothing(content: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole: Callable[[str], str] = method_of(content)
-    monkeypatch.setitem(_methods(), content, lambda: lambda text: whole(text) + "\ud800é")
-    assert content_of("<p>rose", content).endswith("?é")
-    assert contents(pa.array(["<p>rose"], pa.large_string()), method_of(content))[0].as_py().endswith("?é")
-
-
-def _methods() -> dict[str, Any]:
-    from neardup.text import html as step
-
-    return step._METHODS
-
-
-@pytest.mark.parametrize("content", METHODS)
 def test_pages_without_content_match_nothing(content: str) -> None:
     empty = "<html><head><title></title><script>var a = 1;</script></head><body></body></html>"
     result = nd.dedup([empty, empty, page(paragraphs(3), 0)], content=content, **RULES)
@@ -182,17 +151,6 @@ def test_pages_without_content_match_nothing(content: str) -> None:
     with pytest.raises(InputError) as caught:
         nd.query([page(paragraphs(3), 0)], empty, content=content, **RULES)
     assert says(caught.value, f"content {content}", "no features by words:4", "nothing can match")
-
-
-def test_statistics_are_those_of_contents() -> None:
-    pages = newspaper()
-    by_pages = nd.dedup(pages, content="tags", features="words:1", weights="idf", measure="cosine")
-    texts = [method_of("tags")(text) for text in pages]
-    by_texts = nd.dedup(texts, features="words:1", weights="idf", measure="cosine")
-    assert by_pages._statistics is not None
-    assert by_texts._statistics is not None
-    assert by_pages._statistics.features.tolist() == by_texts._statistics.features.tolist()
-    assert by_pages._statistics.df.tolist() == by_texts._statistics.df.tolist()
 
 
 def test_transformers_take_pages() -> None:
@@ -295,20 +253,11 @@ def test_files_that_are_pages_are_read_in_their_encoding_and_written_as_they_are
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.html", "c.xhtml"]
 
 
-def test_features_alone_take_contents_too() -> None:
-    recipe = Recipe(content="tags", features="words:2")
-    pages = newspaper()[:3]
-    texts = [method_of("tags")(text) for text in pages]
-    mine = extract(pa.array(pages, pa.large_string()), recipe)
-    twin = extract(pa.array(texts, pa.large_string()), recipe.changed(content=""))
-    assert all(np.array_equal(one, other) for one, other in zip(mine, twin, strict=True))
-
-
 @pytest.mark.shared
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the pages are not in ../shared/data/html beside the project")
 class TestRealPages:
     def test_the_twin_of_real_pages(self) -> None:
-        pages = [page_text(path.read_bytes()) for path in sorted((SHARED / "pages").iterdir())]
+        pages = [page_text(path.read_bytes()) for path in sorted((SHARED / "pages").iterdir())[::4]]
         for content in ("tags", "html"):
             if content == "html" and needs_html.args[0]:
                 continue
@@ -323,7 +272,7 @@ class TestRealPages:
 
     @needs_html
     def test_real_articles_are_found_by_their_text_in_another_frame(self) -> None:
-        gold = [json.loads(line) for line in (SHARED / "gold.jsonl").read_text("utf-8").splitlines()]
+        gold = [json.loads(line) for line in (SHARED / "gold.jsonl").read_text("utf-8").splitlines()][::4]
         files = {path.stem: path for path in (SHARED / "pages").iterdir()}
         framed = [page(one["text"].split("\n"), 0) for one in gold]
         pages = [page_text(files[one["id"]].read_bytes()) for one in gold]

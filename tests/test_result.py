@@ -144,11 +144,12 @@ def test_texts_that_are_missing_are_set_aside_and_counted() -> None:
         result.explain(0, 1)
 
 
-def test_repeated_ids_are_set_aside() -> None:
-    result = nd.dedup(pa.table({"id": [1, 2, 1], "text": [NEWS, OTHER, LATER]}))
-    assert result.kept == [1, 2]
-    assert sum(result.summary["set_aside"].values()) == 1
-    assert result.summary["documents"] == 2
+def test_repeated_ids_are_refused_and_rows_numbered_where_asked() -> None:
+    table = pa.table({"id": [1, 2, 1], "text": [NEWS, OTHER, LATER]})
+    with pytest.raises(nd.InputError) as caught:
+        nd.dedup(table)
+    assert says(caught.value, "1 document", "'id'", "1 in row 0 and row 2", "id_column=''")
+    assert nd.dedup(table, id_column="").summary["documents"] == 3
 
 
 def test_the_summary_is_json_and_adds_up() -> None:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import doctest
-import json
-import struct
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from saying import says
 
-from neardup.errors import InputError, OutputError, RecipeError
+from neardup.errors import InputError, RecipeError
 from neardup.features import sketches
-from neardup.features import sketches as items
-from neardup.features.sketches import MinHash, SimHash, item_id, packed
+from neardup.features.sketches import MinHash, SimHash, item_id
 from neardup.kernels.sketches import EMPTY, linear_minima, minhash, minhash_update, simhash, supershingles
 
 MOST = 2**64 - 1
@@ -126,8 +123,9 @@ def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, 
 
 
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
-@pytest.mark.parametrize("slots", [100, 128])
-@pytest.mark.parametrize(("size", "trials"), [(5, 4000), (50, 4000), (1000, 1500), (1_000_000, 40)])
+@pytest.mark.parametrize(
+    ("size", "trials", "slots"), [(5, 2000, 100), (50, 2000, 128), (1000, 800, 100), (20_000, 40, 128)]
+)
 def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
     size: int, trials: int, slots: int, share: float
 ) -> None:
@@ -140,7 +138,7 @@ def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
 
 
 @pytest.mark.parametrize("share", [0, 1])
-@pytest.mark.parametrize("size", [1, 5, 50, 1000])
+@pytest.mark.parametrize("size", [1, 50, 1000])
 def test_disjoint_and_equal_sets_are_estimated_exactly(size: int, share: int) -> None:
     jaccard, found = estimates(size, share, 128, 50)
     assert np.all(found == jaccard)
@@ -178,15 +176,11 @@ def test_simhash_counts_right_around_its_blocks(size: int) -> None:
 
 @given(st.lists(WORDS, min_size=1, max_size=30), st.integers(1, 8))
 def test_supershingles_are_those_of_their_twin(sketch: list[int], group: int) -> None:
-    out = np.empty((1, len(sketch) // group), np.uint64)
-    supershingles(np.array([sketch], np.uint64), group, out)
-    assert out[0].tolist() == naive_supershingles(sketch, group)
-
-
-def test_equal_groups_at_other_places_give_other_supershingles() -> None:
-    out = np.empty((1, 3), np.uint64)
-    supershingles(np.full((1, 18), 7, np.uint64), 6, out)
-    assert len(set(out[0].tolist())) == 3
+    for values in (sketch, [7] * len(sketch)):
+        out = np.empty((1, len(values) // group), np.uint64)
+        supershingles(np.array([values], np.uint64), group, out)
+        assert out[0].tolist() == naive_supershingles(values, group)
+    assert len(set(out[0].tolist())) == len(sketch) // group, "equal groups at other places"
 
 
 def minhash_of(*things: str | bytes | int, num_perm: int = 128, seed: int = 1) -> MinHash:
@@ -264,16 +258,6 @@ def test_unlike_sketches_are_neither_compared_nor_merged(other: MinHash) -> None
             operation(other)
 
 
-def test_options_out_of_range_are_refused() -> None:
-    for count in (0, 4097, 1.5, "a"):
-        with pytest.raises(RecipeError, match="num_perm"):
-            MinHash(count)  # type: ignore[arg-type]
-    with pytest.raises(RecipeError, match="seed"):
-        MinHash(seed=-1)
-    with pytest.raises(RecipeError, match="jaccard"):
-        MinHash().standard_error(1.1)
-
-
 def test_a_simhash_measures_bits() -> None:
     a, b = SimHash(0b1011), SimHash(0b0001)
     assert a.distance(b) == 2
@@ -288,15 +272,23 @@ def test_a_simhash_measures_bits() -> None:
     assert SimHash.of(["a", "a", "b"]) == SimHash.of(["a", "b"], [2, 1])
 
 
-def test_wrong_simhashes_are_refused() -> None:
-    with pytest.raises(RecipeError, match="simhash"):
-        SimHash(2**64)
-    with pytest.raises(InputError, match="weights do not fit"):
-        SimHash.of(["a"], [1, 2])
-    with pytest.raises(RecipeError, match="weight"):
-        SimHash.of(["a"], [-1])
-    with pytest.raises(InputError, match="divide"):
-        SimHash.of(["a", "b"], [2**62, 1])
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: MinHash(0), RecipeError, "num_perm"),
+        (lambda: MinHash(4097), RecipeError, "num_perm"),
+        (lambda: MinHash("a"), RecipeError, "num_perm"),  # type: ignore[arg-type]
+        (lambda: MinHash(seed=-1), RecipeError, "seed"),
+        (lambda: MinHash().standard_error(1.1), RecipeError, "jaccard"),
+        (lambda: SimHash(2**64), RecipeError, "simhash"),
+        (lambda: SimHash.of(["a"], [1, 2]), InputError, "weights do not fit"),
+        (lambda: SimHash.of(["a"], [-1]), RecipeError, "weight"),
+        (lambda: SimHash.of(["a", "b"], [2**62, 1]), InputError, "divide"),
+    ],
+)
+def test_values_out_of_range_are_refused(make: Callable[[], object], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        make()
 
 
 @given(st.lists(WORDS, max_size=30), st.integers(1, 40), st.integers(0, MOST))
@@ -304,9 +296,7 @@ def test_bytes_bring_the_sketch_back(features: list[int], num_perm: int, seed: i
     sketch = minhash_of(*features, num_perm=num_perm, seed=seed)
     back = MinHash.from_bytes(sketch.to_bytes())
     assert back == sketch
-    assert back.to_bytes() == sketch.to_bytes()
-    fingerprint = SimHash.of(features)
-    assert SimHash.from_bytes(fingerprint.to_bytes()) == fingerprint
+    assert SimHash(int(SimHash.of(features))) == SimHash.of(features)
 
 
 def test_the_bytes_are_the_same_for_ever() -> None:
@@ -317,76 +307,13 @@ def test_the_bytes_are_the_same_for_ever() -> None:
     assert minhash_of("a rose", num_perm=2).hashvalues.tolist() == [54891860626940, 939980974087241]
 
 
-@pytest.mark.parametrize("kind", [MinHash, SimHash])
-def test_any_changed_byte_is_refused(kind: type[MinHash] | type[SimHash]) -> None:
-    data = (minhash_of("a", num_perm=3) if kind is MinHash else SimHash(5)).to_bytes()
-    for place in range(len(data)):
-        for change in (1, 128):
-            changed = bytearray(data)
-            changed[place] ^= change
-            with pytest.raises(InputError, match=r"^[^.]*$"):
-                kind.from_bytes(bytes(changed))
-    for end in range(len(data)):
-        with pytest.raises(InputError, match=r"^[^.]*$"):
-            kind.from_bytes(data[:end])
-    with pytest.raises(InputError):
-        kind.from_bytes(data + b"\0")
+def test_other_bytes_are_refused() -> None:
+    data = minhash_of("a", num_perm=3).to_bytes()
+    for wrong in (b"", data[:8], data[:-1], data + b"0", data * 2000):
+        with pytest.raises(InputError) as caught:
+            MinHash.from_bytes(wrong)
+        assert says(caught.value, f"{len(wrong)} bytes", "to_bytes")
 
 
-def test_sound_bytes_of_something_else_are_refused() -> None:
-    made = {"kind": "minhash", "scheme": "fast-similarity-sketching", "hash": "blake2b-64"}
-    words = np.zeros(2, np.uint64)
-    assert len(MinHash.from_bytes(packed(made | {"num_perm": 2, "seed": 1}, words))) == 2
-    for header in (
-        made | {"num_perm": 3, "seed": 1},
-        made | {"num_perm": 2},
-        made | {"num_perm": 2, "seed": 1, "more": 1},
-        made | {"num_perm": 2, "seed": 1, "scheme": "other"},
-        made | {"num_perm": "x", "seed": 1},
-    ):
-        with pytest.raises(InputError):
-            MinHash.from_bytes(packed(header, words))
-    with pytest.raises(InputError, match="not made by kind simhash"):
-        SimHash.from_bytes(minhash_of("a").to_bytes())
-    with pytest.raises(InputError, match="2 words"):
-        SimHash.from_bytes(packed({"kind": "simhash", "scheme": "charikar", "hash": "blake2b-64"}, words))
-
-
-def test_a_file_brings_the_sketch_back(tmp_path: Path) -> None:
-    path = tmp_path / "one.sketch"
-    path.write_bytes(b"an older file")
-    sketch = minhash_of("a", "b")
-    sketch.save(path)
-    assert MinHash.load(path) == MinHash.load(str(path)) == sketch
-    assert [p.name for p in tmp_path.iterdir()] == ["one.sketch"]
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(InputError, match=r"one\.sketch is wrong"):
-        MinHash.load(path)
-    with pytest.raises(InputError, match="cannot be read"):
-        MinHash.load(tmp_path / "none")
-    with pytest.raises(OutputError, match="cannot be written"):
-        sketch.save(tmp_path / "none" / "two")
-    with pytest.raises(OutputError, match="cannot be written"):
-        sketch.save(tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["one.sketch"]
-
-
-def test_the_format_is_what_its_module_says() -> None:
-    data = minhash_of("a", num_perm=2).to_bytes()
-    magic, version, length = struct.unpack_from("<8sHI", data)
-    assert magic == b"\x93NDSKT\r\n"
-    assert version == 1
-    header = json.loads(data[14 : 14 + length])
-    assert header == {
-        "kind": "minhash",
-        "scheme": "fast-similarity-sketching",
-        "hash": "blake2b-64",
-        "num_perm": 2,
-        "seed": 1,
-    }
-    assert len(data) == 14 + length + 2 * 8 + 16
-
-
-@pytest.mark.parametrize("module", [sketches, items])
-def test_shown_examples_are_right(module: object) -> None:
-    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+def test_shown_examples_are_right() -> None:
+    assert doctest.testmod(sketches).failed == 0

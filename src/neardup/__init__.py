@@ -13,7 +13,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from neardup.errors import BrokenRecord, InputError, NeardupError, OutputError, RecipeError, StoreError, UnknownDocument
+from neardup.errors import (
+    BrokenRecord,
+    InputError,
+    NeardupError,
+    OutputError,
+    RecipeError,
+    StoreError,
+    TornInput,
+    UnknownDocument,
+)
 from neardup.version import __version__
 
 if TYPE_CHECKING:
@@ -40,6 +49,7 @@ __all__ = [
     "Result",
     "SimHash",
     "StoreError",
+    "TornInput",
     "UnknownDocument",
     "Verdict",
     "__version__",

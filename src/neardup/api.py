@@ -7,7 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
-from neardup.documents import Corpus, corpus_of, open_corpus
+from neardup.documents import Corpus, Ids, corpus_of, open_corpus
 from neardup.errors import RecipeError
 from neardup.keep.order import order_column
 
@@ -35,12 +35,14 @@ def open_files(
     clusters: str | None = None,
     strict: bool = False,
     quarantine: str | None = None,
+    ids: Ids = "column",
+    allow_torn: bool = False,
 ) -> Corpus:
     """Open files, folders, globs or URIs for ``neighbors``, ``query`` and ``compare``; close it, or use it in ``with``.
 
     Parameters
     ----------
-    inputs, text_column, id_column, strict, quarantine
+    inputs, text_column, id_column, strict, quarantine, ids, allow_torn
         As in ``dedup_files``.
     clusters : str, optional
         The column that tells clusters apart, for ``compare``.
@@ -52,6 +54,8 @@ def open_files(
         order_column=clusters,
         strict=strict,
         quarantine=quarantine,
+        ids=ids,
+        allow_torn=allow_torn,
     )
 
 
@@ -549,6 +553,8 @@ def dedup_files(
     title_column: str | None = None,
     strict: bool = False,
     quarantine: str | None = None,
+    ids: Ids = "column",
+    allow_torn: bool = False,
     threads: int | None = None,
     memory: int | None = None,
     pairs_per_document: float | None = 20.0,
@@ -570,6 +576,13 @@ def dedup_files(
         Stop at the first broken record instead of setting it aside.
     quarantine : str, optional
         A file for the records that are set aside.
+    ids : "column", "rows" or "file+id"
+        What documents are called: by the column of ids; by their row numbers, whatever the columns are; or by the name
+        of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0. Ids that
+        several documents have are refused.
+    allow_torn : bool
+        Give no warning (`neardup.errors.TornInput`) where a file is cut short or damaged: what could be read of it
+        counts either way, and ``summary["torn"]`` names it with the number of rows read. ``strict`` refuses it.
     """
     from neardup.classifier.classifier import recipe_and_decision
     from neardup.pipeline.pipeline import run
@@ -583,6 +596,8 @@ def dedup_files(
         order_column=order_column(wanted, time_column),
         strict=strict,
         quarantine=quarantine,
+        ids=ids,
+        allow_torn=allow_torn,
     )
     return run(
         corpus,

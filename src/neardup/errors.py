@@ -33,6 +33,11 @@ def command_running() -> Iterator[None]:
         _command_runs = before
 
 
+def command_runs() -> bool:
+    """Return whether a command runs, which says itself what there is to say."""
+    return _command_runs
+
+
 def option(command: str, python: str = "") -> str:
     """Return an option as the caller writes it.
 
@@ -56,6 +61,10 @@ class InputError(NeardupError):
 
 class BrokenRecord(InputError):
     """One broken document; raised only under ``strict``, otherwise it is set aside and counted."""
+
+
+class TornInput(UserWarning):
+    """A file of which not all could be read; given as a warning unless ``allow_torn`` is."""
 
 
 class OutputError(NeardupError):

@@ -9,7 +9,8 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from neardup.errors import InputError, OutputError
@@ -101,6 +102,18 @@ class Unfinished:
             os.close(handle)
 
 
+@contextmanager
+def put_at(target: str, *, folder: bool = False) -> Iterator[Unfinished]:
+    """Give a file or folder that is at its place when the block has ended, and nowhere if it has failed."""
+    made = Unfinished.beside(target, folder=folder)
+    try:
+        yield made
+        made.place(target)
+    except BaseException:
+        made.discard()
+        raise
+
+
 def _lock(handle: int) -> bool | None:
     """Lock an open file or folder; False if another process holds it, None where there are no locks."""
     try:
@@ -186,15 +199,8 @@ def write(path: str | os.PathLike[str], data: bytes) -> None:
     OutputError
         If it cannot be written.
     """
-    target = os.path.realpath(path)
     try:
-        made = Unfinished.beside(target)
-        try:
-            with open(made.handle, "wb", closefd=False) as file:
-                file.write(data)
-            made.place(target)
-        except BaseException:
-            made.discard()
-            raise
+        with put_at(os.path.realpath(path)) as made, open(made.handle, "wb", closefd=False) as file:
+            file.write(data)
     except OSError as error:
         raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); choose another place") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from calling import (
     DOCUMENTS,
     FOX,
+    ROSE,
     RULES,
     finished,
     in_terminal,
@@ -17,12 +19,14 @@ from calling import (
     neardup,
     process,
     read_lines,
+    refused,
     write_lines,
 )
 from saying import says
 
+import neardup as nd
 from neardup.cli.screen import parse_size, size_text, visible
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, TornInput
 
 
 def test_outputs(corpus: Path, tmp_path: Path) -> None:
@@ -110,6 +114,35 @@ def test_broken_records_are_counted_and_shown(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["set_aside"] == {"not valid JSON": 1, "text is not a string": 1}
     assert "corpus.jsonl, line 2: not valid JSON" in result.stderr
     assert len(read_lines(quarantine)) == 2
+
+
+@pytest.mark.parametrize(
+    "command", [["dedup", "--dry-run"], ["pairs", "--print"], ["neighbors", "--print", "--k", "1"]]
+)
+def test_a_torn_file_is_read_as_far_as_it_goes_and_the_exit_code_says_so(tmp_path: Path, command: list[str]) -> None:
+    lines = "".join(json.dumps({"id": n, "text": f"{ROSE} {n}"}) + "\n" for n in range(500))
+    whole, torn = gzip.compress(lines.encode()), tmp_path / "torn.jsonl.gz"
+    torn.write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "cut.jsonl").write_text(lines[:-30])
+    result = neardup(*command, torn, tmp_path / "cut.jsonl", "--ids", "rows", *RULES, code=3)
+    said = [line for line in result.stderr.splitlines() if "is torn" in line]
+    assert says(said[0], "torn.jsonl.gz", "rows were read", "--allow-torn")
+    assert says(said[1], "cut.jsonl", "499 rows were read")
+    assert neardup(*command, tmp_path / "cut.jsonl", "--allow-torn", *RULES).stdout == (
+        neardup(*command, tmp_path / "cut.jsonl", *RULES, code=3).stdout
+    )
+    assert "line 500" in refused(*command, tmp_path / "cut.jsonl", "--strict", *RULES)
+
+
+def test_python_warns_of_a_torn_file_and_the_summary_names_it(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text(json.dumps({"text": FOX}) + '\n{"text": "A ros')
+    with pytest.warns(TornInput, match=r"cut\.jsonl is torn .*: 1 row was read of it; .*allow_torn=True"):
+        found = nd.dedup_files(cut)
+    assert found.summary["torn"] == [{"file": str(cut), "rows_read": 1, "reason": "last line is cut short"}]
+    assert nd.dedup_files(cut, allow_torn=True).summary["torn"] == found.summary["torn"]
+    with pytest.raises(nd.BrokenRecord):
+        nd.dedup_files(cut, strict=True)
 
 
 def test_threads_and_memory_do_not_change_the_output(corpus: Path, tmp_path: Path) -> None:

@@ -72,11 +72,14 @@ def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
     assert lines_of(corpus, "--k", "1")[0] == ["a\\tb", "1", "c\\nd", "1.0"]
 
 
-def test_repeated_ids_are_told(tmp_path: Path) -> None:
-    rows = [{"id": "a", "text": FOX}, {"id": "a", "text": FOX}, {"id": "b", "text": ROSE}, {"id": "c", "text": FOX}]
-    result = neardup("neighbors", write_lines(tmp_path / "c.jsonl", rows), "--print", "--k", "1", *RULES)
-    assert result.stdout.splitlines()[1:] == ["a\t1\tc\t1.0", "c\t1\ta\t1.0"]
-    assert "1 document set aside" in result.stderr
+def test_repeated_ids_are_refused_and_told_apart_by_their_files(tmp_path: Path) -> None:
+    rows = [{"id": "a", "text": FOX}, {"id": "b", "text": ROSE}]
+    shards = [write_lines(tmp_path / f"{number}.jsonl", rows) for number in (1, 2)]
+    command: list[str | Path] = ["neighbors", *shards, "--print", "--k", "1", *RULES]
+    assert says(refused(*command), "2 documents", "'a'", "1.jsonl, row 0", "2.jsonl, row 0", "--ids rows", "file+id")
+    one, two = (f"{shard}:a" for shard in shards)
+    assert f"{one}\t1\t{two}\t1.0" in neardup(*command, "--ids", "file+id").stdout.splitlines()
+    assert "0\t1\t2\t1.0" in neardup(*command, "--ids", "rows").stdout.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -202,12 +202,12 @@ def test_the_store_keeps_the_verdicts(flow: Path, tmp_path: Path) -> None:
     assert says(again, "'fox'", "already", "verdict")
 
 
-def test_repeated_ids_are_set_aside(tmp_path: Path) -> None:
+def test_repeated_ids_are_refused(tmp_path: Path) -> None:
     rows = [{"id": "a", "text": FOX, "time": 7200}, {"id": "a", "text": ROSE, "time": 0}]
-    result = neardup("replay", write_lines(tmp_path / "c.jsonl", rows), *RULES, "--json")
-    assert json.loads(result.stdout.splitlines()[-1])["totals"]["items"] == 1
-    (line,) = (line for line in result.stderr.splitlines() if "1 document set aside" in line)
-    assert says(line, "earlier", "column 'id'")
+    path = write_lines(tmp_path / "c.jsonl", rows)
+    assert says(refused("replay", path, *RULES), "'a'", "column 'id'", "--ids rows")
+    done = neardup("replay", path, *RULES, "--json", "--ids", "rows")
+    assert json.loads(done.stdout.splitlines()[-1])["totals"]["items"] == 2
 
 
 def test_undated_documents_go_to_the_quarantine(flow: Path, tmp_path: Path) -> None:

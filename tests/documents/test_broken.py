@@ -25,7 +25,8 @@ from neardup.documents import open_corpus
 from neardup.documents import records as parts
 from neardup.documents import streams as streams_module
 from neardup.documents.jsonlines import JsonLines, json_source
-from neardup.documents.records import Wanted, sift
+from neardup.documents.records import Wanted, valid_records
+from neardup.documents.rejected import Torn
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 KEY = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -57,7 +58,7 @@ BAD_LINES = st.sampled_from(
         (parts.BAD_ID, b'{"text": "a", "id": [1]}'),
     ]
 )
-MANY = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=60)
+MANY = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=30)
 
 
 def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]) -> None:
@@ -67,7 +68,7 @@ def _check(data: bytes, name: str, good: list[str], bad: list[tuple[str, bytes]]
         with open_corpus([path], text_column="text", id_column="id", quarantine=str(aside)) as corpus:
             assert texts_of(corpus) == good
             assert corpus.raw_rows == len(good) + len(bad)
-            assert corpus.set_aside.total == len(bad)
+            assert corpus.rejected.total == len(bad)
         entries = quarantined(aside)
         assert [entry["reason"] for entry in entries] == [reason for reason, _ in bad]
         for entry, (_, record) in zip(entries, bad, strict=True):
@@ -230,8 +231,8 @@ def _read(path: Path) -> list[Any]:
     source = json_source(_found(path), None)
     wanted = Wanted("text", "id")
     seen: list[Any] = []
-    for part in source.parts(wanted):
-        batch, broken = sift(part, wanted, 0)
+    for part in source.chunks(wanted):
+        batch, broken = valid_records(part, wanted, 0)
         keys = [str(key) for key in batch.ids.to_pylist()]
         seen.append(sorted(zip(batch.rows.tolist(), batch.texts.to_pylist(), keys, strict=True)))
         seen.append([(fault.row, fault.reason, fault.line, fault.record) for fault in broken])
@@ -244,7 +245,7 @@ def _found(path: Path) -> Any:
     return discover([path], [], "")[0]
 
 
-@settings(deadline=None, max_examples=250, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
 @given(lines=st.lists(st.one_of(st.sampled_from(ODD_LINES), GOOD_LINES.map(lambda good: good[1])), max_size=4))
 def test_fast_and_slow_json_agree(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -297,11 +298,12 @@ def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec
     data = compressed(encoded(rows, suffix), codec)
     path, aside = tmp_path / f"a{suffix}{codec}", tmp_path / "aside.jsonl"
     path.write_bytes(data[: len(data) // 2])
-    with open_corpus([path], quarantine=str(aside)) as corpus:
+    with open_corpus([path], quarantine=str(aside), allow_torn=True) as corpus:
         texts = texts_of(corpus)
         assert texts == [row["text"] for row in rows[: len(texts)]]
         assert 200 < len(texts) < 400
-        assert dict(corpus.set_aside.counts) == {parts.CUT_SHORT: 1}
+        assert corpus.torn == [Torn(str(path), len(texts), parts.CUT_SHORT)]
+        assert dict(corpus.rejected.counts) == {parts.CUT_SHORT: 1}
         assert corpus.raw_rows == len(texts)
         keep = np.ones(corpus.raw_rows, dtype=bool)
         assert corpus.copy(keep, str(tmp_path / f"o{suffix}")).rows == len(texts)
@@ -309,13 +311,38 @@ def test_cut_short_gives_all_before_the_break(tmp_path: Path, suffix: str, codec
     assert encoded(rows, suffix).decode().splitlines()[entry["line"] - 1].startswith(entry["record"])
 
 
+@pytest.mark.parametrize(
+    ("suffix", "end", "torn"),
+    [
+        (".jsonl", b'{"id": 2, "te', True),
+        (".jsonl", '{"id": 2, "text": "é'.encode()[:-1], True),
+        (".jsonl", b'{"id": 2, "te\n', False),
+        (".jsonl", b'{"id": 2, "text": 5}', False),
+        (".jsonl", b'{"id": 2, "text": "\xff"}', False),
+        (".jsonl", b'{"id": 2, "text": "b"}', None),
+        (".csv", b"2", True),
+        (".csv", b'2,"b', True),
+        (".csv", b"2,b,c\n", False),
+        (".csv", b"2,b", None),
+    ],
+)
+def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str, end: bytes, torn: bool | None) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(encoded([{"id": 1, "text": "a"}], suffix) + end)
+    with open_corpus([path], allow_torn=True) as corpus:
+        assert len(texts_of(corpus)) == (2 if torn is None else 1)
+        assert corpus.torn == ([Torn(str(path), 1, parts.CUT_LINE)] if torn else [])
+        assert corpus.rejected.total == (0 if torn is None else 1)
+
+
 def test_torn_files_are_set_aside_beside_others(tmp_path: Path) -> None:
     made(tmp_path, "a.jsonl", ROWS[:3])
     (tmp_path / "b.parquet").write_bytes(encoded(ROWS, ".parquet")[:-9])
     made(tmp_path, "c.jsonl", ROWS[3:5])
     with open_corpus([tmp_path]) as corpus:
-        assert len(texts_of(corpus)) == 5
-        assert dict(corpus.set_aside.counts) == {parts.UNREADABLE_FILE: 1}
+        with pytest.warns(errors.TornInput, match=r"b\.parquet is torn \(unreadable file\): 0 rows.*allow_torn=True"):
+            assert len(texts_of(corpus)) == 5
+        assert dict(corpus.rejected.counts) == {parts.UNREADABLE_FILE: 1}
         assert corpus.take([4]).column("id").to_pylist() == [4]
 
 
@@ -329,10 +356,11 @@ def test_unreadable_row_group(tmp_path: Path) -> None:
     data[middle : middle + 200] = bytes(200)
     path.write_bytes(data)
     aside = tmp_path / "aside.jsonl"
-    with open_corpus([path], quarantine=str(aside)) as corpus:
+    with open_corpus([path], quarantine=str(aside), allow_torn=True) as corpus:
         assert texts_of(corpus) == texts[:100] + texts[200:]
         assert corpus.raw_rows == 300
-        assert dict(corpus.set_aside.counts) == {parts.UNREADABLE_GROUP: 100}
+        assert corpus.torn == [Torn(str(path), 200, parts.UNREADABLE_GROUP)]
+        assert dict(corpus.rejected.counts) == {parts.UNREADABLE_GROUP: 100}
         keep = np.ones(300, dtype=bool)
         keep[100:200] = False
         assert corpus.copy(keep, str(tmp_path / "o.parquet")).rows == 200
@@ -346,15 +374,15 @@ def test_rows_set_aside_later(tmp_path: Path) -> None:
     aside = tmp_path / "aside.jsonl"
     with open_corpus(paths, quarantine=str(aside)) as corpus:
         list(corpus.scan())
-        corpus.set_aside_rows([1, 5], "id occurred before")
-        assert dict(corpus.set_aside.counts) == {"id occurred before": 2}
+        corpus.reject([1, 5], "id occurred before")
+        assert dict(corpus.rejected.counts) == {"id occurred before": 2}
     first, second = quarantined(aside)
     assert (first["line"], json.loads(first["record"])) == (2, ROWS[1])
     assert (second["row"], json.loads(second["record"])) == (2, ROWS[5])
     with open_corpus(paths, strict=True) as corpus:
         list(corpus.scan())
         with pytest.raises(errors.BrokenRecord, match=r"a\.jsonl, line 2: id occurred before"):
-            corpus.set_aside_rows([1, 5], "id occurred before")
+            corpus.reject([1, 5], "id occurred before")
 
 
 def test_a_second_scan_starts_anew(tmp_path: Path) -> None:
@@ -362,7 +390,7 @@ def test_a_second_scan_starts_anew(tmp_path: Path) -> None:
     path.write_text('{"text": "a"}\nnonsense\n')
     with open_corpus([path], quarantine=str(aside)) as corpus:
         assert texts_of(corpus) == texts_of(corpus) == ["a"]
-        assert corpus.set_aside.total == 1
+        assert corpus.rejected.total == 1
     assert len(quarantined(aside)) == 1
 
 

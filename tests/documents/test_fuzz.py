@@ -46,13 +46,13 @@ def _only_ours() -> Iterator[None]:
 def _run(folder: Path, name: str, data: bytes) -> None:
     path = folder / name
     path.write_bytes(data)
-    with _only_ours(), open_corpus([path], quarantine=str(folder / "aside.jsonl")) as corpus:
+    with _only_ours(), open_corpus([path], quarantine=str(folder / "aside.jsonl"), allow_torn=True) as corpus:
         count = sum(len(batch.texts) for batch in corpus.scan())
         assert count <= corpus.raw_rows
         keep = np.zeros(corpus.raw_rows, dtype=bool)
         keep[::2] = True
         corpus.take(np.flatnonzero(keep)[:5])
-    with _only_ours(), open_corpus([path]) as corpus:
+    with _only_ours(), open_corpus([path], allow_torn=True) as corpus:
         rows = [row for batch in corpus.scan() for row in batch.rows.tolist()]
         keep = np.zeros(corpus.raw_rows, dtype=bool)
         keep[rows] = True
@@ -61,7 +61,7 @@ def _run(folder: Path, name: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=200), head=st.sampled_from([b"", b"PAR1", b"ARROW1\0\0", b"\x1f\x8b\x08", b"{"]))
 def test_random_bytes(name: str, data: bytes, head: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ def test_damaged_files(tmp_path: Path, name: str) -> None:
     plain = b"some text" * 10 if suffix == ".txt" else encoded(ROWS, suffix)
     whole = compressed(plain, name[name.rindex(".") :])
     chance = random.Random(name)
-    for _ in range(60):
+    for _ in range(25):
         data = bytearray(whole)
         if chance.random() < 0.4:
             del data[chance.randrange(len(data)) :]

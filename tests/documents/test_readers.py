@@ -25,8 +25,13 @@ from neardup.documents.streams import ahead
 TEXTS = [row["text"] for row in ROWS]
 
 
-@pytest.mark.parametrize("codec", [*CODECS, ".bz2"])
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize(
+    ("suffix", "codec"),
+    [
+        *((suffix, "") for suffix in FORMATS),
+        *((s, c) for s in (".jsonl", ".csv", ".parquet") for c in (".gz", ".zst", ".bz2")),
+    ],
+)
 def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, codec: str) -> None:
     path = tmp_path / f"a{suffix}{codec}"
     path.write_bytes(compressed(encoded(ROWS, suffix), codec))
@@ -35,7 +40,7 @@ def test_every_format_gives_the_same_documents(tmp_path: Path, suffix: str, code
         assert corpus.text_column == "text"
         assert corpus.id_column == "id"
         assert corpus.raw_rows == len(ROWS)
-        assert not corpus.set_aside.counts
+        assert not corpus.rejected.counts
         assert corpus.total_bytes == path.stat().st_size
         assert sum(batch.consumed for batch in batches) <= corpus.total_bytes
     assert [text for batch in batches for text in batch.texts.to_pylist()] == TEXTS
@@ -99,8 +104,7 @@ def test_other_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
         assert corpus.copy(all_of(corpus), "-").rows == 6
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow"])
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("suffix", "codec"), [(".jsonl", ""), (".csv", ".gz"), (".parquet", ""), (".arrow", ".zst")])
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, suffix: str, codec: str) -> None:
     data = io.BytesIO(compressed(encoded(ROWS, suffix), codec))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
@@ -124,7 +128,7 @@ def test_text_folder(tmp_path: Path) -> None:
         assert batch.rows.tolist() == [0, 1, 3]
         (note,) = corpus.notes
         assert says(note, f"{tmp_path}:", "4 text files", "left out 1")
-        (example,) = corpus.set_aside.examples
+        (example,) = corpus.rejected.examples
         assert says(example, f"{tmp_path}/bad.txt, row 2:", "not valid UTF-8", "(byte 0)")
         assert corpus.take([3, 0]).to_pydict() == {"id": ["sub/README", "a.md"], "text": ["", "ay"]}
     with open_corpus([tmp_path / "a.md", tmp_path / "b.txt"]) as corpus:
@@ -203,7 +207,7 @@ def test_text_types(tmp_path: Path, kind: pa.DataType, suffix: str) -> None:
         (batch,) = list(corpus.scan())
         assert batch.texts.to_pylist() == ["a", "é", "", "a"]
         assert batch.ids.to_pylist() == ["v", "w", "x", "z"]
-        assert dict(corpus.set_aside.counts) == {"no text": 1}
+        assert dict(corpus.rejected.counts) == {"no text": 1}
         assert corpus.take([4, 0]).column("id").to_pylist() == ["z", "v"]
 
 
@@ -216,7 +220,7 @@ def test_id_types(tmp_path: Path, kind: pa.DataType) -> None:
 
 def test_a_very_large_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "BLOCK", 1 << 16)
-    large = "word \n" * 4_000_000
+    large = "word \n" * 600_000
     rows = [{"text": "before"}, {"text": large}, {"text": "after"}]
     for name in ("a.jsonl", "a.csv", "a.parquet"):
         path = made(tmp_path, name, rows)
@@ -333,3 +337,24 @@ def test_reading_ahead_keeps_order_errors_and_ends() -> None:
     seen = list(ahead(iter(range(5))))
     assert seen == list(range(5))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("neardup-read")]
+
+
+def test_documents_are_called_as_asked(tmp_path: Path) -> None:
+    paths = [made(tmp_path, "a.jsonl", ROWS[:2]), made(tmp_path, "b.csv", ROWS[:2])]
+    (tmp_path / "c.txt").write_text("text")
+    with open_corpus([*paths, tmp_path / "c.txt"], ids="file+id") as corpus:
+        ids = [key for batch in corpus.scan() for key in batch.ids.to_pylist()]
+    a, b = (str(path) for path in paths)
+    assert ids == [f"{a}:0", f"{a}:1", f"{b}:0", f"{b}:1", str(tmp_path / "c.txt")]
+    with open_corpus(paths, ids="rows") as corpus:
+        assert corpus.id_column is None
+    nameless = made(tmp_path, "n.jsonl", [{"text": "t"}])
+    refusals: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
+        (paths, {"ids": "rows", "id_column": "id"}, ("ids rows", "id_column id", "one of the two")),
+        (paths, {"ids": "names"}, ("ids 'names'", "column, rows, file+id")),
+        ([nameless], {"ids": "file+id"}, ("ids file+id", "column of ids", "id_column", "ids rows")),
+    ]
+    for inputs, options, parts in refusals:
+        with pytest.raises(errors.NeardupError) as caught:
+            open_corpus(inputs, **options)
+        assert says(caught.value, *parts)

@@ -15,7 +15,7 @@ from making import ROWS, all_of, quarantined, texts_of
 from saying import says
 
 from neardup.documents import columnar as columnar_module
-from neardup.documents import corpus_of, join_ids, join_order, repeated_ids
+from neardup.documents import corpus_of, join_ids, join_order, open_corpus, repeated_ids
 from neardup.errors import BrokenRecord, InputError
 
 TEXTS = [row["text"] for row in ROWS]
@@ -72,7 +72,7 @@ def test_broken_texts_in_memory(tmp_path: Path) -> None:
     aside = tmp_path / "aside.jsonl"
     with corpus_of(["a", None, "b\ud800", ""], quarantine=str(aside)) as corpus:
         assert texts_of(corpus) == ["a", ""]
-        assert dict(corpus.set_aside.counts) == {"no text": 1, "not valid UTF-8": 1}
+        assert dict(corpus.rejected.counts) == {"no text": 1, "not valid UTF-8": 1}
     assert [entry["row"] for entry in quarantined(aside)] == [1, 2]
     with pytest.raises(BrokenRecord) as caught:
         list(corpus_of(["a", None], strict=True).scan())
@@ -94,19 +94,22 @@ def test_refused_data(data: Any) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_batches_are_cut_to_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.documents.records.SMALLEST", 100)
-    monkeypatch.setattr("neardup.documents.records.LARGEST", 300)
-    monkeypatch.setattr(columnar_module, "TARGET", 10_000)
+@pytest.mark.parametrize("target", [100, 10_000])
+def test_small_batches_are_joined_and_large_ones_read_in_slices(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, target: int
+) -> None:
+    monkeypatch.setattr("neardup.documents.records.SMALLEST", 300)
+    monkeypatch.setattr(columnar_module, "TARGET", target)
     texts = [*(["x" * 30] * 40), "y" * 1000, *(["z"] * 10)]
-    with corpus_of(texts) as corpus:
-        batches = list(corpus.scan())
-    assert [text for batch in batches for text in batch.texts.to_pylist()] == texts
-    assert max(len(batch.texts) for batch in batches if batch.texts[0].as_py() != "z") == 10
-    for batch in batches:
-        assert batch.texts.offset == 0
-        assert len(batch.rows) == len(batch.texts)
-    assert np.concatenate([batch.rows for batch in batches]).tolist() == list(range(51))
+    with pa.ipc.new_file(str(tmp_path / "one.arrow"), pa.schema({"text": pa.string()})) as writer:
+        writer.write_table(pa.table({"text": texts}))
+    for corpus in (corpus_of(texts), open_corpus([tmp_path / "one.arrow"])):
+        with corpus:
+            batches = list(corpus.scan())
+        assert [text for batch in batches for text in batch.texts.to_pylist()] == texts
+        assert all(batch.texts.offset == 0 and len(batch.rows) == len(batch.texts) for batch in batches)
+        assert np.concatenate([batch.rows for batch in batches]).tolist() == list(range(51))
+        assert len(batches) == (1 if target == 10_000 else pytest.approx(6, abs=1))
 
 
 KEYS = st.lists(st.integers(0, 9))

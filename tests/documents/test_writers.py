@@ -38,9 +38,16 @@ def _kept(folder: Path, source: Path, output: str, keep: list[int]) -> Path:
     return folder / output
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("target", FORMATS)
-@pytest.mark.parametrize("source", NO_REST)
+@pytest.mark.parametrize(
+    ("source", "target", "codec"),
+    [
+        *((source, target, "") for source in NO_REST for target in (".jsonl", ".csv", ".parquet", ".arrow")),
+        *((".jsonl", target, "") for target in FORMATS),
+        *((source, ".jsonl", codec) for source in NO_REST for codec in CODECS[1:]),
+        (".csv", ".parquet", ".gz"),
+        (".jsonl", ".csv", ".zst"),
+    ],
+)
 def test_from_every_format_to_every_other(tmp_path: Path, source: str, target: str, codec: str) -> None:
     output = _kept(tmp_path, made(tmp_path, f"a{source}"), f"o{target}{codec}", [1, 2, 40])
     with open_corpus([output]) as corpus:
@@ -101,7 +108,7 @@ def test_parquet_keeps_schema_metadata_and_codec(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", NO_REST)
-@pytest.mark.parametrize("target", [".jsonl", ".csv", ".parquet", ".arrow", ".jsonl.gz", ".csv.zst"])
+@pytest.mark.parametrize("target", [".jsonl.gz", ".csv", ".parquet", ".arrow"])
 def test_same_rows_same_bytes(tmp_path: Path, source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers_module, "GROUP_ROWS", 64)
     rows = [{"id": n, "n": n / 4, "text": f"text {n} " * (n % 50)} for n in range(500)]
@@ -190,7 +197,7 @@ def test_text_files_to_a_folder(tmp_path: Path) -> None:
         assert says(caught.value, "folder", "only from text files")
 
 
-@pytest.mark.parametrize("suffix", [*FORMATS, ".jsonl.gz", ".parquet.zst", ".csv.gz"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow", ".jsonl.gz", ".parquet.zst"])
 def test_tables_there_and_back(tmp_path: Path, suffix: str) -> None:
     output = tmp_path / f"t{suffix}"
     write_table(TABLE, str(output))
@@ -254,7 +261,7 @@ def test_output_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert says(raised.value, "new.jsonl", "may not be written", "this user")
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv", ".arrow", ".jsonl.gz", ".jsonl.zst", ".tsv"])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".jsonl.zst"])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, suffix: str) -> None:
     rows = [{"id": n, "text": np.random.default_rng(n).bytes(300).hex()} for n in range(6000)]
     path = made(tmp_path, "a.jsonl", rows)

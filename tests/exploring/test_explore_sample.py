@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.documents import Corpus, corpus_of, open_corpus
-from neardup.errors import RecipeError
+from neardup.errors import InputError, RecipeError
 from neardup.exploration import sample as sampling
 from neardup.exploration.sample import Sample, draw_sample, hashes_of
 
@@ -68,17 +68,10 @@ def test_a_sample_larger_than_the_corpus_is_the_corpus() -> None:
     assert (positions, texts) == ([*range(500)], TEXTS)
 
 
-def test_documents_of_repeated_ids_are_set_aside_and_others_drawn() -> None:
-    ids = [n if n % 5 else 0 for n in range(500)]
-    with corpus_of({"id": ids, "text": TEXTS}) as corpus:
-        found, survey = draw_sample(corpus, sample=60, seed=2)
-        assert corpus.set_aside.counts == {"repeated id": 99}
-    able = [n for n in range(500) if n % 5 or n == 0]
-    assert np.flatnonzero(survey.present).tolist() == able
-    keys = hashes_of(np.array(able), 2)
-    assert found.positions.tolist() == sorted(np.array(able)[np.argsort(keys)[:60]].tolist())
-    assert [TEXTS[place] for place in found.positions.tolist()] == found.texts
-    assert found.documents == 401
+def test_repeated_ids_are_refused() -> None:
+    with corpus_of({"id": [n % 400 for n in range(500)], "text": TEXTS}) as corpus, pytest.raises(InputError) as caught:
+        draw_sample(corpus, sample=60, seed=2)
+    assert says(caught.value, "100 documents", "0 in row 0 and row 400")
 
 
 def test_broken_records_move_nobody(tmp_path: Path) -> None:

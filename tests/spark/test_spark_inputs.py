@@ -30,13 +30,13 @@ THIRD = "雪が降り続き 電車は 止まり 学校は 休みに なり 人�
 
 
 def inputs(folder: Path) -> list[str]:
-    """Lines with broken ones and repeated ids, a table with a null, and CSV; near-copies across all."""
+    """Lines with broken ones, a table with a null, and CSV; near-copies across all."""
     folder.mkdir()
     records = [
         {"id": "1", "text": STORY, "when": "2025-01-03"},
         {"id": "2", "text": OTHER, "when": "2025-01-02"},
         {"id": "3", "text": "", "when": None},
-        {"id": "1", "text": THIRD, "when": "2025-01-01"},
+        {"id": "4", "text": THIRD, "when": "2025-01-01"},
         {"id": "four", "text": EDITED + " 🛰 \x00", "when": "2025-01-04"},
         {"id": "5", "text": STORY, "when": "2025-01-05"},
     ]
@@ -44,7 +44,7 @@ def inputs(folder: Path) -> list[str]:
     lines[2:2] = [b"not json", b'{"id": 9}', b'{"id": 8, "text": "\xff"}']
     (folder / "a.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     table = {
-        "id": ["x", "2", "y", "z"],
+        "id": ["x", "3x", "y", "z"],
         "text": [OTHER + " و", STORY, None, THIRD],
         "when": ["", "2024-01-01", "", "b"],
     }

@@ -22,7 +22,7 @@ from test_index_long import DATA, corpus
 from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
 
 import neardup as nd
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Decision, rule_of
 from neardup.classifier.values import Measurer, Records
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError

@@ -27,7 +27,7 @@ from neardup.cli import (
     train,
     watch,
 )
-from neardup.cli.screen import TYPED, say
+from neardup.cli.screen import EXIT_CODE, EXIT_CODES, TYPED, say
 from neardup.errors import NeardupError, command_running
 from neardup.version import __version__
 
@@ -38,15 +38,18 @@ class Commands(TyperGroup):
     def make_context(self, info_name: str | None, args: list[str], *others: Any, **extra: Any) -> Any:
         """Remember what was typed, for reports."""
         TYPED.set(tuple(args))
+        EXIT_CODE.set(0)
         return super().make_context(info_name, args, *others, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command: 2 for an error that is the input's or the caller's, 130 when interrupted."""
+        """Run the command: 2 for an error of the input or the caller, 3 for a torn input, 130 when interrupted."""
         try:
             with command_running():
                 result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
+            if EXIT_CODE.get():
+                raise typer.Exit(EXIT_CODE.get())
             return result
         except NeardupError as error:
             if isinstance(error.__context__, BrokenPipeError):
@@ -84,7 +87,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="explore", no_args_is_help=True)(explore.explore)
-app.command(name="dedup", no_args_is_help=True)(dedup.dedup)
+app.command(name="dedup", no_args_is_help=True, epilog=EXIT_CODES)(dedup.dedup)
 app.command(name="pairs", no_args_is_help=True)(pairs.pairs)
 app.command(name="explain", no_args_is_help=True)(explain.explain)
 app.command(name="compare", no_args_is_help=True)(compare.compare)

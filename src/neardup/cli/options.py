@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast, get_type_hints
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Decision
     from neardup.classifier.vector import Vector
     from neardup.cli.screen import Report
-    from neardup.documents import Corpus
+    from neardup.documents import Corpus, Ids
     from neardup.pages.batch_report import Wanted
     from neardup.recipe import Recipe
     from neardup.spark.command import Answer, Engine
@@ -264,6 +264,20 @@ class ReadOptions:
         typer.Option(metavar="FILE", rich_help_panel=_READ, help="Write broken records there, as JSON lines."),
     ] = None
 
+    ids: Annotated[
+        str,
+        typer.Option(
+            metavar="column|rows|file+id",
+            rich_help_panel=_READ,
+            help="What documents are called: by the column of ids, by row numbers, or by file name and id, for shards "
+            "that each count from 0.",
+        ),
+    ] = "column"
+    allow_torn: Annotated[
+        bool,
+        typer.Option("--allow-torn", rich_help_panel=_READ, help="Exit with 0, not 3, where a file is cut short."),
+    ] = False
+
     def open(self, inputs: list[str], *, order_column: str | None = None, write: bool = True) -> Corpus:
         """Open the inputs; without ``write``, nothing goes to the quarantine file."""
         from neardup.documents import open_corpus
@@ -276,6 +290,8 @@ class ReadOptions:
             strict=self.strict,
             quarantine=self.quarantine if write else None,
             max_document=parse_size(self.max_document, "--max-document"),
+            ids=cast("Ids", self.ids),
+            allow_torn=self.allow_torn,
         )
 
 

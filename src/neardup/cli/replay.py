@@ -271,7 +271,7 @@ class Watching:
             extent=self._page.extent,
             command=self._page.command,
             inputs=corpus.inputs,
-            quarantined=corpus.set_aside.counts,
+            quarantined=corpus.rejected.counts,
             stages=self._clock.stages,
             statistics=self._statistics,
         )

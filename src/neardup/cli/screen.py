@@ -102,6 +102,17 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 TYPED: ContextVar[tuple[str, ...]] = ContextVar("TYPED", default=())
 
 
+#: What this call of the command exits with when it has done its work.
+EXIT_CODE: ContextVar[int] = ContextVar("EXIT_CODE", default=0)
+#: Not all of an input could be read.
+TORN = 3
+#: What help says of exit codes.
+EXIT_CODES = (
+    "Exit codes: 0 done, broken records counted; 2 refused or not possible, nothing written; 3 done, but a file is cut "
+    "short or damaged and not all of it could be read (0 with --allow-torn); 130 interrupted."
+)
+
+
 def typed_command() -> str:
     """Return the command as it was typed, quoted so that a shell reads the same arguments."""
     return shlex.join(("neardup", *TYPED.get()))
@@ -166,20 +177,18 @@ def say_notes(corpus: Corpus, *recipes: Recipe) -> None:
 
 
 def say_set_aside(corpus: Corpus) -> None:
-    """Print the first of the records that were set aside."""
-    from neardup.documents import REPEATED_ID
-
-    found = corpus.set_aside
+    """Print the first of the records that were set aside, and torn files, for which the command exits with 3."""
+    found = corpus.rejected
     for example in found.examples:
         say(f"set aside: {example}")
     if found.total > len(found.examples):
         say(f"set aside: {found.total - len(found.examples):,} more; --quarantine FILE writes them all down")
-    repeated = found.counts[REPEATED_ID]
-    if repeated:
+    for torn in corpus.torn:
         say(
-            f"{count_text(repeated, 'document')} set aside for an id that an earlier one has in column "
-            f"{corpus.id_column!r}; --id-column '' numbers the rows instead, and takes them all"
+            f"{torn}" if corpus.allow_torn else f"{torn}; get the whole file, or accept what there is with --allow-torn"
         )
+    if corpus.torn and not corpus.allow_torn:
+        EXIT_CODE.set(TORN)
 
 
 def say_if_compiling(recipe: Recipe | None, *others: str) -> None:

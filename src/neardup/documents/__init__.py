@@ -8,19 +8,20 @@ blank lines not.
 from __future__ import annotations
 
 from neardup.documents.copy import CopyReport
-from neardup.documents.corpus import Corpus, corpus_of, open_corpus
+from neardup.documents.corpus import Corpus, Ids, corpus_of, open_corpus
 from neardup.documents.output import Writer, check_output, open_writer, write_table
-from neardup.documents.records import REPEATED_ID, Batch, join_ids, join_order, repeated_ids
-from neardup.documents.rejected import SetAside
+from neardup.documents.records import Batch, Names, join_ids, join_order, repeated_ids
+from neardup.documents.rejected import Rejected
 from neardup.documents.tables import FIND_TIME
 
 __all__ = [
     "FIND_TIME",
-    "REPEATED_ID",
     "Batch",
     "CopyReport",
     "Corpus",
-    "SetAside",
+    "Ids",
+    "Names",
+    "Rejected",
     "Writer",
     "check_output",
     "corpus_of",

@@ -1,6 +1,6 @@
 """Inputs of columns: Parquet, Arrow IPC and tables in memory, read group by group.
 
-A group (a Parquet row group, a record batch, a slice of a table) is read as a whole or set aside as a whole.
+A group (a Parquet row group, a record batch, a slice of a table) is read as a whole or rejected as a whole.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +22,7 @@ from neardup.documents.records import (
     CUT_SHORT,
     UNREADABLE_GROUP,
     Broken,
-    Part,
+    Chunk,
     Raw,
     Wanted,
     as_bytes,
@@ -75,8 +76,8 @@ class ColumnarSource:
         The groups.
     noun : str
         What a group is called.
-    damage : str
-        What broke the file that the groups come from; empty when nothing did.
+    damage : Broken, optional
+        What broke the file that the groups come from.
     span : (int, int), optional
         The groups that pass one reads: rows are counted from there.
     cut : bool
@@ -88,7 +89,7 @@ class ColumnarSource:
         found: Found,
         data: Columns,
         noun: str,
-        damage: str = "",
+        damage: Broken | None = None,
         span: Span | None = None,
         *,
         cut: bool = False,
@@ -105,7 +106,7 @@ class ColumnarSource:
         return self._types
 
     def cuts(self, size: int) -> list[Span]:
-        """Return the groups of about so many bytes that may be read by themselves; none where there is but one part."""
+        """Return the groups of about so many bytes that may be read by themselves; none where there is but one."""
         found, begin, total = list[Span](), 0, 0
         for number, group in enumerate(self.data.groups if self._cut else ()):
             total += group.size
@@ -114,7 +115,7 @@ class ColumnarSource:
                 begin, total = number + 1, 0
         return found if len(found) > 1 else []
 
-    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
+    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
         """Pass one: the wanted columns."""
         groups = self.data.groups
         begin, end = self._span or (0, len(groups))
@@ -128,19 +129,20 @@ class ColumnarSource:
             except READ_FAULTS as error:
                 yield self._unreadable(number, group, first, error)
             else:
-                yield from self._parts(tables, group, wanted)
+                yield from self._chunks(tables, group, wanted)
             first += group.rows
-        if self._damage:
-            yield Part(0, pa.array([], pa.large_binary()), broken=[Broken(0, CUT_SHORT, 0, detail=self._damage)])
+        if self._damage is not None:
+            rest = 0 if groups else self.found.size
+            yield Chunk(0, pa.array([], pa.large_binary()), broken=[self._damage], consumed=rest)
 
-    def _unreadable(self, number: int, group: Group, first: int, error: BaseException) -> Part:
+    def _unreadable(self, number: int, group: Group, first: int, error: BaseException) -> Chunk:
         detail = f"{self._noun} {number}, rows {first}-{first + group.rows - 1}: {one_line(error, 120)}"
         broken = [Broken(0, UNREADABLE_GROUP, group.rows, detail=detail)]
         empty = np.zeros(0, np.int64)
-        return Part(group.rows, pa.array([], pa.large_binary()), positions=empty, broken=broken, consumed=group.size)
+        return Chunk(group.rows, pa.array([], pa.large_binary()), positions=empty, broken=broken, consumed=group.size)
 
     @staticmethod
-    def _parts(tables: list[pa.Table], group: Group, wanted: Wanted) -> Iterator[Part]:
+    def _chunks(tables: list[pa.Table], group: Group, wanted: Wanted) -> Iterator[Chunk]:
         told = 0
         done = 0
         for table in tables:
@@ -150,7 +152,7 @@ class ColumnarSource:
             texts = as_bytes(single(table.column(wanted.text)))
             ids = ids_from(single(table.column(wanted.id))) if wanted.id else None
             order = _ordered(single(table.column(wanted.order))) if wanted.order else None
-            yield Part(table.num_rows, texts, ids, order, consumed=consumed)
+            yield Chunk(table.num_rows, texts, ids, order, consumed=consumed)
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Give the schema of the input, whatever rows are kept."""
@@ -269,11 +271,15 @@ def plain_json(value: Any) -> Any:
 class TableColumns:
     """A table in memory, in slices of some megabytes of text."""
 
-    def __init__(self, table: pa.Table, text: str | None = None) -> None:
+    def __init__(self, table: pa.Table) -> None:
         self.schema = table.schema
-        self._table = table
-        self._bounds = _slices(table, text)
-        self.groups = [Group(stop - start, 0) for start, stop in zip(self._bounds, self._bounds[1:], strict=False)]
+        self.groups: list[Group] = []
+        self._table, self._bounds = table, [0]
+
+    def cut(self, text: str) -> None:
+        """Cut the table by the bytes of its column of texts, once that is known."""
+        self._bounds = _slices(self._table.num_rows, self._table.column(text))
+        self.groups = [Group(stop - start, 0) for start, stop in pairwise(self._bounds)]
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Return the slice."""
@@ -282,14 +288,11 @@ class TableColumns:
         yield table.slice(start, stop - start)
 
 
-def _slices(table: pa.Table, text: str | None) -> list[int]:
-    if not table.num_rows:
-        return [0]
-    rows = table.num_rows
+def _slices(rows: int, data: Any) -> list[int]:
+    """Return where slices of about the target's bytes of a table or column begin, and where the last one ends."""
     # Not nbytes, which older Arrow refuses for views; what a slice leaves unused counts too, which does no harm.
-    size = (table.column(text) if text else table).get_total_buffer_size()
-    step = max(1, min(rows, rows * TARGET // max(size, 1)))
-    return [*range(0, rows, step), rows]
+    step = max(1, min(rows, rows * TARGET // max(data.get_total_buffer_size(), 1)))
+    return [*range(0, rows, step), rows] if rows else [0]
 
 
 def text_bytes(table: pa.Table, name: str) -> int:
@@ -311,20 +314,21 @@ def columnar_source(
     UnreadableFile
         When footer or schema are damaged.
     """
-    damage = ""
+    detail = ""
     with readable(found.name):
         if codec is None:
             file = found.filesystem.open_input_file(found.path)
         else:
-            path, damage = spooled(found, codec, spool)
+            path, detail = spooled(found, codec, spool)
             file = pa.OSFile(path)
+    damage = Broken(0, CUT_SHORT, 0, detail=detail) if detail else None
     try:
         if kind == "parquet":
             return ColumnarSource(found, ParquetColumns(file, found.size), "row group", damage, span, cut=codec is None)
         return ColumnarSource(found, _ArrowColumns(file, kind, found.size), "record batch", damage)
     except READ_FAULTS as error:
         file.close()
-        raise UnreadableFile(one_line(OSError(damage) if damage else error)) from None
+        raise UnreadableFile(one_line(OSError(detail) if detail else error)) from None
 
 
 class ParquetColumns:
@@ -356,9 +360,9 @@ class ParquetColumns:
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
         """Read a row group in batches of about the target's bytes."""
-        part = self._metadata.row_group(group)
+        whole = self._metadata.row_group(group)
         # All columns are counted, since Arrow ends the process over damaged statistics of a single one.
-        rows = max(1, min(part.num_rows, part.num_rows * TARGET // max(part.total_byte_size, 1)))
+        rows = max(1, min(whole.num_rows, whole.num_rows * TARGET // max(whole.total_byte_size, 1)))
         for batch in self._file.iter_batches(batch_size=rows, row_groups=[group], columns=names):
             yield pa.Table.from_batches([batch])
 
@@ -390,7 +394,7 @@ class _ArrowColumns:
         return counts
 
     def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
-        """Read a record batch."""
+        """Read a record batch in slices of about the target's bytes."""
         batch = self._batches[group] if self._batches is not None else self._file.get_batch(group)
         batch.validate()
         table = pa.Table.from_batches([batch])
@@ -398,7 +402,8 @@ class _ArrowColumns:
         for column in table.columns:
             for chunk in column.chunks:
                 _refuse_wild_offsets(chunk)
-        yield table
+        for start, stop in pairwise(_slices(table.num_rows, table)):
+            yield table.slice(start, stop - start)
 
 
 def _refuse_wild_offsets(array: Any) -> None:

@@ -19,7 +19,7 @@ from neardup.documents.records import Source, unified
 from neardup.documents.streams import ahead
 from neardup.documents.textfiles import TextFiles, name_of
 from neardup.errors import OutputError
-from neardup.files import Unfinished
+from neardup.files import put_at
 
 Masked = tuple[Source, np.ndarray]
 
@@ -162,18 +162,11 @@ def _copy_files(masked: Sequence[Masked], output: str, progress: Callable[[int],
                 )
             kept[place] = found
     size = 0
-    with writable(output):
-        unfinished = Unfinished.beside(os.path.realpath(output), folder=True)
-    try:
+    with writable(output), put_at(os.path.realpath(output), folder=True) as made:
         for place, found in kept.items():
-            size += _copy_file(found, os.path.join(unfinished.path, place), output)
+            size += _copy_file(found, os.path.join(made.path, place))
             if progress is not None:
                 progress(1)
-        with writable(output):
-            unfinished.place(os.path.realpath(output))
-    except BaseException:
-        unfinished.discard()
-        raise
     return CopyReport(len(kept), size)
 
 
@@ -182,13 +175,12 @@ def _place_of(found: Found) -> str:
     return "/".join(step for step in steps if step not in ("", ".", ".."))
 
 
-def _copy_file(found: Found, target: str, output: str) -> int:
+def _copy_file(found: Found, target: str) -> int:
     with readable(found.name), found.filesystem.open_input_file(found.path) as file:
         content: bytes = file.read()
-    with writable(output):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "xb") as copy:
-            copy.write(content)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(target, "xb") as copy:
+        copy.write(content)
     return len(content)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +31,24 @@ from neardup.documents.inputs import (
 )
 from neardup.documents.jsonlines import json_source
 from neardup.documents.output import check_output, check_quarantine
-from neardup.documents.records import CUT_SHORT, UNREADABLE_FILE, Batch, Broken, Part, Raw, Source, Wanted, sift, sized
-from neardup.documents.rejected import Quarantine, SetAside
+from neardup.documents.records import (
+    CUT_SHORT,
+    TORN,
+    UNREADABLE_FILE,
+    Batch,
+    Broken,
+    Names,
+    Source,
+    Wanted,
+    repeated_ids,
+    sized,
+    valid_records,
+)
+from neardup.documents.rejected import Rejected, Rejections, Torn
 from neardup.documents.streams import Span, ahead, head_of
 from neardup.documents.tables import choose_columns, table_of
 from neardup.documents.textfiles import TextFiles
-from neardup.errors import InputError, OutputError
+from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
 from neardup.files import Unfinished
 
 
@@ -62,7 +76,7 @@ def open_sources(found: list[Found], spool: str) -> list[Source]:
 
 
 def open_again(found: Sequence[Found], spool: str, span: Span | None = None) -> Source:
-    """Open the files of one source that were opened before, in another process; a damaged one is set aside as then.
+    """Open the files of one source that were opened before, in another process; a damaged one is rejected as then.
 
     Parameters
     ----------
@@ -111,41 +125,9 @@ def _open(found: Found, form: Format, spool: str, *, alone: bool, span: Span | N
     except UnreadableFile as error:
         if alone:
             raise InputError(f"{found.name} is damaged and shows no row ({error}); get or write it again") from None
-        return _Damaged(found, str(error))
-
-
-class _Damaged:
-    """A file that shows no row; it is set aside as one."""
-
-    def __init__(self, found: Found, detail: str) -> None:
-        self.found = found
-        self._detail = detail
-
-    def columns(self) -> dict[str, pa.DataType]:
-        """Give no column: none can be seen."""
-        return {}
-
-    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
-        """One part without rows."""
-        del wanted
-        reason = CUT_SHORT if "ompressed" in self._detail else UNREADABLE_FILE
-        broken = [Broken(0, reason, 0, detail=self._detail)]
-        yield Part(0, pa.array([], pa.large_binary()), broken=broken, consumed=self.found.size)
-
-    def schema(self, keep: np.ndarray) -> pa.Schema:
-        """No column."""
-        del keep
-        return pa.schema([])
-
-    def tables(self, keep: np.ndarray, schema: pa.Schema) -> Iterator[pa.Table]:
-        """No row."""
-        del keep, schema
-        return iter(())
-
-    def records(self, keep: np.ndarray) -> Iterator[Raw]:
-        """No row."""
-        del keep
-        return iter(())
+        reason = CUT_SHORT if "ompressed" in str(error) else UNREADABLE_FILE
+        nothing = TableColumns(pa.table({}))
+        return ColumnarSource(found, nothing, "row group", Broken(0, reason, 0, detail=str(error)))
 
 
 class Corpus:
@@ -165,8 +147,12 @@ class Corpus:
         Number of raw rows, broken ones too; known when `scan` has ended, 0 before.
     pages : int
         How many of the files are web pages by their names.
-    set_aside : SetAside
-        What was set aside: ``counts`` by reason, and the first ``examples``.
+    rejected : Rejected
+        What was rejected: ``counts`` by reason, and the first ``examples``.
+    torn : list of Torn
+        The files of which not all could be read, known when `scan` has ended.
+    allow_torn : bool
+        Whether that is no reason to warn.
     sources : list of Source
         The opened inputs.
     wanted : Wanted
@@ -182,6 +168,7 @@ class Corpus:
         inputs: Sequence[str] = (),
         strict: bool = False,
         quarantine: str | None = None,
+        allow_torn: bool = False,
         notes: Sequence[str] = (),
         spool: Unfinished | None = None,
     ) -> None:
@@ -192,7 +179,8 @@ class Corpus:
         self.pages = sum(source.pages for source in sources if isinstance(source, TextFiles))
         self.sources = sources
         self.wanted, self._inputs, self._strict = wanted, list(inputs), strict
-        self._quarantine_path, self._quarantine = quarantine, Quarantine(None, strict)
+        self._rejected_path, self._rejections = quarantine, Rejections(None, strict)
+        self.allow_torn, self.torn = allow_torn, list[Torn]()
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
         self._clean = None if spool is None else weakref.finalize(self, spool.discard)
@@ -208,12 +196,12 @@ class Corpus:
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
 
     @property
-    def set_aside(self) -> SetAside:
-        """What was set aside so far."""
-        return self._quarantine.set_aside
+    def rejected(self) -> Rejected:
+        """What was rejected so far."""
+        return self._rejections.rejected
 
     def scan(self) -> Iterator[Batch]:
-        """Pass one: the good documents in batches; broken records are set aside on the way.
+        """Pass one: the good documents in batches; broken records are rejected on the way.
 
         Raises
         ------
@@ -221,8 +209,8 @@ class Corpus:
             Under strict, at the first broken record.
         """
         self._begin()
-        yield from ahead(sized(self._sifted()))
-        self.raw_rows = self._bounds[-1]
+        yield from ahead(sized(self._valid()))
+        self._end()
 
     def scan_again(self) -> Iterator[Batch]:
         """Read the good documents once more, after `scan`; nothing is noted of broken records."""
@@ -230,44 +218,104 @@ class Corpus:
         def batches() -> Iterator[Batch]:
             row = 0
             for source in self.sources:
-                with closing(source.parts(self.wanted)) as parts:
-                    for part in parts:
-                        yield sift(part, self.wanted, row)[0]
-                        row += part.rows
+                with closing(source.chunks(self.wanted)) as chunks:
+                    for chunk in chunks:
+                        yield valid_records(chunk, self.wanted, row, name_of_ids(source))[0]
+                        row += chunk.rows
 
         yield from ahead(sized(batches()))
 
     def _begin(self) -> None:
-        self._quarantine.close(commit=False)
-        self._quarantine = Quarantine(self._quarantine_path, self._strict)
-        self._bounds, self.raw_rows = [0], 0
+        self._rejections.close(commit=False)
+        self._rejections = Rejections(self._rejected_path, self._strict)
+        self._bounds, self.raw_rows, self.torn = [0], 0, []
 
-    def _sifted(self) -> Iterator[Batch]:
+    def _end(self) -> None:
+        self.raw_rows = self._bounds[-1]
+        if self.torn and not self.allow_torn and not command_runs():
+            more = f", and {len(self.torn) - 1:,} more files are" if len(self.torn) > 1 else ""
+            message = f"{self.torn[0]}{more}; get the whole file, or say allow_torn=True"
+            warnings.warn(message, TornInput, stacklevel=2)
+
+    @property
+    def torn_summary(self) -> dict[str, Any]:
+        """What a summary says of torn files: nothing where there is none."""
+        return {"torn": [asdict(torn) for torn in self.torn]} if self.torn else {}
+
+    def _valid(self) -> Iterator[Batch]:
         for source in self.sources:
-            first, row = self._bounds[-1], self._bounds[-1]
-            with closing(source.parts(self.wanted)) as parts:
-                for part in parts:
-                    batch, broken = sift(part, self.wanted, row)
-                    for fault in broken:
-                        placed = replace(fault, row=fault.row + row - first)
-                        self._quarantine.add(_name(source, placed.row), placed)
-                    row += part.rows
+            first, row, damage = self._bounds[-1], self._bounds[-1], list[Broken]()
+            with closing(source.chunks(self.wanted)) as chunks:
+                for chunk in chunks:
+                    batch, broken = valid_records(chunk, self.wanted, row, name_of_ids(source))
+                    placed = [replace(fault, row=fault.row + row - first) for fault in broken]
+                    self._reject(source, placed)
+                    damage += [fault for fault in placed if fault.reason in TORN]
+                    row += chunk.rows
                     yield batch
-            self._quarantine.finish(source, _names(source), row - first)
-            self._bounds.append(row)
+            self._finish(source, row - first, damage)
+
+    def _reject(self, source: Source, broken: Iterable[Broken]) -> None:
+        for fault in broken:
+            self._rejections.add(_name(source, fault.row), fault)
+
+    def _finish(self, source: Source, rows: int, damage: Iterable[Broken]) -> None:
+        """Close the count of a source, whose rows are known now, and whose damage is."""
+        self._rejections.finish(source, _names(source), rows)
+        self._bounds.append(self._bounds[-1] + rows)
+        lost: dict[str, int] = {}
+        reasons: dict[str, str] = {}
+        for fault in damage:
+            name = _name(source, fault.row)
+            reasons.setdefault(name, fault.reason)
+            lost[name] = lost.get(name, 0) + fault.count
+        for name, reason in reasons.items():
+            # A text file is one row, and gone.
+            read = 0 if isinstance(source, TextFiles) else rows - lost[name]
+            self.torn.append(Torn(name, read, reason))
 
     def read_elsewhere(self, tallies: Iterable[tuple[int, Sequence[Broken]]]) -> None:
         """Take over what a scan in other processes found of each source: its rows, and what is broken, by row there."""
         self._begin()
         for source, (rows, broken) in zip(self.sources, tallies, strict=True):
-            for fault in broken:
-                self._quarantine.add(_name(source, fault.row), fault)
-            self._quarantine.finish(source, _names(source), rows)
-            self._bounds.append(self._bounds[-1] + rows)
-        self.raw_rows = self._bounds[-1]
+            self._reject(source, broken)
+            self._finish(source, rows, [fault for fault in broken if fault.reason in TORN])
+        self._end()
 
-    def set_aside_rows(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
-        """Set aside rows that the caller rejects after the scan, such as repeated ids.
+    def refuse_repeated(self, names: Names) -> None:
+        """Refuse ids that several documents have: a verdict that names one would mean any of them.
+
+        Raises
+        ------
+        InputError
+            With an example and the ways out.
+        """
+        found = np.zeros(0, np.int64) if names.ids is None else repeated_ids(names.ids)
+        if len(found):
+            later = int(found[0])
+            same = names.one(later)
+            raise self.repeated(len(found), same, names.rows[[names.position(same), later]].tolist())
+
+    def repeated(self, documents: int, same: Any, rows: Sequence[int]) -> InputError:
+        """Return what to raise where so many documents have an id that an earlier one has; some rows have the same."""
+        rows_instead = option("--ids rows", "ids='rows'" if self._inputs else "id_column=''")
+        ways = [f"{rows_instead} numbers the rows instead"]
+        if len(self.sources) > 1 and not self.wanted.by_file:
+            ways.append(f"""{option("--ids file+id", "ids='file+id'")} puts the name of its file before each id""")
+        have = "1 document has" if documents == 1 else f"{documents:,} documents have"
+        places = " and ".join(map(self._place, rows))
+        return InputError(
+            f"{have} an id in column {self.id_column!r} that an earlier one has, as {shown(same)} in {places}: "
+            f"{', and '.join(ways)}"
+        )
+
+    def _place(self, row: int) -> str:
+        source = bisect_right(self._bounds, row) - 1
+        own = row - self._bounds[source]
+        return f"{_name(self.sources[source], own)}, row {own}" if self._inputs else f"row {own}"
+
+    def reject(self, rows: Sequence[int] | np.ndarray, reason: str) -> None:
+        """Reject rows that only the caller can judge, after the scan, such as those without a time.
 
         Parameters
         ----------
@@ -284,8 +332,8 @@ class Corpus:
         chosen = self._mask_of(rows)
         for source, mask in self._masked(chosen):
             if mask.any():
-                found = source.records(mask) if self._quarantine_path or self._strict else None
-                self._quarantine.reject(source, np.flatnonzero(mask), reason, found, _names(source))
+                found = source.records(mask) if self._rejected_path or self._strict else None
+                self._rejections.reject(source, np.flatnonzero(mask), reason, found, _names(source))
 
     def copy(
         self,
@@ -329,10 +377,10 @@ class Corpus:
         self._refuse_if_changed()
         masked = self._masked(mask)
         schema = kept_schema(masked, self.text_column)
-        tables = [table for source, part in masked for table in source.tables(part, schema)]
+        tables = [table for source, own in masked for table in source.tables(own, schema)]
         joined = pa.concat_tables(tables) if tables else schema.empty_table()
         if joined.num_rows != np.count_nonzero(mask):
-            raise InputError("a row that was set aside fits no table: take only rows that the scan gave")
+            raise InputError("a row that was rejected fits no table: take only rows that the scan gave")
         for field in promised(self.sources, self.text_column):
             if field.name not in joined.column_names:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
@@ -366,7 +414,7 @@ class Corpus:
     def close(self, *, commit: bool = True) -> None:
         """Put the quarantine file in its place (or drop it) and remove temporary files."""
         try:
-            self._quarantine.close(commit=commit)
+            self._rejections.close(commit=commit)
         finally:
             if self._clean is not None:
                 self._clean()
@@ -382,10 +430,17 @@ def _names(source: Source) -> list[str] | None:
     return [found.name for found in source.files] if isinstance(source, TextFiles) else None
 
 
+def name_of_ids(source: Source) -> str:
+    """Return what makes the ids of a source its own; empty for text files, whose ids are their names."""
+    return "" if isinstance(source, TextFiles) else source.found.name
+
+
 def _name(source: Source, row: int) -> str:
     return source.files[row].name if isinstance(source, TextFiles) else source.found.name
 
 
+#: What documents are called: by their column of ids, by row numbers, or by their file and the column of ids.
+Ids = Literal["column", "rows", "file+id"]
 _IN_MEMORY = "the data in memory"
 
 
@@ -398,6 +453,8 @@ def open_corpus(
     strict: bool = False,
     quarantine: str | None = None,
     max_document: int | None = None,
+    ids: Ids = "column",
+    allow_torn: bool = False,
 ) -> Corpus:
     """Open files, folders, globs, URIs or standard input as one corpus.
 
@@ -413,11 +470,16 @@ def open_corpus(
     order_column : str, optional
         Column to hand over for the keep order.
     strict : bool
-        Raise BrokenRecord at the first broken record instead of setting it aside.
+        Raise BrokenRecord at the first broken record instead of rejecting it.
     quarantine : str, optional
-        JSON lines file for what is set aside; it appears when the corpus is closed.
+        JSON lines file for what is rejected; it appears when the corpus is closed.
     max_document : int, optional
-        Largest text in bytes; larger ones are set aside. None sets no limit.
+        Largest text in bytes; larger ones are rejected. None sets no limit.
+    ids : "column", "rows" or "file+id"
+        What documents are called: by the column of ids, by their row numbers whatever the columns are, or by the name
+        of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0.
+    allow_torn : bool
+        Give no warning where a file is torn: what could be read of it counts anyway, and ``torn`` says how much.
 
     Raises
     ------
@@ -433,12 +495,46 @@ def open_corpus(
         notes: list[str] = []
         found = discover(inputs, notes, spool.path)
         sources = open_sources(found, spool.path)
-        wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
+        wanted = _wanted(sources, ids, text_column, id_column, order_column, max_document)
     except BaseException:
         spool.discard()
         raise
     names, size = [os.fspath(name) for name in inputs], sum(file.size for file in found)
-    return Corpus(sources, wanted, size, inputs=names, strict=strict, quarantine=quarantine, notes=notes, spool=spool)
+    return Corpus(
+        sources,
+        wanted,
+        size,
+        inputs=names,
+        strict=strict,
+        quarantine=quarantine,
+        allow_torn=allow_torn,
+        notes=notes,
+        spool=spool,
+    )
+
+
+def _wanted(
+    sources: Sequence[Source],
+    ids: Ids,
+    text_column: str | None,
+    id_column: str | None,
+    order_column: str | None,
+    max_document: int | None,
+) -> Wanted:
+    if ids not in get_args(Ids):
+        raise RecipeError(f"{option('--ids')} {shown(ids)} is not known: give {', '.join(get_args(Ids))}")
+    if ids == "rows":
+        if id_column:
+            both = f"{option('--ids')} rows and {option('--id-column')} {id_column}"
+            raise RecipeError(f"{both} contradict each other: give one of the two")
+        id_column = ""
+    wanted = choose_columns(sources, text_column, id_column, order_column, max_document)
+    if ids == "file+id" and wanted.id is None:
+        raise InputError(
+            f"{option('--ids')} file+id needs a column of ids, and none is found: name it with "
+            f"{option('--id-column')}, or number the rows with {option('--ids')} rows"
+        )
+    return replace(wanted, by_file=ids == "file+id")
 
 
 def _spool() -> Unfinished:
@@ -460,21 +556,24 @@ def corpus_of(
     strict: bool = False,
     quarantine: str | None = None,
     max_document: int | None = None,
+    ids: Ids = "column",
 ) -> Corpus:
-    """Make a corpus of data in memory; the options are those of `open_corpus`.
+    """Make a corpus of data in memory; the options are those of `open_corpus`, save that no file names ids.
 
     Parameters
     ----------
     data : object
         Texts, or columns in any form that Arrow takes: see `neardup.documents.tables.table_of`.
     """
+    if ids == "file+id":
+        raise RecipeError("ids 'file+id' is for files, and this data is in memory: give ids='rows' to number the rows")
     table = table_of(data)
     if quarantine is not None:
         check_quarantine(quarantine, ())
-    found = Found(None, "", _IN_MEMORY, 0, None)
-    whole: list[Source] = [ColumnarSource(found, TableColumns(table), "slice")]
     if not table.num_columns:
         raise InputError("the data has no columns: give texts or a table with a column of texts")
-    wanted = choose_columns(whole, text_column, id_column, order_column, max_document)
-    sources: list[Source] = [ColumnarSource(found, TableColumns(table, wanted.text), "slice")]
+    columns = TableColumns(table)
+    sources: list[Source] = [ColumnarSource(Found(None, "", _IN_MEMORY, 0, None), columns, "slice")]
+    wanted = _wanted(sources, ids, text_column, id_column, order_column, max_document)
+    columns.cut(wanted.text)
     return Corpus(sources, wanted, text_bytes(table, wanted.text), strict=strict, quarantine=quarantine)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from neardup.documents.inputs import Codec, Found, delimiter_of, one_line
-from neardup.documents.lines import LineSource, RecordError, Values
+from neardup.documents.lines import LineSource, RecordError, Row
 from neardup.documents.records import NO_ID, OPEN_QUOTE, WRONG_FIELDS, Wanted, single
 from neardup.documents.streams import Block, blocks, is_utf8, positions_of
 from neardup.errors import InputError
@@ -174,7 +174,7 @@ class Delimited:
             raise RecordError(WRONG_FIELDS, f"{len(fields)} fields where the header has {len(self.names)}")
         return dict(zip(self.names, fields, strict=True))
 
-    def slow(self, record: str, wanted: Wanted) -> Values:
+    def slow(self, record: str, wanted: Wanted) -> Row:
         """One record, field by field."""
         fields = self._fields(record)
         key = fields[wanted.id] if wanted.id else None
@@ -196,7 +196,7 @@ class Delimited:
             try:
                 rows = [self._fields(data[a:b].decode()) for a, b in zip(starts, ends.tolist(), strict=False)]
             except (RecordError, UnicodeDecodeError) as error:
-                raise InputError(f"{name}: a row that was set aside fits no table ({one_line(error)})") from None
+                raise InputError(f"{name}: a row that was rejected fits no table ({one_line(error)})") from None
             columns = {column: pa.array([row[column] for row in rows], pa.large_string()) for column in self.names}
         table = pa.table(columns)
         for missing in [field for field in schema if field.name not in columns]:

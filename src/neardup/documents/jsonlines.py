@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from neardup.documents.inputs import Codec, Found, one_line
-from neardup.documents.lines import LineSource, RecordError, Values
+from neardup.documents.lines import LineSource, RecordError, Row
 from neardup.documents.records import (
     BAD_ID,
     NO_ID,
@@ -45,7 +45,7 @@ decode = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=N
 
 
 def column_type(counts: Counter[pa.DataType]) -> pa.DataType:
-    """Return the type of a column whose values are of several: what does not fit it is then set aside, or is an id.
+    """Return the type of a column whose values are of several: what does not fit it is then rejected, or is an id.
 
     One string makes a column of strings, and one number a column of numbers.
     """
@@ -144,7 +144,7 @@ class JsonLines:
         kind = pa.large_string() if name == wanted.text else self.kinds.get(name, pa.large_string())
         return pa.large_string() if name == wanted.id and kind == pa.float64() else kind
 
-    def slow(self, record: str, wanted: Wanted) -> Values:
+    def slow(self, record: str, wanted: Wanted) -> Row:
         """One record, by Python."""
         decoded = _object_of(record, wanted)
         text = decoded.get(wanted.text)
@@ -230,18 +230,24 @@ def _object_of(record: str, wanted: Wanted) -> dict[str, Any]:
 
 
 def _by_arrow(record: str, wanted: Wanted, fault: BaseException) -> dict[str, Any]:
-    line = record.encode()
-    others = [name for name in wanted.names if name != wanted.text]
-    for kinds in itertools.product((pa.int64(), pa.float64(), pa.large_string()), repeat=len(others)):
-        fields = [(wanted.text, pa.large_string()), *zip(others, kinds, strict=True)]
-        try:
-            table = _read(line, pa.schema(fields), "ignore")
-        except (pa.ArrowException, UnicodeDecodeError):
-            continue
-        if table.num_rows == 1 and line.strip()[:1] == b"{" and line.strip()[-1:] == b"}":
-            row: dict[str, Any] = table.to_pylist()[0]
-            return {name: Number(value) if isinstance(value, int | float) else value for name, value in row.items()}
-    raise RecordError(NOT_JSON, one_line(fault, 100)) from None
+    line = record.encode().strip()
+    row: dict[str, Any] = {}
+    for name in wanted.names:
+        numbers = [] if name == wanted.text else [pa.int64(), pa.float64()]
+        column = next((found for kind in [*numbers, pa.large_string()] if (found := _column(line, name, kind))), None)
+        if column is None or len(column) != 1 or line[:1] != b"{" or line[-1:] != b"}":
+            raise RecordError(NOT_JSON, one_line(fault, 100)) from None
+        [value] = column
+        row[name] = Number(value) if isinstance(value, int | float) else value
+    return row
+
+
+def _column(line: bytes, name: str, kind: pa.DataType) -> list[Any] | None:
+    """Return a column of a line as Arrow reads it; None where its values are of another type."""
+    try:
+        return _read(line, pa.schema([(name, kind)]), "ignore").column(name).to_pylist()  # type: ignore[no-any-return]
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
 
 
 def _refuse_surrogates(text: str) -> None:

@@ -16,10 +16,41 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.inputs import Codec, Found
-from neardup.documents.records import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted, id_array, order_array, unified
+from neardup.documents.records import (
+    CUT_LINE,
+    CUT_SHORT,
+    NOT_JSON,
+    NOT_UTF8,
+    OPEN_QUOTE,
+    WRONG_FIELDS,
+    Broken,
+    Chunk,
+    Raw,
+    Wanted,
+    id_array,
+    order_array,
+    unified,
+)
 from neardup.documents.streams import Block, Span, blocks
 
-Values = tuple[str, int | str | None, int | float | str | None]
+Row = tuple[str, int | str | None, int | float | str | None]
+
+
+#: How a record is broken whose end is missing.
+_WITHOUT_END = frozenset({NOT_JSON, OPEN_QUOTE, WRONG_FIELDS})
+
+
+def _is_cut(record: bytes, reason: str) -> bool:
+    """Return whether a broken record may be the begin of a good one: without a line feed it is the last of its file."""
+    if record.endswith(b"\n"):
+        return False
+    if reason != NOT_UTF8:
+        return reason in _WITHOUT_END
+    try:
+        record.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
 
 
 class RecordError(Exception):
@@ -50,7 +81,7 @@ class Dialect(Protocol):
         """All records at once: an array a column; None when that cannot be done."""
         ...
 
-    def slow(self, record: str, wanted: Wanted) -> Values:
+    def slow(self, record: str, wanted: Wanted) -> Row:
         """One record; raises RecordError."""
         ...
 
@@ -126,42 +157,43 @@ class LineSource:
         places = [*range(0, self.found.size, size), self.found.size]
         return list(pairwise(places))
 
-    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
-        """Pass one: the wanted columns, a block a part."""
+    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
+        """Pass one: the wanted columns, a block a chunk."""
         for block in self.blocks():
-            part = self._part(block, wanted)
+            chunk = self._chunk(block, wanted)
             if block.damage:
                 # Not a row: what follows the break is unknown, so there is nothing to count.
                 line = block.line + block.data.count(b"\n")
-                part.broken.append(Broken(part.rows, CUT_SHORT, 0, line, detail=block.damage, record=block.tail))
-            yield part
+                chunk.broken.append(Broken(chunk.rows, CUT_SHORT, 0, line, detail=block.damage, record=block.tail))
+            yield chunk
 
-    def _part(self, block: Block, wanted: Wanted) -> Part:
+    def _chunk(self, block: Block, wanted: Wanted) -> Chunk:
         rows = block.starts.size
         columns = self.dialect.fast(block, wanted) if rows else None
         if columns is None:
-            part = self._slow_part(block, wanted)
+            chunk = self._slow_chunk(block, wanted)
         else:
             ids = columns[wanted.id] if wanted.id else None
             order = columns[wanted.order] if wanted.order else None
-            part = Part(rows, columns[wanted.text], ids, order)
-        part.consumed = block.consumed
-        part.locate = lambda row: (block.line_of(row), block.record(row))
-        return part
+            chunk = Chunk(rows, columns[wanted.text], ids, order)
+        chunk.consumed = block.consumed
+        chunk.locate = lambda row: (block.line_of(row), block.record(row))
+        return chunk
 
-    def _slow_part(self, block: Block, wanted: Wanted) -> Part:
-        good: list[Values] = []
+    def _slow_chunk(self, block: Block, wanted: Wanted) -> Chunk:
+        good: list[Row] = []
         positions: list[int] = []
         broken: list[Broken] = []
         for row in range(block.starts.size):
             record = block.record(row)
             try:
-                good.append(self._slow_values(record, wanted))
+                good.append(self._slow_row(record, wanted))
                 positions.append(row)
             except RecordError as error:
                 line = block.line_of(row)
-                broken.append(Broken(row, error.reason, 1, line, error.detail, record))
-        return Part(
+                reason = CUT_LINE if _is_cut(record, error.reason) else error.reason
+                broken.append(Broken(row, reason, 1, line, error.detail, record))
+        return Chunk(
             block.starts.size,
             pa.array([text for text, _, _ in good], pa.large_string()),
             id_array([key for _, key, _ in good]) if wanted.id else None,
@@ -170,7 +202,7 @@ class LineSource:
             broken,
         )
 
-    def _slow_values(self, record: bytes, wanted: Wanted) -> Values:
+    def _slow_row(self, record: bytes, wanted: Wanted) -> Row:
         try:
             decoded = record.decode()
         except UnicodeDecodeError as error:

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from neardup.documents.columnar import ColumnarSource
-from neardup.documents.corpus import open_again
+from neardup.documents.corpus import name_of_ids, open_again
 from neardup.documents.inputs import Found
 from neardup.documents.lines import LineSource
-from neardup.documents.records import Batch, Broken, Source, Wanted, sift, sized
+from neardup.documents.records import Batch, Broken, Source, Wanted, sized, valid_records
 from neardup.documents.streams import BLOCK, Span
 from neardup.documents.textfiles import TextFiles
 
@@ -79,7 +79,7 @@ class Reading:
     lines : int
         How many line feeds there were, in a file of lines.
     broken : list of Broken
-        What was set aside, with rows and lines of the task.
+        What was rejected, with rows and lines of the task.
     """
 
     def __init__(self, task: Task, wanted: Wanted, spool: str) -> None:
@@ -88,15 +88,15 @@ class Reading:
 
     def batches(self) -> Iterator[Batch]:
         """Yield the good documents, with rows of the task."""
-        yield from sized(self._sifted())
+        yield from sized(self._valid())
 
-    def _sifted(self) -> Iterator[Batch]:
+    def _valid(self) -> Iterator[Batch]:
         source = open_again(self._task.files, self._spool, self._task.span)
-        with closing(source.parts(self._wanted)) as parts:
-            for part in parts:
-                batch, broken = sift(part, self._wanted, self.rows)
+        with closing(source.chunks(self._wanted)) as chunks:
+            for chunk in chunks:
+                batch, broken = valid_records(chunk, self._wanted, self.rows, name_of_ids(source))
                 self.broken += [replace(fault, row=fault.row + self.rows) for fault in broken]
-                self.rows += part.rows
+                self.rows += chunk.rows
                 yield batch
         if isinstance(source, LineSource):
             self.lines = source.line_feeds

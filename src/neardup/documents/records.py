@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -178,8 +178,8 @@ def join_ids(parts: Sequence[Any]) -> Any:
     """
     if not parts:
         return pa.array([], pa.int64())
-    if any(part.type != pa.int64() for part in parts):
-        parts = [part.cast(pa.large_string()) for part in parts]
+    if any(chunk.type != pa.int64() for chunk in parts):
+        parts = [chunk.cast(pa.large_string()) for chunk in parts]
     return pa.concat_arrays(parts)
 
 
@@ -193,8 +193,8 @@ def join_order(parts: Sequence[Any], name: str = "order") -> Any:
     """
     if not parts:
         return pa.array([], pa.int64())
-    kind = order_type({part.type for part in parts if part.null_count < len(part)} or {parts[0].type}, name)
-    joined = pa.concat_arrays([part.cast(kind) for part in parts])
+    kind = order_type({chunk.type for chunk in parts if chunk.null_count < len(chunk)} or {parts[0].type}, name)
+    joined = pa.concat_arrays([chunk.cast(kind) for chunk in parts])
     return _numbers(joined) if is_text_type(kind) else joined
 
 
@@ -272,18 +272,18 @@ NO_TEXT = "no text"
 NOT_A_STRING = "text is not a string"
 NOT_UTF8 = "not valid UTF-8"
 NO_ID = "no id"
-#: Given by the caller, who alone sees all ids.
-REPEATED_ID = "repeated id"
 BAD_ID = "id is neither a string nor a number"
 WRONG_FIELDS = "wrong number of fields"
 OPEN_QUOTE = "quote never closed"
 TOO_LONG = "longer than the largest document allowed"
 CUT_SHORT = "compressed data is cut short or damaged"
+CUT_LINE = "last line is cut short"
 UNREADABLE_GROUP = "unreadable row group"
 UNREADABLE_FILE = "unreadable file"
 
 REASONS = (
     BAD_ID,
+    CUT_LINE,
     CUT_SHORT,
     NOT_AN_OBJECT,
     NOT_A_STRING,
@@ -292,13 +292,15 @@ REASONS = (
     NO_ID,
     NO_TEXT,
     OPEN_QUOTE,
-    REPEATED_ID,
     TOO_LONG,
     UNREADABLE_FILE,
     UNREADABLE_GROUP,
     WRONG_FIELDS,
 )
-"""Every reason for which a reader sets a record aside; the words are stable, so they can be counted."""
+"""Every reason for which a reader rejects a record; the words are stable, so they can be counted."""
+
+TORN = frozenset({CUT_LINE, CUT_SHORT, UNREADABLE_FILE, UNREADABLE_GROUP})
+"""Reasons that concern the file and not one record: nobody knows what else was in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +311,8 @@ class Wanted:
     id: str | None = None
     order: str | None = None
     max_document: int | None = None
+    by_file: bool = False
+    """Whether the name of its file stands before each id."""
 
     @property
     def names(self) -> list[str]:
@@ -318,7 +322,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A record that cannot be used: where it is, why, and its bytes where the reader has them."""
+    """A record that cannot be used: where it is, why, and its bytes where the reader has them.
+
+    ``count`` is how many rows it stands for: 0 for damage of a file in which nobody knows of a row.
+    """
 
     row: int
     reason: str
@@ -329,7 +336,7 @@ class Broken:
 
 
 @dataclass(slots=True)
-class Part:
+class Chunk:
     """A run of raw rows of one input, read."""
 
     rows: int
@@ -337,12 +344,12 @@ class Part:
     ids: Any = None
     order: Any = None
     positions: np.ndarray | None = None
-    """Row of each array item, counted from the part's first; None when every row is in the arrays."""
+    """Row of each array item, counted from the chunk's first; None when every row is in the arrays."""
     broken: list[Broken] = field(default_factory=list)
-    """What the reader itself refused, rows counted from the part's first."""
+    """What the reader itself refused, rows counted from the chunk's first."""
     consumed: int = 0
     locate: Callable[[int], tuple[int, bytes]] | None = None
-    """Row of the part -> (1-based line, its bytes); None where there are no lines."""
+    """Row of the chunk -> (1-based line, its bytes); None where there are no lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,8 +373,8 @@ class Source(Protocol):
         """Names and types of the columns, as far as the start of the input shows them."""
         ...
 
-    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
-        """Pass one: the wanted columns, part by part."""
+    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
+        """Pass one: the wanted columns, chunk by chunk."""
         ...
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
@@ -383,8 +390,8 @@ class Source(Protocol):
         ...
 
 
-SMALLEST = 8 << 20
-LARGEST = 16 << 20
+#: Batches with less text are joined.
+SMALLEST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,14 +401,14 @@ class Batch:
     Parameters
     ----------
     texts : pa.LargeStringArray
-        Valid UTF-8 without nulls, array offset 0; 8 to 16 MiB of text save at the end and for single
-        documents that are larger.
+        Valid UTF-8 without nulls, array offset 0; from 1 MiB of text on, save at the end, to what a reader takes in
+        at a time, some 16 MiB or a larger document.
     rows : np.ndarray
         int64 raw row of each document, ascending: counted from 0 over all inputs, broken records too.
     ids : pa.Array or None
         int64 or large_string; None when there is no id column.
     order : pa.Array or None
-        Values of the order column, possibly null; None when none was asked for.
+        Row of the order column, possibly null; None when none was asked for.
     consumed : int
         Bytes of the inputs on disk that were read since the batch before.
     """
@@ -413,26 +420,28 @@ class Batch:
     consumed: int
 
 
-def sift(part: Part, wanted: Wanted, first: int) -> tuple[Batch, list[Broken]]:
-    """Split a part into its good documents and its broken records, the latter with rows of the part.
+def valid_records(chunk: Chunk, wanted: Wanted, first: int, name: str = "") -> tuple[Batch, list[Broken]]:
+    """Split a chunk into its good documents and its broken records, the latter with rows of the chunk.
 
     Parameters
     ----------
-    part : Part
+    chunk : Chunk
         What a reader handed over.
     wanted : Wanted
         The columns and the largest document allowed.
     first : int
-        Raw row of the part's first row.
+        Raw row of the chunk's first row.
+    name : str
+        The file, where its name is to stand before the ids.
     """
-    binary = as_bytes(part.texts)
-    positions = np.arange(part.rows, dtype=np.int64) if part.positions is None else part.positions
-    faults = _faults(part, binary, wanted)
-    ids, order = part.ids, part.order
-    broken = list(part.broken)
+    binary = as_bytes(chunk.texts)
+    positions = np.arange(chunk.rows, dtype=np.int64) if chunk.positions is None else chunk.positions
+    faults = _faults(chunk, binary, wanted)
+    ids, order = chunk.ids, chunk.order
+    broken = list(chunk.broken)
     if faults:
         for item, (reason, detail) in faults.items():
-            broken.append(_located(part, int(positions[item]), reason, detail))
+            broken.append(_located(chunk, int(positions[item]), reason, detail))
         good = np.ones(len(binary), dtype=bool)
         good[list(faults)] = False
         mask = pa.array(good)
@@ -441,19 +450,22 @@ def sift(part: Part, wanted: Wanted, first: int) -> tuple[Batch, list[Broken]]:
         order = None if order is None else order.filter(mask)
     if ids is not None and not pa.types.is_integer(ids.type):
         ids = as_strings(as_bytes(ids))
+    if ids is not None and wanted.by_file and name:
+        before, nothing = pa.scalar(f"{name}:", pa.large_string()), pa.scalar("", pa.large_string())
+        ids = pc.binary_join_element_wise(before, ids.cast(pa.large_string()), nothing)
     if order is not None and pa.types.is_dictionary(order.type):
         order = order.dictionary_decode()
     broken.sort(key=lambda fault: fault.row)
-    return Batch(as_strings(binary), positions + first, ids, order, part.consumed), broken
+    return Batch(as_strings(binary), positions + first, ids, order, chunk.consumed), broken
 
 
-def _faults(part: Part, binary: Any, wanted: Wanted) -> dict[int, tuple[str, str]]:
+def _faults(chunk: Chunk, binary: Any, wanted: Wanted) -> dict[int, tuple[str, str]]:
     """Item -> reason and detail; the first reason that holds counts."""
     faults: dict[int, tuple[str, str]] = {}
     if binary.null_count:
         for item in _nulls(binary):
             faults[item] = (NO_TEXT, "")
-    if not pa.types.is_large_string(part.texts.type):
+    if not pa.types.is_large_string(chunk.texts.type):
         for item in not_utf8(binary).tolist():
             fault = utf8_fault(binary[item].as_py())
             faults.setdefault(item, (NOT_UTF8, f"byte {fault} of the text"))
@@ -462,12 +474,12 @@ def _faults(part: Part, binary: Any, wanted: Wanted) -> dict[int, tuple[str, str
         for item in np.flatnonzero(lengths > wanted.max_document).tolist():
             detail = f"{lengths[item]} bytes, {wanted.max_document} allowed"
             faults.setdefault(item, (TOO_LONG, detail))
-    if part.ids is not None:
-        if part.ids.null_count:
-            for item in _nulls(part.ids):
+    if chunk.ids is not None:
+        if chunk.ids.null_count:
+            for item in _nulls(chunk.ids):
                 faults.setdefault(item, (NO_ID, ""))
-        if pa.types.is_large_binary(part.ids.type):
-            for item in not_utf8(part.ids).tolist():
+        if pa.types.is_large_binary(chunk.ids.type):
+            for item in not_utf8(chunk.ids).tolist():
                 faults.setdefault(item, (NOT_UTF8, "in the id"))
     return faults
 
@@ -477,28 +489,27 @@ def _nulls(array: Any) -> list[int]:
     return nulls
 
 
-def _located(part: Part, row: int, reason: str, detail: str) -> Broken:
-    if part.locate is None:
+def _located(chunk: Chunk, row: int, reason: str, detail: str) -> Broken:
+    if chunk.locate is None:
         return Broken(row, reason, detail=detail)
-    line, record = part.locate(row)
+    line, record = chunk.locate(row)
     return Broken(row, reason, 1, line, detail, record)
 
 
 def sized(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Join small batches and cut large ones, without copying where one is as it should be."""
+    """Join small batches, as of many small files or row groups; one that is large enough is not copied."""
     pending: list[Batch] = []
     size = 0
     for batch in batches:
         if pending and not _alike(pending[0], batch):
-            yield from _cut(_joined(pending))
+            yield from _joined(pending)
             pending, size = [], 0
         pending.append(batch)
         size += int(lengths_of(batch.texts).sum())
         if size >= SMALLEST:
-            yield from _cut(_joined(pending))
+            yield from _joined(pending)
             pending, size = [], 0
-    if pending:
-        yield from _cut(_joined(pending))
+    yield from _joined(pending)
 
 
 def _alike(one: Batch, other: Batch) -> bool:
@@ -508,34 +519,18 @@ def _alike(one: Batch, other: Batch) -> bool:
     )
 
 
-def _joined(batches: list[Batch]) -> Batch:
-    filled = [batch for batch in batches if len(batch.texts)] or batches[:1]
+def _joined(batches: list[Batch]) -> Iterator[Batch]:
+    """Yield one batch of several, or none of several without documents."""
+    filled = [batch for batch in batches if len(batch.texts)]
     consumed = sum(batch.consumed for batch in batches)
-    if len(filled) == 1:
-        one = filled[0]
-        return Batch(one.texts, one.rows, one.ids, one.order, consumed)
+    if len(filled) < 2:
+        yield from (replace(batch, consumed=consumed) for batch in filled)
+        return
     texts = pa.concat_arrays([batch.texts for batch in filled])
     rows = np.concatenate([batch.rows for batch in filled])
     ids = None if filled[0].ids is None else pa.concat_arrays([batch.ids for batch in filled])
     order = None if filled[0].order is None else pa.concat_arrays([batch.order for batch in filled])
-    return Batch(texts, rows, ids, order, consumed)
-
-
-def _cut(batch: Batch) -> Iterator[Batch]:
-    """Cut into batches of at most the largest size, or of one document."""
-    ends = np.cumsum(lengths_of(batch.texts))
-    start, consumed = 0, batch.consumed
-    while start < len(batch.texts):
-        base = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, base + LARGEST, side="right")))
-        yield Batch(
-            as_strings(as_bytes(batch.texts.slice(start, stop - start))),
-            batch.rows[start:stop],
-            None if batch.ids is None else batch.ids.slice(start, stop - start),
-            None if batch.order is None else batch.order.slice(start, stop - start),
-            consumed,
-        )
-        start, consumed = stop, 0
+    yield Batch(texts, rows, ids, order, consumed)
 
 
 @dataclass(frozen=True, slots=True)

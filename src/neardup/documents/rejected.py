@@ -19,7 +19,7 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One record that was set aside."""
+    """One record that was rejected."""
 
     file: str
     line: int | None
@@ -35,22 +35,45 @@ class Example:
 
 
 @dataclass(slots=True)
-class SetAside:
-    """Counts of the records that were set aside by reason, and the first few of them."""
+class Rejected:
+    """Counts of the records that were rejected by reason, and the first few of them."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[Example] = field(default_factory=list)
 
     @property
     def total(self) -> int:
-        """Number of records set aside."""
+        """Number of records rejected."""
         return self.counts.total()
 
     def __len__(self) -> int:
         return self.total
 
 
-class Quarantine:
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A file of which not all could be read.
+
+    Attributes
+    ----------
+    file : str
+        Its name.
+    rows_read : int
+        How many rows were read of it.
+    reason : str
+        What is wrong with it.
+    """
+
+    file: str
+    rows_read: int
+    reason: str
+
+    def __str__(self) -> str:
+        rows = "1 row was read" if self.rows_read == 1 else f"{self.rows_read:,} rows were read"
+        return f"{self.file} is torn ({self.reason}): {rows} of it"
+
+
+class Rejections:
     """Takes broken records in order.
 
     Parameters
@@ -62,7 +85,7 @@ class Quarantine:
     """
 
     def __init__(self, path: str | None, strict: bool) -> None:
-        self.set_aside = SetAside()
+        self.rejected = Rejected()
         self._strict = strict
         self._file = None if path is None else OutputFile(path)
         self._deferred: list[Broken] = []
@@ -72,10 +95,10 @@ class Quarantine:
         single = broken.count == 1 and broken.line is None
         example = Example(name, broken.line, broken.row if single else None, broken.reason, broken.detail)
         if self._strict:
-            raise BrokenRecord(f"{example}; without {option('--strict')} it is set aside and the rest goes on")
-        self.set_aside.counts[broken.reason] += max(broken.count, 1)
-        if len(self.set_aside.examples) < _EXAMPLES:
-            self.set_aside.examples.append(example)
+            raise BrokenRecord(f"{example}; without {option('--strict')} it is rejected and the rest goes on")
+        self.rejected.counts[broken.reason] += max(broken.count, 1)
+        if len(self.rejected.examples) < _EXAMPLES:
+            self.rejected.examples.append(example)
         if self._file is None:
             return
         if self._deferred or (broken.record is None and broken.count == 1):

@@ -19,6 +19,8 @@ from neardup.errors import InputError
 BLOCK = 16 << 20
 LARGEST_RECORD = 1 << 30
 _STEP = 1 << 18
+#: Decompressed bytes that are asked for at a time: a read that fails loses what it had.
+_READ = 1 << 10
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -36,10 +38,10 @@ class Stream:
         self.damage, self.begin = "", 0
         self._found = found
         self._codec = codec
-        self._given = 0
         self._left: int | None = None
         with readable(found.name):
-            self._open()
+            self._raw = found.filesystem.open_input_file(found.path)
+            self._stream = self._raw if codec is None else pa.CompressedInputStream(self._raw, codec)
             if span is not None:
                 self.begin = self._line_at(span[0])
                 end = span[1] if span[1] >= found.size else self._line_at(span[1])
@@ -67,10 +69,6 @@ class Stream:
                 lines += data.count(b"\n")
         return lines
 
-    def _open(self) -> None:
-        self._raw = self._found.filesystem.open_input_file(self._found.path)
-        self._stream = self._raw if self._codec is None else pa.CompressedInputStream(self._raw, self._codec)
-
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes; fewer only at the end or at a break."""
         if self._codec is None:
@@ -82,7 +80,7 @@ class Stream:
         pieces: list[bytes] = []
         missing = size
         while missing and not self.damage:
-            piece = self._piece(min(missing, _STEP))
+            piece = self._piece(min(missing, _READ))
             if not piece:
                 break
             pieces.append(piece)
@@ -94,30 +92,8 @@ class Stream:
             piece: bytes = self._stream.read(size)
         except (OSError, pa.ArrowException) as error:
             self.damage = str(error)
-            piece = self._up_to_the_break(size)
-        self._given += len(piece)
+            return b""
         return piece
-
-    def _up_to_the_break(self, size: int) -> bytes:
-        """Read again up to the piece that failed, then byte by byte: a failing read loses its bytes."""
-        with readable(self._found.name):
-            self._open()
-        left = self._given
-        salvaged = bytearray()
-        try:
-            while left:
-                skipped = self._stream.read(min(left, _STEP))
-                if not skipped:
-                    return b""
-                left -= len(skipped)
-            while len(salvaged) < size:
-                byte = self._stream.read(1)
-                if not byte:
-                    break
-                salvaged += byte
-        except (OSError, pa.ArrowException):
-            return bytes(salvaged)
-        return bytes(salvaged)
 
     def position(self) -> int:
         """Bytes of the file on disk that were read so far."""

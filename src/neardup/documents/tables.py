@@ -76,7 +76,7 @@ def _from_stream(data: Any) -> pa.Table:
 
 
 def _column(values: Iterable[Any]) -> Any:
-    """Convert a column of Python values; texts that are no UTF-8 go in as bytes, to be set aside later."""
+    """Convert a column of Python values; texts that are no UTF-8 go in as bytes, to be rejected later."""
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
     if hasattr(values, "__arrow_c_array__"):

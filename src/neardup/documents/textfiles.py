@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from neardup.documents.columnar import TARGET, fitted
 from neardup.documents.inputs import Found, codec_of_bytes, is_page_name, readable
-from neardup.documents.records import CUT_SHORT, NOT_UTF8, Broken, Part, Raw, Wanted, utf8_fault
+from neardup.documents.records import CUT_SHORT, NOT_UTF8, Broken, Chunk, Raw, Wanted, utf8_fault
 from neardup.documents.streams import LARGEST_RECORD, Stream
 from neardup.errors import InputError
 from neardup.text.encoding import page_text
@@ -37,16 +37,16 @@ class TextFiles:
         """Two columns: id and text."""
         return {field.name: field.type for field in _SCHEMA}
 
-    def parts(self, wanted: Wanted) -> Generator[Part, None, None]:
-        """Pass one: the texts of some files a part."""
-        part = _Collected(0)
+    def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
+        """Pass one: the texts of some files a chunk."""
+        chunk = _Collected(0)
         for row, found in enumerate(self.files):
-            part.add(found, wanted)
-            if part.size >= TARGET or part.rows >= _MOST_FILES:
-                yield part.as_part(wanted)
-                part = _Collected(row + 1)
-        if part.rows:
-            yield part.as_part(wanted)
+            chunk.add(found, wanted)
+            if chunk.size >= TARGET or chunk.rows >= _MOST_FILES:
+                yield chunk.as_chunk(wanted)
+                chunk = _Collected(row + 1)
+        if chunk.rows:
+            yield chunk.as_chunk(wanted)
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Two columns: id and text."""
@@ -76,7 +76,7 @@ class TextFiles:
 
 
 class _Collected:
-    """Files read for one part."""
+    """Files read for one chunk."""
 
     def __init__(self, first: int) -> None:
         self.first = first
@@ -104,12 +104,12 @@ class _Collected:
         self.size += len(content)
         self._consumed += found.size
 
-    def as_part(self, wanted: Wanted) -> Part:
+    def as_chunk(self, wanted: Wanted) -> Chunk:
         columns = {
             "id": pa.array(self._ids, pa.large_string()),
             "text": pa.array(self._texts, pa.large_binary()),
         }
-        return Part(
+        return Chunk(
             self.rows,
             columns["text"],
             columns["id"] if wanted.id else None,

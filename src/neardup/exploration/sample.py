@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.documents import REPEATED_ID, Batch, Corpus, repeated_ids
+from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError
 from neardup.features.extraction import Extractor, text_digests
@@ -196,10 +196,8 @@ def draw_sample(
         sizes.append(piece.sizes)
         marks.append(piece.marks)
     names = seen.names()
+    corpus.refuse_repeated(names)
     present = np.ones(len(names), np.bool_)
-    if names.ids is not None and len(repeated := repeated_ids(names.ids)):
-        present[repeated] = False
-        corpus.set_aside_rows(names.rows[repeated], REPEATED_ID)
     codes, sources = corpus.sources_of(names.rows)
     survey = Survey(
         names=names,

@@ -1,14 +1,11 @@
-"""Sketches as bytes and files: a header that says how they were made, their words, and a checksum."""
+"""MinHash and SimHash of any items, as values: to compare, to merge, and as bytes."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import operator
-import os
-import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,75 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import InputError, RecipeError
-from neardup.files import read, write
 from neardup.kernels.sketches import EMPTY, minhash_update, simhash
 
 Words = npt.NDArray[np.uint64]
-
-_MAGIC = b"\x93NDSKT\r\n"
-_VERSION = 1
-#: Magic, format version and bytes of the header; the header, the words and a checksum of all before it follow.
-_PREAMBLE = struct.Struct("<8sHI")
-_CHECKSUM = 16
-
-
-def packed(header: Mapping[str, Any], words: Words) -> bytes:
-    """Return a sketch as bytes: preamble, header as JSON, words little-endian, checksum."""
-    said = json.dumps(header, sort_keys=True).encode()
-    content = _PREAMBLE.pack(_MAGIC, _VERSION, len(said)) + said + words.astype("<u8").tobytes()
-    return content + _checksum(content)
-
-
-def unpacked(data: bytes, name: str, made: Mapping[str, str], numbers: Sequence[str]) -> tuple[dict[str, int], Words]:
-    """Return what ``packed`` was given.
-
-    Parameters
-    ----------
-    data : bytes
-        The bytes.
-    name : str
-        What messages call them.
-    made : mapping
-        What the header must say of how the sketch was made.
-    numbers : sequence of str
-        The whole numbers that it holds besides.
-
-    Returns
-    -------
-    (dict, uint64[K])
-        The numbers and the words.
-
-    Raises
-    ------
-    InputError
-        If the bytes are anything else, down to one bit.
-    """
-    if len(data) < _PREAMBLE.size + _CHECKSUM or not data.startswith(_MAGIC):
-        raise InputError(f"{name} is no saved sketch; give what to_bytes or save wrote")
-    content = data[:-_CHECKSUM]
-    if _checksum(content) != data[-_CHECKSUM:]:
-        raise InputError(f"the checksum of {name} is wrong, it is torn or was changed; make the sketch again")
-    _, version, length = _PREAMBLE.unpack_from(content)
-    if version != _VERSION:
-        raise InputError(f"{name} has format {version} and only {_VERSION} is known; read it with what wrote it")
-    try:
-        header = json.loads(content[_PREAMBLE.size : _PREAMBLE.size + length])
-        found = {key: int(header.pop(key)) for key in numbers}
-        words = np.frombuffer(content, "<u8", offset=_PREAMBLE.size + length)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        header = None
-    if header != made:
-        raise InputError(f"{name} is a sketch that was not made by {_said(made)}; read it as what it is")
-    return found, words.astype(np.uint64)
-
-
-def _checksum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_CHECKSUM).digest()
-
-
-def _said(made: Mapping[str, str]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in made.items())
-
 
 #: What is sketched: strings and bytes, which are hashed, and 64-bit integers, which are taken as they are.
 Items: TypeAlias = Iterable[str | bytes | int] | Words
@@ -174,9 +105,6 @@ def whole_number(value: Any, what: str, low: int, high: int) -> int:
 
 MOST_PERMUTATIONS = 4096
 _BITS = 64
-#: What a saved sketch says of how it was made.
-_MINHASH = {"kind": "minhash", "scheme": "fast-similarity-sketching", "hash": "blake2b-64"}
-_SIMHASH = {"kind": "simhash", "scheme": "charikar", "hash": "blake2b-64"}
 
 
 class MinHash:
@@ -319,8 +247,8 @@ class MinHash:
             raise InputError(f"{self!r} and {other!r} cannot be compared or merged; make both with the same parameters")
 
     def to_bytes(self) -> bytes:
-        """Return the sketch as bytes: its parameters, its minima and a checksum; the same on every machine."""
-        return packed(_MINHASH | {"num_perm": self.num_perm, "seed": self._seed}, self._slots)
+        """Return the seed and the minima as little-endian words of 8 bytes; the same on every machine."""
+        return np.concatenate([[np.uint64(self._seed)], self._slots]).astype("<u8").tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> MinHash:
@@ -329,39 +257,14 @@ class MinHash:
         Raises
         ------
         InputError
-            If the bytes are anything else, or were changed.
+            If there are not as many bytes as a sketch has.
         """
-        return cls._read(data, "the given bytes")
-
-    @classmethod
-    def _read(cls, data: bytes, name: str) -> MinHash:
-        header, slots = unpacked(data, name, _MINHASH, ("num_perm", "seed"))
-        if len(slots) != header["num_perm"]:
-            raise InputError(f"{name} says {header['num_perm']} minima and holds {len(slots)}; make the sketch again")
-        sketch = cls(len(slots), seed=header["seed"])
-        sketch._slots[:] = slots
+        if len(data) % 8 or not 1 < len(data) // 8 <= MOST_PERMUTATIONS + 1:
+            raise InputError(f"{len(data)} bytes are no MinHash: give what to_bytes returned")
+        words = np.frombuffer(data, "<u8")
+        sketch = cls(len(words) - 1, seed=int(words[0]))
+        sketch._slots[:] = words[1:]
         return sketch
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the sketch to a file, which is replaced at once or not at all.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        """
-        write(path, self.to_bytes())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> MinHash:
-        """Return the sketch that ``save`` wrote.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read, holds something else, or was changed.
-        """
-        return cls._read(read(path, "give a file that save wrote"), os.fspath(path))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -426,21 +329,3 @@ class SimHash:
 
     def __repr__(self) -> str:
         return f"SimHash({self.value:#018x})"
-
-    def to_bytes(self) -> bytes:
-        """Return the fingerprint as bytes, with a checksum; the same on every machine."""
-        return packed(_SIMHASH, np.array([self.value], np.uint64))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> SimHash:
-        """Return the fingerprint that ``to_bytes`` wrote.
-
-        Raises
-        ------
-        InputError
-            If the bytes are anything else, or were changed.
-        """
-        _, words = unpacked(data, "the given bytes", _SIMHASH, ())
-        if len(words) != 1:
-            raise InputError(f"the given bytes hold {len(words)} words and a SimHash has one; make it again")
-        return cls(int(words[0]))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from neardup.classifier.classifier import Decision
 from neardup.classifier.values import Records
-from neardup.documents import REPEATED_ID, Batch, Corpus, repeated_ids
+from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
 from neardup.features.embeddings import Encoder, embed
@@ -124,7 +124,8 @@ def collect(
             store.close_count()
     pa.default_memory_pool().release_unused()
     names = remembered.names()
-    present = _first_of_their_id(corpus, names)
+    corpus.refuse_repeated(names)
+    present = np.ones(len(names), np.bool_)
     order, missing = keep_order(recipe.keep, store.text_bytes, remembered.order, corpus.order_column)
     return Collected(names, store, statistics, present, order, missing)
 
@@ -307,14 +308,3 @@ def records_of(
     if decision is None or not decision.needs_columns:
         return Records(texts_of(corpus, recipe, rows, threads))
     return decision.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))
-
-
-def _first_of_their_id(corpus: Corpus, names: Names) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which documents have an id that none before them has; the others are set aside."""
-    present = np.ones(len(names), np.bool_)
-    if names.ids is not None:
-        repeated = repeated_ids(names.ids)
-        present[repeated] = False
-        if len(repeated):
-            corpus.set_aside_rows(names.rows[repeated], REPEATED_ID)
-    return present

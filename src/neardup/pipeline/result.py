@@ -124,9 +124,9 @@ class Result:
             "all_pairs": self._joined.complete,
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
-            "set_aside": dict(self._corpus.set_aside.counts),
+            "set_aside": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
-        } | self._details
+        } | (self._corpus.torn_summary | self._details)
 
     def learned(self, left: Integers, right: Integers) -> Learned | None:
         """Return what a learned decision went by on matching documents, by position; None where none decided."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents import REPEATED_ID, Corpus
+from neardup.documents import Corpus
 from neardup.documents.partitions import tasks_of
 from neardup.documents.records import Names
 from neardup.errors import RecipeError
@@ -55,7 +55,8 @@ class Answer:
             verdicts = found.verdicts.toArrow()
             edges = found.edges.select("left", "right", "similarity").toArrow()
         away = read.raw(np.sort(repeated))
-        corpus.set_aside_rows(away, REPEATED_ID)
+        if len(away):
+            raise corpus.repeated(len(away), corpus.take(away[:1])[corpus.id_column][0].as_py(), [int(away[0])])
         company = company.sort_by("row")
         verdicts = verdicts.sort_by("row")
         rows = _column(company, "row")
@@ -76,7 +77,6 @@ class Answer:
         self._similarity, self._family = _column(verdicts, "similarity"), _column(verdicts, "family")
         self._goes = np.flatnonzero(self._keeper != np.arange(len(rows)))
         stays = ~read.bad
-        stays[away] = False
         stays[self._names.rows[self._goes]] = False
         self._stays = stays
         self._stages = [{"name": "collect", "wall_s": round(time.perf_counter() - began, 3)}]
@@ -86,7 +86,8 @@ class Answer:
         """Counts, stages, recipe and versions, ready for JSON."""
         found = dict(self._found_summary)
         stages = [*found.pop("stages"), *self._stages]
-        return found | {"set_aside": dict(self._corpus.set_aside.counts), "stages": stages} | self._details
+        counts = dict(self._corpus.rejected.counts)
+        return found | {"set_aside": counts, "stages": stages} | self._corpus.torn_summary | self._details
 
     def duplicates(self) -> pa.Table:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family."""

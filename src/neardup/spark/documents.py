@@ -19,7 +19,7 @@ from neardup.documents import Batch, Corpus
 from neardup.documents.inputs import Found
 from neardup.documents.lines import LineSource
 from neardup.documents.partitions import Reading, Task, as_json, from_json, placed, tasks_of
-from neardup.documents.records import Broken, Part, Raw, Wanted, is_text_type, order_type
+from neardup.documents.records import Broken, Chunk, Raw, Wanted, is_text_type, order_type
 from neardup.documents.tables import choose_columns
 from neardup.errors import InputError
 from neardup.keep.order import order_column
@@ -87,7 +87,7 @@ class _Frame:
         """Names and types of the columns."""
         return self._columns
 
-    def parts(self, wanted: Wanted) -> Iterator[Part]:
+    def chunks(self, wanted: Wanted) -> Iterator[Chunk]:
         """Nothing is read here."""
         raise NotImplementedError
 

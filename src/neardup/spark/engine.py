@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from neardup.classifier.classifier import Decision
-from neardup.documents import REPEATED_ID
 from neardup.features.extraction import Extractor
 from neardup.recipe import Recipe
 from neardup.search.engines import most_pairs
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
     from neardup.spark.documents import Documents
     from neardup.spark.stages import Stages
+
+_REPEATED_ID = "repeated id"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +183,7 @@ class _Run:
             **verdicts.counts,
             "all_pairs": told,
             "text_bytes": able.text_bytes + empty.text_bytes,
-            "set_aside": aside | ({REPEATED_ID: self.repeats} if self.repeats else {}),
+            "set_aside": aside | ({_REPEATED_ID: self.repeats} if self.repeats else {}),
             "undecidable": empty.documents,
             "without_keep_value": missing,
             "search": self.search,

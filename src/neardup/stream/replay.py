@@ -19,7 +19,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Decision
 from neardup.classifier.columns import TITLES, column_of
 from neardup.classifier.evidence import EQUAL_TEXTS
-from neardup.documents import REPEATED_ID, Batch, Corpus, Writer, join_ids, repeated_ids
+from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.records import as_bytes, lengths_of, value_texts
 from neardup.errors import InputError, OutputError, RecipeError
 from neardup.features.reading import gather
@@ -89,7 +89,6 @@ class Timeline(NamedTuple):
     ids: Any
     order: Integers
     undated: Integers
-    repeated: Integers
     titles: Any = None
 
     @property
@@ -145,8 +144,9 @@ def survey(corpus: Corpus, *, as_listed: bool, report: Progress) -> Timeline:
             ids.append(batch.ids)
         consumed += batch.consumed
         report("read times", consumed, corpus.total_bytes)
-    joined = join_ids(ids) if ids else None
-    return _timeline(column, _joined(rows), _joined(times), _joined(sizes), _joined(known) > 0, joined, as_listed)
+    names = Names(_joined(rows), join_ids(ids) if ids else None)
+    corpus.refuse_repeated(names)
+    return _timeline(column, names, _joined(times), _joined(sizes), _joined(known) > 0, as_listed)
 
 
 def _joined(parts: list[Any]) -> Integers:
@@ -155,30 +155,25 @@ def _joined(parts: list[Any]) -> Integers:
 
 def _timeline(
     column: str,
-    rows: Integers,
+    names: Names,
     times: Integers,
     sizes: Integers,
     readable: npt.NDArray[np.bool_],
-    ids: Any,
     as_listed: bool,
 ) -> Timeline:
-    if len(rows) and not readable.any():
+    if len(names) and not readable.any():
         raise InputError(
             f"column {column!r} has no readable time in any document; name another with --time-column: dates, "
             f"timestamps, or {FORMS}"
         )
-    first = np.ones(len(rows), np.bool_)
-    if ids is not None:
-        first[repeated_ids(ids)] = False
-    chosen = np.flatnonzero(readable & first)
+    chosen = np.flatnonzero(readable)
     order = chosen if as_listed else chosen[np.argsort(times[chosen], kind="stable")]
-    return Timeline(rows, times, sizes, ids, order, rows[first & ~readable], rows[~first])
+    return Timeline(names.rows, times, sizes, names.ids, order, names.rows[~readable])
 
 
 def set_aside(corpus: Corpus, timeline: Timeline) -> None:
-    """Count and quarantine what has no time or no id of its own; after the last pass, for each pass counts anew."""
-    corpus.set_aside_rows(timeline.undated, NO_TIME)
-    corpus.set_aside_rows(timeline.repeated, REPEATED_ID)
+    """Count and quarantine what has no time; after the last pass, for each pass counts anew."""
+    corpus.reject(timeline.undated, NO_TIME)
 
 
 def arrivals(corpus: Corpus, timeline: Timeline, *, waiting: int = WAITING) -> Iterator[Item]:

@@ -375,21 +375,8 @@ def _extract() -> Callable[[str], str]:
 
 #: Gives what of a text is compared.
 Method = Callable[[str], str]
-
-
-def _main_text() -> Method:
-
-    check_extraction()
-    return main_text
-
-
-def _all_text() -> Method:
-
-    return strip_tags
-
-
-#: What loads each method, by the names of ``neardup.recipe.recipe.CONTENTS``.
-_METHODS: dict[str, Callable[[], Method]] = {"html": _main_text, "tags": _all_text}
+#: By the names of ``neardup.recipe.recipe.CONTENTS``.
+_METHODS: dict[str, Method] = {"html": main_text, "tags": strip_tags}
 
 
 def method_of(name: str) -> Method:
@@ -405,7 +392,9 @@ def method_of(name: str) -> Method:
     NeardupError
         If it needs a library that is not installed.
     """
-    return _METHODS[name]()
+    if name == "html":
+        check_extraction()
+    return _METHODS[name]
 
 
 def content_of(text: str, name: str) -> str:
