@@ -11,7 +11,7 @@ Cell = dict[str, Any]
 
 THRESHOLD, RECALL = 0.85, 0.95
 #: The searches, as options of the command line.
-SEARCHES: dict[str, list[str]] = {"exact": [], "lsh": ["--search", "lsh", "--recall", str(RECALL)]}
+SEARCHES: dict[str, list[str]] = {"exact": [], "lsh": ["--search", "lsh", "--set", f"recall={RECALL}"]}
 #: Engines of neardup, and other ways.
 LOCAL = ("memory", "cluster", "local[2]")
 PEERS = {"minhash": "MLlib MinHashLSH", "bands": "bands in PySpark"}

@@ -22,13 +22,14 @@ SOURCE = Path(nd.__file__).parent
 COMMANDS: tuple[str, ...] = (
     "cli/",
     "watch/",
-    "replay/",
     "labelling/",
-    "spark/running",
-    "spark/ending",
-    "spark/workers",
+    "spark/command",
+    "spark/inbox",
+    "spark/session",
+    "stream/replay",
+    "exploration/histogram",
+    "recipe/recipe",
 )
-COMMANDS += ("spark/streaming/watching", "spark/streaming/files", "exploring/reasons")
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 
 TEXTS = ["a rose is a rose is a rose", "a rose is a rose is a tulip", "a daisy"]
@@ -123,9 +124,9 @@ def test_the_same_errors_on_the_command_line_name_options(tmp_path: Path) -> Non
 
 
 IGNORED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "recall": (("dedup", "IN", "--dry-run", "--recall", "0.9"), ("--recall 0.9", "'lsh'")),
-    "num-perm": (("pairs", "IN", "--print", "--num-perm", "64"), ("--num-perm 64", "'lsh'")),
-    "seed": (("dedup", "IN", "--dry-run", "--seed", "4"), ("--seed 4", "'lsh'", "min-hash")),
+    "recall": (("dedup", "IN", "--dry-run", "--set", "recall=0.9"), ("--set recall=0.9", "'lsh'")),
+    "num-perm": (("pairs", "IN", "--print", "--set", "num_perm=64"), ("--set num_perm=64", "'lsh'")),
+    "seed": (("dedup", "IN", "--dry-run", "--set", "seed=4"), ("--set seed=4", "'lsh'", "min-hash")),
     "memory": (("dedup", "IN", "--dry-run", "--memory", "1"), ("--memory 1 ", "--memory 500MB")),
     "wait": (("dedup", "IN", "--dry-run", "--wait", "5s"), ("--wait 5s", "--engine spark")),
     "search": (("neighbors", "IN", "--search", "lsh"), ("--search lsh", "leave it out")),
@@ -152,8 +153,8 @@ def test_options_that_would_be_ignored_are_refused(name: str, tmp_path: Path) ->
 
 def test_options_that_have_a_say_are_taken(tmp_path: Path) -> None:
     named = write_lines(tmp_path / "n.jsonl", [{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])
-    neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--recall", "0.9", "--seed", "4")
-    neardup("dedup", named, "--dry-run", "--recipe", "cornell", "--seed", "4")
+    neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--set", "recall=0.9", "--set", "seed=4")
+    neardup("dedup", named, "--dry-run", "--recipe", "cornell", "--set", "seed=4")
     neardup("dedup", named, "--dry-run", "--recipe", "lsh", "--search", "exact", "--memory", "1MB")
 
 

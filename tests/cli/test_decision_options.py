@@ -183,7 +183,7 @@ CONTRADICTIONS = [
     (["--features", "words:2"], ("--features words:2", "learned decision", "its own recipe")),
     (["--measure", "dice"], ("--measure dice", "learned decision", "its own recipe")),
     (["--second-step", "edit >= 0.9"], ("--second-step edit >= 0.9", "learned decision")),
-    (["--jaccard-floor", "0.2"], ("--jaccard-floor 0.2", "learned decision")),
+    (["--set", "jaccard_floor=0.2"], ("--set jaccard_floor=0.2", "learned decision")),
     (["--html"], ("--html", "learned decision", "texts as they are", "leave it out")),
     (["--content", "tags"], ("--content tags", "learned decision", "texts as they are", "leave it out")),
     (["--precision", "most"], ("--precision", "'most'", "number")),

@@ -87,7 +87,7 @@ def test_what_depends_on_the_collection_is_gathered_first(corpus: Path) -> None:
     shown = words(corpus, "fox", "fox-edited", *own)
     assert says(shown, "overlap 1.0000 >= 0.5", "3 features", "of 3 and 3", "terms:3 (words", "stop words of en")
     assert "no near-duplicates" not in shown
-    rules = ("--features", "words:1", "--weights", "idf", "--measure", "cosine", "--clip", "df:1:2")
+    rules = ("--features", "words:1", "--set", "weights=idf", "--measure", "cosine", "--set", "clip=df:1:2")
     shown = words(corpus, "fox", "fox-edited", *rules)
     assert says(shown, "no near-duplicates", "cosine 0.0000 < 0.85", "0 features", "of 0 and 1")
     assert "left document has no feature" in shown
@@ -101,18 +101,18 @@ def test_the_collection_may_come_from_stdin(corpus: Path) -> None:
 
 
 def test_signatures_are_told_in_their_own_terms(corpus: Path) -> None:
-    own = ("--signature", "simhash", "--measure", "hamming", "--threshold", "3", "--features", "words:2")
+    own = ("--set", "signature=simhash", "--measure", "hamming", "--threshold", "3", "--features", "words:2")
     shown = words(corpus, "fox", "fox-again", *own)
     assert says(shown, "near-duplicates: hamming 0 <= 3", "0 of 64 bits", "jaccard is 1.0000")
     assert "no near-duplicates" not in shown
     assert "needed" not in shown
     why = json.loads(neardup("explain", corpus, "fox", "rose", "--json", *own).stdout)
     assert why["value"] == 64 - why["counts"]["o"] > 3
-    assert "imatch digests are equal" in words(corpus, "fox", "fox-again", "--signature", "imatch:5")
+    assert "imatch digests are equal" in words(corpus, "fox", "fox-again", "--set", "signature=imatch:5")
 
 
 def test_checksums_show_what_differs(corpus: Path) -> None:
-    shown = words(corpus, "fox", "fox-edited", "--features", "checksum:md5", "--normalize", "words")
+    shown = words(corpus, "fox", "fox-edited", "--features", "checksum:md5", "--set", "normalize=words")
     assert "(1 feature)" in shown
     assert "md5 digests differ: " in shown
     assert "«today»" in shown

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import inspect
 import json
+import runpy
 import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
-from calling import NEVER, neardup
+from calling import NEVER, neardup, refused
+from saying import says
+from typer.testing import CliRunner
 
 import neardup as package
+from neardup.cli.app import COMMANDS, app
 from neardup.cli.dedup import dedup
 from neardup.cli.options import RecipeOptions
 from neardup.recipe import Recipe
-from neardup.recipe.kinds import NORMALIZER_NAMES
-from neardup.recipe.measures import MEASURES
+from neardup.recipe.named import Choices
+from neardup.recipe.recipe import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = "numba", "llvmlite", "pyarrow", "pandas", "numpy"
@@ -43,24 +48,69 @@ def test_version() -> None:
     assert neardup("--version").stdout == f"neardup {package.__version__}\n"
 
 
-def test_every_choice_of_a_recipe_has_its_option() -> None:
+def test_a_field_of_a_recipe_has_an_option_or_is_set() -> None:
     options = set(inspect.signature(dedup).parameters)
-    described = {"name", "description"}
-    assert {field.name for field in fields(Recipe)} - described <= options
-    for name in [*MEASURES, *NORMALIZER_NAMES]:
-        assert name in neardup("dedup", "--help").stdout
+    assert {name for name, known in OPTIONS.items() if known.common} <= options
+    shown = neardup("dedup", "--help-all").stdout
+    for name, known in OPTIONS.items():
+        assert (f"--{name.replace('_', '-')} " if known.common else f"{name}=") in shown
+
+
+def test_fields_say_of_themselves_what_they_are() -> None:
+    chosen = {field.name: field.type for field in fields(Recipe) if field.name not in ("name", "description")}
+    assert set(chosen) == set(OPTIONS)
+    assert {name: type(known.default).__name__ for name, known in OPTIONS.items()} == chosen
+    assert {name: kind.__name__ for name, kind in get_type_hints(Choices).items()} == chosen
+    for name, known in OPTIONS.items():
+        assert known.default == getattr(Recipe(), name) or not known.default
+        assert known.help.endswith(".")
+        assert len(known.help) <= 80
+
+
+def test_the_table_of_fields_is_what_the_script_writes() -> None:
+    page = ROOT / "docs" / "recipe-fields.md"
+    assert runpy.run_path(str(ROOT / "scripts" / "recipe_fields.py"))["table"]() == page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_in_one_line_what_it_does(command: str) -> None:
+    shown = neardup(command, "--help").stdout
+    assert COMMANDS[command] in " ".join(shown.split())
+
+
+def test_help_of_dedup_fits_a_screen() -> None:
+    usual = CliRunner().invoke(app, ["dedup", "--help"], terminal_width=98, prog_name="neardup").stdout.splitlines()
+    assert len(usual) <= 40
+    assert max(map(len, usual)) <= 100
+    everything = neardup("dedup", "--help-all").stdout
+    assert "--memory" in everything
+    assert "--memory" not in "\n".join(usual)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["clop=df:2:0.5"], ("--set", "'clop'", "clip")),
+        (["zzz=1"], ("--set", "'zzz'", "no field", "num_perm")),
+        (["clip"], ("--set", "'clip'", "no value", "clip=df:2:0.5")),
+        (["seed=1", "seed=2"], ("--set", "seed", "twice", "'1'", "'2'")),
+        (["threshold=0.5"], ("--set threshold", "--threshold 0.5")),
+        (["num_perm=many"], ("--set num_perm", "'many'", "whole number")),
+        (["num_perm=5000"], ("num_perm", "5000", "1..4096")),
+        (["recall=most"], ("--set recall", "'most'", "not a number")),
+    ],
+)
+def test_fields_that_cannot_be_set_are_refused(settings: list[str], said: tuple[str, ...], corpus: Path) -> None:
+    given = [word for setting in settings for word in ("--set", setting)]
+    assert says(refused("dedup", corpus, "--dry-run", "--search", "lsh", *given), *said)
 
 
 def test_options_left_out_leave_the_recipe_as_it_is() -> None:
     from neardup.recipe import load_recipe
 
     assert RecipeOptions().chosen() == load_recipe("default")
-    assert RecipeOptions(recipe="jaccard", threshold="0.6").chosen().threshold == 0.6
-
-
-def test_help_names_every_command() -> None:
-    shown = neardup("--help").stdout
-    assert all(command in shown for command in ("dedup", "pairs", "explain", "recipe"))
+    chosen = RecipeOptions(recipe="jaccard", threshold="0.6", set_fields=["stop_words=en", "normalize=words"]).chosen()
+    assert (chosen.threshold, chosen.stop_words, chosen.normalize) == (0.6, "en", "words")
 
 
 def test_demo_runs() -> None:

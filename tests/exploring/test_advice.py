@@ -241,7 +241,7 @@ def test_a_distance_keeps_its_own_threshold() -> None:
     found = advised([one])
     assert found.threshold == 3
     assert "hamming is a distance" in found.reason
-    assert {"--signature", "--weights", "--measure"} <= set(found.command)
+    assert {"--set", "--measure"} <= set(found.command)
 
 
 def test_content_and_options_are_part_of_the_command() -> None:
@@ -252,7 +252,7 @@ def test_content_and_options_are_part_of_the_command() -> None:
     text = " ".join(found.command)
     assert text.startswith("dedup INPUT --text-column body --features words:3:multiset")
     assert "--content tags" in text
-    assert "--normalize whitespace" in text
+    assert "--set normalize=whitespace" in text
 
 
 def test_an_advice_is_ready_for_json() -> None:

@@ -33,10 +33,10 @@ FLAGS = {
     "against": "--against",
     "agreement": "--agreement",
     "all_rows": "--all",
-    "antecedents": "--antecedents",
+    "antecedents": "--set antecedents",
     "as_listed": "--as-listed",
     "classifier": "--decision",
-    "clip": "--clip",
+    "clip": "--set clip",
     "clusters": "--clusters",
     "complete": "--complete",
     "content": "--content",
@@ -55,7 +55,7 @@ FLAGS = {
     "id_column": "--id-column",
     "ignore_unknown": "--ignore-unknown",
     "import_": "--import",
-    "jaccard_floor": "--jaccard-floor",
+    "jaccard_floor": "--set jaccard_floor",
     "json": "--json",
     "k": "--k",
     "keep": "--keep",
@@ -69,8 +69,8 @@ FLAGS = {
     "multiset": "--multiset",
     "net": "--net",
     "no_curve": "--no-curve",
-    "normalize": "--normalize",
-    "num_perm": "--num-perm",
+    "normalize": "--set normalize",
+    "num_perm": "--set num_perm",
     "of": "--of",
     "only": "--only",
     "originals": "--originals",
@@ -83,7 +83,7 @@ FLAGS = {
     "print": "--print",
     "qgrams": "--qgrams",
     "quarantine": "--quarantine",
-    "recall": "--recall",
+    "recall": "--set recall",
     "recipe": "--recipe",
     "recipes": "--recipes",
     "report": "--report",
@@ -93,9 +93,10 @@ FLAGS = {
     "search": "--search",
     "second_step": "--second-step",
     "seed": "--seed",
+    "sketch_seed": "--set seed",
     "settle": "--settle",
-    "signature": "--signature",
-    "stop_words": "--stop-words",
+    "signature": "--set signature",
+    "stop_words": "--set stop_words",
     "store": "--store",
     "strict": "--strict",
     "summary": "--summary",
@@ -107,7 +108,7 @@ FLAGS = {
     "title_column": "--title-column",
     "until_empty": "--once",
     "vector": "--vector",
-    "weights": "--weights",
+    "weights": "--set weights",
     "window": "--window",
     "window_by": "--window-by",
 }
@@ -172,7 +173,8 @@ def command_line(command: str, *inputs: str, **options: Any) -> list[str]:
     words = [*COMMANDS[command], *inputs]
     for option, value in options.items():
         for one in value if isinstance(value, list) else [value]:
-            words += [FLAGS[option]] if one is True else [FLAGS[option], str(one)]
+            flag, _, field = FLAGS[option].partition(" ")
+            words += [flag] if one is True else [flag, f"{field}={one}" if field else str(one)]
     return words
 
 
@@ -237,7 +239,7 @@ CHOICES: dict[str, dict[str, Any]] = {
         "features": "terms:8:sentence", "stop_words": "en", "weights": "tfidf", "measure": "cosine", "threshold": 0.8
     },
     "minhash": {"signature": "minhash:64", "measure": "overlap", "threshold": 0.7},
-    "minhash of another seed": {"signature": "minhash:64", "measure": "overlap", "threshold": 0.7, "seed": 7},
+    "minhash of another seed": {"signature": "minhash:64", "measure": "overlap", "threshold": 0.7, "sketch_seed": 7},
     "sketch": {"signature": "sketch:32", "measure": "overlap", "threshold": 0.6},
     "super shingles": {"signature": "supershingle:4:8", "measure": "overlap", "threshold": 0.5},
     "i-match": {"features": "words:1", "clip": "idf:0.1:0.9", "signature": "imatch:3", "threshold": 1},
@@ -246,7 +248,7 @@ CHOICES: dict[str, dict[str, Any]] = {
         "features": "qgrams:4", "weights": "tf", "signature": "simhash", "measure": "hamming", "threshold": 4
     },
     "lsh": {"search": "lsh", "recall": 0.9, "threshold": 0.6},
-    "lsh of few minima": {"search": "lsh", "recall": 0.8, "num_perm": 32, "threshold": 0.6, "seed": 5},
+    "lsh of few minima": {"search": "lsh", "recall": 0.8, "num_perm": 32, "threshold": 0.6, "sketch_seed": 5},
     "second step edit": {"threshold": 0.5, "second_step": "edit >= 0.9"},
     "second step by words": {"features": "qgrams:4", "threshold": 0.5, "second_step": "jaccard(words:2) >= 0.6"},
 }  # fmt: skip

@@ -5,35 +5,66 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from neardup.cli import (
-    audit,
-    compare,
-    dedup,
-    explain,
-    explore,
-    label,
-    neighbors,
-    pairs,
-    query,
-    recipe,
-    replay,
-    report,
-    stopped,
-    train,
-    watch,
-)
 from neardup.cli.screen import EXIT_CODE, EXIT_CODES, TYPED, say
 from neardup.errors import NeardupError, command_running
 from neardup.version import __version__
 
+#: The commands and what they do. Each is a module of its name, imported when the command is called.
+COMMANDS = {
+    "explore": "Look before you choose: how similar a corpus is to itself, and where to begin.",
+    "dedup": "Remove the near-duplicates of a corpus.",
+    "pairs": "Find every pair at or above the threshold: left, right, similarity.",
+    "explain": "Show two documents side by side: what they share, the measures, and what would flip the verdict.",
+    "compare": "Compare recipes on labelled documents: precision, recall and F1 with intervals, and time.",
+    "neighbors": "Find the most similar others of each document, exactly, whatever the threshold.",
+    "query": "Find all near-duplicates of one new document, the most similar first: document, similarity.",
+    "label": "Judge pairs of texts in the browser: same, or different.",
+    "train": "Learn from labelled pairs what a near-duplicate is: a support vector machine on several measures.",
+    "audit": "Estimate how good a result is from a random sample of it: precision, recall, number of duplicates.",
+    "replay": "Run a dated corpus through the window, as if its documents arrived one after the other.",
+    "watch": "Judge files as they appear in a folder: originals go on, duplicates stop.",
+    "report": "Write one page on what a flow stopped and why, from the store that holds its verdicts.",
+    "stopped": "List what was stopped and why: the item it repeats, how similar the two are, and when.",
+    "release": "Take back that an item was stopped: its file goes to the originals.",
+    "recipe": "List, show and check recipes.",
+}
+#: The modules of commands that share one.
+_MODULES = {"release": "stopped"}
+
+
+@cache
+def command_of(name: str) -> Any:
+    """Return a command with its options."""
+    module = import_module(f"neardup.cli.{_MODULES.get(name, name)}")
+    one = module.app if hasattr(module, "app") else typer.Typer(add_completion=False, rich_markup_mode=None)
+    if not hasattr(module, "app"):
+        from neardup.cli.options import Command
+
+        epilog = EXIT_CODES if name == "dedup" else None
+        one.command(name=name, cls=Command, no_args_is_help=True, epilog=epilog)(getattr(module, name))
+    command = typer.main.get_command(one)
+    command.name = name
+    return command
+
 
 class Commands(TyperGroup):
     """Commands that answer the user's errors with one sentence and an exit code, never a traceback."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=said, rich_markup_mode=None) for name, said in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is called; the others stay names with a line of help."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, command_of(str(name)), rest
 
     def make_context(self, info_name: str | None, args: list[str], *others: Any, **extra: Any) -> Any:
         """Remember what was typed, for reports."""
@@ -83,25 +114,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    # Rich would take as long to import as the rest of a start.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command(name="explore", no_args_is_help=True)(explore.explore)
-app.command(name="dedup", no_args_is_help=True, epilog=EXIT_CODES)(dedup.dedup)
-app.command(name="pairs", no_args_is_help=True)(pairs.pairs)
-app.command(name="explain", no_args_is_help=True)(explain.explain)
-app.command(name="compare", no_args_is_help=True)(compare.compare)
-app.command(name="neighbors", no_args_is_help=True)(neighbors.neighbors)
-app.command(name="query", no_args_is_help=True)(query.query)
-app.command(name="label", no_args_is_help=True)(label.label)
-app.command(name="train", no_args_is_help=True)(train.train)
-app.command(name="audit", no_args_is_help=True)(audit.audit)
-app.command(name="replay", no_args_is_help=True)(replay.replay)
-app.command(name="watch", no_args_is_help=True)(watch.watch)
-app.command(name="report", no_args_is_help=True)(report.report)
-app.command(name="stopped", no_args_is_help=True)(stopped.stopped)
-app.command(name="release", no_args_is_help=True)(stopped.release)
-app.add_typer(recipe.app, name="recipe")
 
 
 def _version(wanted: bool) -> None:

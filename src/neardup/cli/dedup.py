@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli.options import (
+    MORE,
     DecisionOptions,
     EngineOptions,
     Force,
     Inputs,
     Json,
+    Keep,
     ReadOptions,
     RecipeOptions,
     ReportOptions,
@@ -63,45 +65,33 @@ def dedup(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the kept documents go, in the format of the name; - is stdout.",
+            "--output", "-o", metavar="FILE", help="Where kept documents go, in the format of its name; - is stdout."
         ),
     ] = None,
     duplicates: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="A table of the dropped: dropped, keeper, similarity, family; with a decision g and evidence.",
-        ),
+        typer.Option(metavar="FILE", help="A table of dropped documents: dropped, keeper, similarity, family."),
     ] = None,
     summary: Annotated[
         str | None, typer.Option(metavar="FILE", help="Counts, times, memory and the recipe, as JSON.")
     ] = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ORDER",
-            help="Who stays of two that match: first, longest, shortest, newest, oldest, or the highest in a "
-            "COLUMN (COLUMN:lowest).",
-        ),
-    ] = None,
+    keep: Keep = None,
     time_column: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Column of times for newest and oldest, and for decisions that compare them."
+            metavar="NAME", rich_help_panel=MORE, help="Column of times, for newest and oldest and for classifiers."
         ),
     ] = None,
     pairs_per_document: Annotated[
         str,
         typer.Option(
             metavar="NUMBER|all",
-            help="Find all pairs up to so many a document (and a million); beyond, only those of dropped documents "
-            "with kept ones, which suffice to know who stays.",
+            rich_help_panel=MORE,
+            help="Find all pairs up to N per document (and a million); beyond, only those of dropped documents with "
+            "kept ones, which decide what is kept.",
         ),
     ] = "20",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count: write no file but a report.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, and write only the report.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -224,7 +214,7 @@ def _undecidable(number: int, recipe: dict[str, Any]) -> str:
         return ""
     least = recipe["signature"].partition(":")[2]
     what = f"fewer than {least} terms of the lexicon" if recipe["signature"].startswith("imatch") else "no features"
-    return f"{count_text(number, 'document')} with {what}: kept, for nothing can match"
+    return f"{count_text(number, 'document')} with {what}: too little text to compare; kept"
 
 
 def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) -> None:

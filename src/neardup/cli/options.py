@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from neardup.cli.screen import count_text, parse_number, parse_seconds, parse_size, whole_number
 from neardup.errors import OutputError, RecipeError
+from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Decision
@@ -27,21 +30,16 @@ if TYPE_CHECKING:
 
 _PANEL = "What matches"
 
-#: Options that are no fields of ``Recipe`` by these names.
-_NO_FIELDS = ("recipe", "html")
 
-Html = Annotated[
-    bool,
-    typer.Option("--html", rich_help_panel=_PANEL, help="The texts are web pages: compare their main content alone."),
-]
-Content = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        rich_help_panel=_PANEL,
-        help="What of the texts is compared: html, the main content of pages (short: --html); tags, all of their text.",
-    ),
-]
+def _of_recipe(name: str) -> Any:
+    """Return the option of a field of ``Recipe``, as its metadata has it."""
+    known = OPTIONS[name]
+    return typer.Option(metavar=known.values, rich_help_panel=_PANEL, help=known.help)
+
+
+Html = Annotated[bool, typer.Option("--html", rich_help_panel=_PANEL, help="Compare the main content of web pages.")]
+Content = Annotated[str | None, _of_recipe("content")]
+Keep = Annotated[str | None, typer.Option(metavar=OPTIONS["keep"].values, help=OPTIONS["keep"].help)]
 
 
 def chosen_content(html: bool, content: str | None) -> str | None:
@@ -59,114 +57,22 @@ def chosen_content(html: bool, content: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeOptions:
-    """A recipe, and the fields of it that take another value: one option for each field of ``Recipe``; ``--html``."""
+    """A recipe, and the fields of it that take another value: options for the common ones, ``--set`` for the rest."""
 
     recipe: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME|FILE", rich_help_panel=_PANEL, help="A recipe's name or TOML file; 'default' by default."
-        ),
+        typer.Option(metavar="NAME|FILE", rich_help_panel=_PANEL, help="A recipe's name or TOML file."),
     ] = None
     html: Html = False
     content: Content = None
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_PANEL,
-            help="Pairs at or above it match; in (0, 1], such as 0.8. For a distance, those at or below it.",
-        ),
-    ] = None
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_PANEL,
-            help="On sets jaccard, overlap, dice, cosine, containment, extended_jaccard, euclidean; on weights "
-            "weighted_jaccard, dice, cosine, extended_jaccard, euclidean; on simhash hamming; on texts semantic (in "
-            "Python, with an encoder), and edit as a second step.",
-        ),
-    ] = None
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND:N",
-            rich_help_panel=_PANEL,
-            help="words:5, qgrams:4[:positional], skips:3:1, clauses, sentence_words:3, spots:1:2, "
-            "terms:64[:sentence][:positional], windows:50:8, checksum:sha1; :multiset behind it counts repeats.",
-        ),
-    ] = None
-    normalize: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_PANEL, help="words, whitespace, compact, strip or raw."),
-    ] = None
-    stop_words: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LANGUAGES",
-            rich_help_panel=_PANEL,
-            help="Leave out stop words of en, or en,de and so on; none for none.",
-        ),
-    ] = None
-    antecedents: Annotated[
-        str | None,
-        typer.Option(metavar="WORDS", rich_help_panel=_PANEL, help="Where spot signatures begin, such as 'is the'."),
-    ] = None
-    clip: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BY:LOW:HIGH",
-            rich_help_panel=_PANEL,
-            help="Drop features by how many documents hold them: df:2:0.5 (counts, or shares with a point) or "
-            "idf:0.2:0.8.",
-        ),
-    ] = None
-    weights: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_PANEL, help="Weigh features by tf, idf or tfidf."),
-    ] = None
-    signature: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND:N",
-            rich_help_panel=_PANEL,
-            help="Compare simhash, minhash:128, sketch:25, supershingle:6:14 or imatch:5 in place of the features.",
-        ),
-    ] = None
-    jaccard_floor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_PANEL,
-            help="Jaccard that a pair must reach besides; for containment.",
-        ),
-    ] = None
-
-    search: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=_PANEL, help="exact finds every pair; lsh a stated share of them."
-        ),
-    ] = None
-    recall: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_PANEL, help="For lsh: the share at the threshold, as 0.99."),
-    ] = None
-    num_perm: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_PANEL, help="For lsh: the most minima of a document."),
-    ] = None
-    seed: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_PANEL, help="Of sketches and bands."),
-    ] = None
-    second_step: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEASURE>=NUMBER",
-            rich_help_panel=_PANEL,
-            help="A second, more accurate measure for pairs that pass: 'edit >= 0.9', 'jaccard(words:2) >= 0.6'.",
-        ),
+    features: Annotated[str | None, _of_recipe("features")] = None
+    measure: Annotated[str | None, _of_recipe("measure")] = None
+    threshold: Annotated[str | None, _of_recipe("threshold")] = None
+    second_step: Annotated[str | None, _of_recipe("second_step")] = None
+    search: Annotated[str | None, _of_recipe("search")] = None
+    set_fields: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", rich_help_panel=_PANEL, help="Set another field of the recipe."),
     ] = None
 
     def chosen(self, **others: str | None) -> Recipe:
@@ -179,23 +85,52 @@ class RecipeOptions:
         """
         from neardup.recipe.named import chosen
 
-        changes: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NO_FIELDS}
-        changes["content"] = chosen_content(self.html, self.content)
-        changes = {name: value for name, value in (changes | others).items() if value is not None}
-        for name in ("threshold", "jaccard_floor", "recall"):
-            if name in changes:
-                changes[name] = parse_number(changes[name], "--" + name.replace("_", "-"))
-        for name in ("num_perm", "seed"):
-            if name in changes:
-                changes[name] = whole_number(changes[name], "--" + name.replace("_", "-"), 0)
-        return chosen(self.recipe or "default", changes)
+        changes: dict[str, Any] = self.given | {name: value for name, value in others.items() if value is not None}
+        name = changes.pop("recipe", "default")
+        return chosen(name, {field: _typed(field, value) for field, value in changes.items()})
 
     @property
     def given(self) -> dict[str, str]:
-        """What was asked for, by the names of fields, the recipe among them."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "html"}
+        """What was asked for, by the names of fields, the recipe among them.
+
+        Raises
+        ------
+        RecipeError
+            If a field cannot be set, or is set twice.
+        """
+        names = ("recipe", *(name for name, known in OPTIONS.items() if known.common and name != "keep"))
+        values = {name: getattr(self, name) for name in names}
         values["content"] = chosen_content(self.html, self.content)
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None} | _set(self.set_fields or ())
+
+
+def _set(settings: Iterable[str]) -> dict[str, str]:
+    """Return the rare fields that ``--set`` names, and their values."""
+    rare = [name for name, known in OPTIONS.items() if not known.common]
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = (part.strip() for part in setting.partition("="))
+        if not equals:
+            raise RecipeError(f"--set {setting!r} names no value; write it like --set clip=df:2:0.5")
+        if name in OPTIONS and name not in rare:
+            raise RecipeError(f"--set {name} has an option of its own; give {' '.join(command_words(name, value))}")
+        if name not in rare:
+            near = get_close_matches(name, OPTIONS, 1, 0.5)
+            way = f"do you mean {near[0]}" if near else f"the fields are {', '.join(rare)}"
+            raise RecipeError(f"--set {name!r} is no field of a recipe; {way}")
+        if name in found:
+            raise RecipeError(f"--set {name} is given twice, as {found[name]!r} and {value!r}; give it once")
+        found[name] = value
+    return found
+
+
+def _typed(name: str, value: str) -> str | float | int:
+    """Return the value of a field of a recipe, by the type of the field."""
+    kind = type(OPTIONS[name].default)
+    option = " ".join(command_words(name, value)).removesuffix(value).removesuffix(" ").removesuffix("=")
+    if kind is float:
+        return parse_number(value, option)
+    return whole_number(value, option, 0) if kind is int else value
 
 
 _READ, _RUN = "Reading", "Running"
@@ -207,8 +142,8 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT...",
         show_default=False,
-        help="Parquet, JSON lines, CSV, TSV or Arrow, plain, .gz or .zst; folders and globs of them or of "
-        "text files; URIs; - for stdin.",
+        help="Parquet, JSON lines, CSV, TSV, Arrow or text files, also .gz and .zst; folders, globs, URIs; "
+        "- for stdin.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
@@ -219,19 +154,19 @@ LabelColumn = Annotated[
 ]
 Positive = Annotated[
     str,
-    typer.Option(metavar="NUMBER", rich_help_panel=LABELS_PANEL, help="Labels at or above it say duplicate."),
+    typer.Option(metavar="NUMBER", rich_help_panel=LABELS_PANEL, help="Labels at or above it mean duplicate."),
 ]
 Only = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN=VALUE",
         rich_help_panel=LABELS_PANEL,
-        help="Take the labels with that value in that column, as split=train.",
+        help="Only labels with this value in this column, such as split=train.",
     ),
 ]
 IgnoreUnknown = Annotated[
     bool,
-    typer.Option("--ignore-unknown", rich_help_panel=LABELS_PANEL, help="Leave out labels of unknown documents."),
+    typer.Option("--ignore-unknown", rich_help_panel=LABELS_PANEL, help="Ignore labels of unknown documents."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
 
@@ -242,26 +177,26 @@ class ReadOptions:
 
     text_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_READ, help="Column of the texts; found by itself when obvious."),
+        typer.Option(metavar="NAME", rich_help_panel=_READ, help="Column of the texts; detected automatically."),
     ] = None
     id_column: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             rich_help_panel=_READ,
-            help="Column of the ids; found by itself when obvious, else row numbers from 0.",
+            help="Column of the ids; detected automatically, else row numbers.",
         ),
     ] = None
     max_document: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", rich_help_panel=_READ, help="Set larger texts aside, such as 10MB."),
+        typer.Option(metavar="SIZE", rich_help_panel=_READ, help="Reject texts larger than this, such as 10MB."),
     ] = None
     strict: Annotated[
         bool, typer.Option("--strict", rich_help_panel=_READ, help="Stop at the first broken record.")
     ] = False
     quarantine: Annotated[
         str | None,
-        typer.Option(metavar="FILE", rich_help_panel=_READ, help="Write broken records there, as JSON lines."),
+        typer.Option(metavar="FILE", rich_help_panel=_READ, help="Where unreadable records go, as JSON lines."),
     ] = None
 
     ids: Annotated[
@@ -315,7 +250,7 @@ class RunOptions:
         typer.Option(
             metavar="SIZE",
             rich_help_panel=_RUN,
-            help="Memory to stay within, such as 2GB; the rest goes to disk.",
+            help="Memory limit, such as 2GB; the rest goes to disk.",
         ),
     ] = None
 
@@ -380,6 +315,51 @@ def refuse_ignored(names: Iterable[str], why: str) -> None:
             raise RecipeError(f"{options[name]} {why}" if value is True else f"{options[name]} {value} {why}")
 
 
+#: Panels of options that few need, and those of them that most do: help shows the latter, --help-all everything.
+MORE = "More"
+_USUAL = ("decision", "text_column", "id_column", "report", "html", "recipe", "set_fields")
+_ALL = "neardup.help_all"
+
+
+class Command(TyperCommand):
+    """A command whose help fits a screen, in sections, without Rich, which takes long to import."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each panel."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            panel = getattr(parameter, "rich_help_panel", None)
+            if record is not None and (_ALL in ctx.meta or _is_usual(parameter.name or "", panel)):
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                sections.setdefault(panel or kind, []).append(record)
+        if _ALL in ctx.meta and any(parameter.name == "set_fields" for parameter in self.params):
+            rare = {name: known for name, known in OPTIONS.items() if not known.common}
+            sections["Fields for --set"] = [(f"{name}={known.values}", known.help) for name, known in rare.items()]
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=34)
+
+
+def _is_usual(name: str, panel: str | None) -> bool:
+    if panel == _PANEL:
+        return name in _USUAL or (name in OPTIONS and OPTIONS[name].common and name != "content")
+    return panel not in (PANEL, _READ, _RUN, _ENGINE, _REPORT_PANEL, MORE) or name in _USUAL
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        context.meta[_ALL] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show all options and exit.")
+]
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with an option for each field of the records that it takes."""
     hints = get_type_hints(command, include_extras=True)
@@ -403,10 +383,13 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
                 )
             )
 
-    parameters.append(inspect.Parameter("call", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
+    only = inspect.Parameter.KEYWORD_ONLY
+    parameters.append(inspect.Parameter("help_all", only, default=False, annotation=HelpAll))
+    parameters.append(inspect.Parameter("call", only, annotation=typer.Context))
 
     def call(**values: Any) -> None:
         _CALL.set(values.pop("call"))
+        values.pop("help_all")
         made = {name: kind(**{f.name: values.pop(f.name) for f in fields(kind)}) for name, kind in records.items()}
         command(**values, **made)
 
@@ -427,7 +410,7 @@ TimeColumn = Annotated[
 DecisionFile = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", rich_help_panel=PANEL, help="What neardup train learned; it takes the place of a recipe."
+        metavar="FILE", rich_help_panel=PANEL, help="A trained classifier, from neardup train, instead of a recipe."
     ),
 ]
 Precision = Annotated[
@@ -499,8 +482,9 @@ def chosen_recipe(options: RecipeOptions, decision: Decision | None, *, keep: st
     from neardup.classifier.classifier import recipe_beside
 
     def say(name: str, value: Any) -> str:
-        option = "--" + name.replace("_", "-")
-        return "--html" if name == "content" and options.html else f"{option} {value}"
+        if name == "content" and options.html:
+            return "--html"
+        return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
     return recipe_beside(decision, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
 
@@ -531,7 +515,9 @@ class EngineOptions:
     engine: Annotated[
         str,
         typer.Option(
-            metavar="memory|spark", rich_help_panel=_ENGINE, help="This process, or Spark; both give the same answer."
+            metavar="memory|spark",
+            rich_help_panel=_ENGINE,
+            help="Where to run: in this process or on Spark; the answer is the same.",
         ),
     ] = "memory"
     master: Annotated[
@@ -547,11 +533,11 @@ class EngineOptions:
         typer.Option(
             metavar="DIR",
             rich_help_panel=_ENGINE,
-            help="Keep what Spark has done in this folder, which all workers can write to.",
+            help="Keep finished stages in this folder, which all workers can write to.",
         ),
     ] = None
     resume: Annotated[
-        bool, typer.Option("--resume", rich_help_panel=_ENGINE, help="Go on from the stages in --checkpoint-dir DIR.")
+        bool, typer.Option("--resume", rich_help_panel=_ENGINE, help="Resume from the stages in --checkpoint-dir DIR.")
     ] = False
     ship: Annotated[
         bool, typer.Option("--ship", rich_help_panel=_ENGINE, help="Send this package to Spark's workers.")
@@ -559,12 +545,12 @@ class EngineOptions:
     spark_conf: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE", rich_help_panel=_ENGINE, help="A setting of Spark, as spark.executor.memory=8g."
+            metavar="NAME=VALUE", rich_help_panel=_ENGINE, help="A Spark setting, such as spark.executor.memory=8g."
         ),
     ] = None
-    spark_log: Annotated[
-        str | None, typer.Option(metavar="FILE", rich_help_panel=_ENGINE, help="Write there what Spark says.")
-    ] = None
+    spark_log: Annotated[str | None, typer.Option(metavar="FILE", rich_help_panel=_ENGINE, help="Spark log file.")] = (
+        None
+    )
     wait: Annotated[
         str, typer.Option(metavar="TIME", rich_help_panel=_ENGINE, help="How long to wait for a first worker.")
     ] = "60s"
@@ -644,7 +630,7 @@ ReportFile = Annotated[
     typer.Option(
         metavar="FILE.html",
         rich_help_panel=_REPORT_PANEL,
-        help="One page, to be read without a network: what was dropped and why, and what another threshold would do.",
+        help="A page on what was dropped and why, and on other thresholds.",
     ),
 ]
 ReportFamilies = Annotated[
@@ -652,7 +638,7 @@ ReportFamilies = Annotated[
     typer.Option(
         metavar="NUMBER",
         rich_help_panel=_REPORT_PANEL,
-        help="Show so many of the largest families, 50 by default, and half as many of the others, drawn at random.",
+        help="Show the N largest families, 50 by default, and half as many others at random.",
     ),
 ]
 ReportRows = Annotated[
@@ -660,7 +646,7 @@ ReportRows = Annotated[
     typer.Option(
         metavar="NUMBER",
         rich_help_panel=_REPORT_PANEL,
-        help="List so many dropped documents to search, 2000 by default; drawn at random if they are more.",
+        help="List up to N dropped documents, 2000 by default, drawn at random if there are more.",
     ),
 ]
 
@@ -701,8 +687,8 @@ class ReportOptions:
         typer.Option(
             metavar="NUMBER|none",
             rich_help_panel=_REPORT_PANEL,
-            help="How far beyond the threshold to look for the report, by default 0.2 (half the way to 0 from below "
-            "0.4; 2 bits with simhash); none looks nowhere.",
+            help="How far below the threshold the report looks, 0.2 by default (half the threshold below 0.4; 2 bits "
+            "with simhash); none for not at all.",
         ),
     ] = None
 
@@ -781,7 +767,7 @@ class Asking:
         typer.Option(
             metavar="MEASURE>=NUMBER",
             rich_help_panel=_ASKING,
-            help="Pairs below it are not asked, by default jaccard(words:3) >= 0.1.",
+            help="Pairs below it are not asked; jaccard(words:3) >= 0.1 by default.",
         ),
     ] = None
     vector: Annotated[
@@ -794,7 +780,7 @@ class Asking:
     ] = "default"
     title_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_ASKING, help="Column of titles; found by itself when obvious."),
+        typer.Option(metavar="NAME", rich_help_panel=_ASKING, help="Column of titles; detected automatically."),
     ] = None
     time_column: Annotated[
         str | None,
@@ -804,19 +790,17 @@ class Asking:
     content: Content = None
     pairs: Annotated[
         str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_ASKING, help="Stop after so many answers of each labeller."),
+        typer.Option(metavar="NUMBER", rich_help_panel=_ASKING, help="Stop after N answers of each labeller."),
     ] = None
     shared: Annotated[
         str,
         typer.Option(
             metavar="SHARE",
             rich_help_panel=_ASKING,
-            help="Of a labeller's pairs, how many are those that others have judged; for agreement.",
+            help="Share of a labeller's pairs that others have judged too; for agreement.",
         ),
     ] = "0.25"
-    seed: Annotated[
-        str, typer.Option(metavar="NUMBER", rich_help_panel=_ASKING, help="Of what is drawn at random.")
-    ] = "0"
+    seed: Annotated[str, typer.Option(metavar="NUMBER", rich_help_panel=_ASKING, help="Random seed.")] = "0"
 
     @property
     def recipe(self) -> Recipe:
@@ -858,10 +842,10 @@ class Page:
     """Where the page is."""
 
     port: Annotated[
-        str, typer.Option(metavar="NUMBER", rich_help_panel=_PAGE, help="On this machine; 0 for any that is free.")
+        str, typer.Option(metavar="NUMBER", rich_help_panel=_PAGE, help="Port on this machine; 0 for any that is free.")
     ] = "0"
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", rich_help_panel=_PAGE, help="Print the link, and open no browser.")
+        bool, typer.Option("--no-browser", rich_help_panel=_PAGE, help="Print the link without opening a browser.")
     ] = False
 
     @property

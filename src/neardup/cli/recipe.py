@@ -9,7 +9,9 @@ import typer
 from neardup.cli.screen import show as out
 from neardup.cli.screen import show_json, visible
 
-app = typer.Typer(no_args_is_help=True, help="List, show and check recipes.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="List, show and check recipes."
+)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

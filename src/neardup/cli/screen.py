@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from neardup.errors import RecipeError
+from neardup.pages.numbers import counted, sized
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,11 +92,11 @@ def parse_size(text: str | None, option: str) -> int | None:
 
 
 Report = Callable[[str, int, int | None], None]
+count_text, size_text = counted, sized
 
 #: Controls but tab and line feed, line separators, and what turns the direction of writing.
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LINE_BREAKS = re.compile(r"\r\n?")
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 #: The arguments of this call of the command.
@@ -214,19 +215,6 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
         others = (engine, "prefixes.band_pairs") if recipe.search == "lsh" else (engine,)
     if not kernels_are_compiled("grams.feature_sets", *others):
         say("compiling kernels for this machine (once, about 15 s)")
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes for people: 12.3 MB."""
-    value, unit = float(size), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{size:,} bytes" if unit == 0 else f"{value:.{1 if value < 100 else 0}f} {_UNITS[unit]}"
-
-
-def count_text(number: int, noun: str, nouns: str = "") -> str:
-    """Return a number with its noun: 1 document, 2 documents."""
-    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore, Vectors
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure
+from neardup.recipe.recipe import command_words
 from neardup.runtime import in_order
 
 #: The last hundredth in which a valley may lie, how far around a place pairs are counted, and how long a valley is.
@@ -481,7 +482,7 @@ def command_of(recipe: Recipe, inputs: Sequence[str], options: Sequence[str]) ->
     for field in fields(Recipe):
         value = getattr(recipe, field.name)
         if field.name not in _SAID_APART and value != getattr(usual, field.name):
-            words += [f"--{field.name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+            words += command_words(field.name, f"{value:g}" if isinstance(value, float) else value)
     return (*words, "--threshold", f"{recipe.threshold:g}", "-o", "kept.jsonl")
 
 

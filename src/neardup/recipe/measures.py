@@ -15,12 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.errors import RecipeError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+    Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,31 @@ class Measure:
     bound: Callable[[Fraction, int], Fraction] = lambda t, unit: t
 
 
+# NumPy is imported where arrays are computed: whoever only names a measure, as help does, starts without it.
+def _over_the_larger(o: Any, a: Any, b: Any) -> Any:
+    import numpy as np
+
+    return o / np.maximum(a, b)
+
+
+def _over_the_smaller(o: Any, a: Any, b: Any) -> Any:
+    import numpy as np
+
+    return o / np.minimum(a, b)
+
+
+def _over_the_root(o: Any, a: Any, b: Any) -> Any:
+    import numpy as np
+
+    return np.minimum(o / np.sqrt(np.multiply(a, b, dtype=np.float64)), 1.0)
+
+
+def _of_euclidean(o: Any, a: Any, b: Any) -> Any:
+    import numpy as np
+
+    return 1 / (1 + np.sqrt(np.subtract(a + b, 2 * o, dtype=np.float64)))
+
+
 def _half(t: Fraction) -> Fraction:
     return t / (2 - t)
 
@@ -90,7 +119,7 @@ MEASURES: dict[str, Measure] = {
             source="Montanari & Puglisi 2012, formula (2), there called docq",
             takes=("sets",),
             code=1,
-            similarity=lambda o, a, b: o / np.maximum(a, b),
+            similarity=_over_the_larger,
             reaches=lambda o, a, b, t: o >= t * max(a, b),
             least_jaccard=_half,
         ),
@@ -110,7 +139,7 @@ MEASURES: dict[str, Measure] = {
             source="ICGICT 2014, formula (2)",
             takes=("sets", "weights"),
             code=3,
-            similarity=lambda o, a, b: np.minimum(o / np.sqrt(np.multiply(a, b, dtype=np.float64)), 1.0),
+            similarity=_over_the_root,
             reaches=lambda o, a, b, t: o * o >= t * t * a * b,
             least_jaccard=lambda t: t * t,
         ),
@@ -120,7 +149,7 @@ MEASURES: dict[str, Measure] = {
             source="Broder 1997; with a floor on Jaccard, so that a short text does not match all that quotes it",
             takes=("sets",),
             code=4,
-            similarity=lambda o, a, b: o / np.minimum(a, b),
+            similarity=_over_the_smaller,
             reaches=lambda o, a, b, t: o >= t * min(a, b),
         ),
         Measure(
@@ -131,7 +160,7 @@ MEASURES: dict[str, Measure] = {
             code=5,
             distance=True,
             highest=float("inf"),
-            similarity=lambda o, a, b: 1 / (1 + np.sqrt(np.subtract(a + b, 2 * o, dtype=np.float64))),
+            similarity=_of_euclidean,
             reaches=lambda o, a, b, t: a + b - 2 * o <= t,
             bound=lambda t, unit: t * t * unit,
         ),
@@ -160,7 +189,7 @@ MEASURES: dict[str, Measure] = {
             takes=("simhash",),
             distance=True,
             highest=63.0,
-            similarity=lambda o, a, b: o / np.maximum(a, b),
+            similarity=_over_the_larger,
             reaches=lambda o, a, b, t: max(a, b) - o <= t,
         ),
         Measure(
@@ -168,7 +197,7 @@ MEASURES: dict[str, Measure] = {
             formula="1 - Levenshtein distance / length of the longer text",
             source="blog of 19 April 2020; Montanari & Puglisi 2012, 3.3",
             takes=("text",),
-            similarity=lambda o, a, b: o / np.maximum(a, b),
+            similarity=_over_the_larger,
             reaches=lambda o, a, b, t: o >= t * max(a, b),
         ),
         Measure(
@@ -176,7 +205,7 @@ MEASURES: dict[str, Measure] = {
             formula="cosine of the embeddings that an encoder makes of the texts",
             source="Montanari & Puglisi 2012, 6",
             takes=("embeddings",),
-            similarity=lambda o, a, b: o / np.maximum(a, b),
+            similarity=_over_the_larger,
             reaches=lambda o, a, b, t: o >= t * max(a, b),
         ),
         Measure(
@@ -184,7 +213,7 @@ MEASURES: dict[str, Measure] = {
             formula="the probability that a decision learned from labelled pairs gives, in units of 10**-9",
             source="ICGICT 2014, 3.2.2 to 3.3; Platt 1999",
             takes=("text",),
-            similarity=lambda o, a, b: o / np.maximum(a, b),
+            similarity=_over_the_larger,
             reaches=lambda o, a, b, t: o >= t * max(a, b),
         ),
     )
@@ -212,9 +241,6 @@ FINEST_THRESHOLD = 10**9
 FINEST_DISTANCE = 10**4
 #: Floating point is trusted to tell a pair from the threshold when they are at least so far apart.
 _MARGIN = 1e-9
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class Rule(NamedTuple):
@@ -316,6 +342,8 @@ def similarities(name: str, counts: Integers, unit: int = 1) -> Floats:
     unit : int
         How much of o, a and b makes 1; only ``euclidean`` depends on it.
     """
+    import numpy as np
+
     known = measure(name)
     o, a, b = counts.T
     if unit != 1 and known.distance:
@@ -329,6 +357,8 @@ def reaching(name: str, counts: Integers, threshold: Fraction, unit: int = 1) ->
 
     Floating point decides what is clearly above or below, whole numbers the rest.
     """
+    import numpy as np
+
     known = measure(name)
     found, at = similarities(name, counts, unit), similarity_at(name, threshold)
     reached = found > at

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from importlib import resources
 from typing import Any, TypedDict
 
 from neardup.errors import RecipeError, option
-from neardup.recipe.recipe import Recipe, parse
+from neardup.recipe.recipe import OPTIONS, Recipe, command_words, parse
 
 #: Methods that are no recipe until they have seen labelled pairs, by the names of their vectors.
 LEARNED = ("terms-svm", "terms-svm-sentence")
@@ -71,9 +70,6 @@ def _of_file(name: str) -> Recipe:
         raise RecipeError(f"recipe {name!r} cannot be read: {error}") from None
 
 
-_NOT_CHOSEN = ("name", "description")
-
-
 def chosen(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
     """Return a recipe, by itself, by name or by file, with other values for some of its fields; None keeps one.
 
@@ -82,11 +78,10 @@ def chosen(recipe: AnyRecipe, choices: Mapping[str, Any]) -> Recipe:
     RecipeError
         If there is no such recipe, a recipe has no such field, or a value is refused or would have no effect.
     """
-    known = [field.name for field in fields(Recipe) if field.name not in _NOT_CHOSEN]
     for name in choices:
-        if name not in known:
+        if name not in OPTIONS:
             raise RecipeError(
-                f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(known)}"
+                f"{name!r} is no field of a recipe and no option; a recipe's fields are {', '.join(OPTIONS)}"
             )
     found = recipe_of(recipe).changed(**{name: value for name, value in choices.items() if value is not None})
     if found.search != "lsh":
@@ -118,7 +113,8 @@ def refuse(choices: Mapping[str, Any], names: Iterable[str], why: str) -> None:
     """
     for name in names:
         if choices.get(name) is not None:
-            raise RecipeError(f"{option('--' + name.replace('_', '-'))} {choices[name]} {why}")
+            said = option(" ".join(command_words(name, choices[name])), f"{name} {choices[name]}")
+            raise RecipeError(f"{said} {why}")
 
 
 class Choices(TypedDict, total=False):

@@ -6,18 +6,24 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from importlib import metadata
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from neardup.errors import RecipeError, option
-from neardup.recipe.kinds import NORMALIZER_NAMES, SIGNATURE_KINDS, Clip, Features, Signature
+from neardup.recipe.kinds import (
+    FEATURE_KINDS,
+    MOST_MINIMA,
+    NORMALIZER_NAMES,
+    SIGNATURE_KINDS,
+    Clip,
+    Features,
+    Signature,
+)
 from neardup.recipe.measures import MEASURES, exact_fraction, measure, threshold_of
 from neardup.recipe.second_step import SecondStep
-from neardup.text.normalize import tables_digest, tokens
-from neardup.text.stop_words import antecedents, stop_words
 
 #: The kinds whose stop words are left out of the tokens.
 _WITHOUT_STOP_WORDS = ("words", "skips", "sentence_words", "terms")
@@ -174,82 +180,199 @@ KEEP_ORDERS = {
 }
 
 
+Group = Literal["texts", "features", "comparison", "search", "result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is known of a field of ``Recipe``.
+
+    Attributes
+    ----------
+    default : str, float or int
+        The value of the default recipe, whose type is the field's.
+    help : str
+        What it does, on one line.
+    group : str
+        The step of the chain that it belongs to.
+    values : str
+        What is written, in a word.
+    detail : str
+        More, for those who look it up.
+    common : bool
+        Whether most people need it: the command line has an option of its own for it, and ``--set`` for the others.
+    choices : mapping of str to str, optional
+        The values that there are and what they mean; None where it is no choice of a few.
+    bounds : tuple of int, optional
+        The lowest and the highest value of a whole number.
+    """
+
+    default: str | float | int
+    help: str
+    group: Group
+    values: str
+    detail: str = ""
+    common: bool = False
+    choices: Mapping[str, str] | None = None
+    bounds: tuple[int, int] | None = None
+
+
+def _field(
+    default: str | float | int,
+    help: str,
+    group: Group,
+    values: str,
+    detail: str = "",
+    *,
+    common: bool = False,
+    choices: Mapping[str, str] | None = None,
+    bounds: tuple[int, int] | None = None,
+) -> Any:
+    option = Option(default, help, group, values, detail, common, choices, bounds)
+    return field(default=default, metadata={"option": option})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """One choice for each step of the chain.
 
-    Parameters
-    ----------
-    name, description : str
-        For people; they do not change the answer.
-    content : str
-        What of a text is compared: ``html`` for the main content of a page, ``tags`` for all of its text; empty for
-        the text as it is.
-    normalize : str
-        How texts become comparable: ``words``, ``whitespace``, ``compact``, ``strip`` or ``raw``; empty takes what the
-        features usually take.
-    features : str
-        ``words:N``, ``qgrams:Q`` and the other kinds of ``neardup.recipe.kinds.FEATURE_KINDS``, with ``:multiset`` to
-        count repeats. Raising N makes a match mean more shared wording in a row, and one changed word cost more.
-    stop_words : str
-        Languages (``en`` or ``en,de``) whose stop words are left out (``words``, ``skips``, ``sentence_words``,
-        ``terms``) or begin signatures (``spots``).
-    antecedents : str
-        For ``spots``: the words at which signatures begin, parted by spaces; empty for those of the languages
-        (``neardup.text.stop_words.antecedents``).
-    clip : str
-        ``df:2:0.5`` or ``idf:0.2:0.8``: drop features outside these bounds. Raising the lower bound drops rare ones.
-    weights : str
-        ``tf``, ``idf`` or ``tfidf``; empty for sets.
-    signature : str
-        What takes the place of the features: ``minhash:K``, ``sketch:K``, ``supershingle:S:G``, ``simhash`` or
-        ``imatch:T``; empty for nothing.
-    measure : str
-        A name of ``neardup.recipe.measures.MEASURES``.
-    threshold : float
-        Pairs at or above it are near-duplicates, in (0, 1]; for a distance those at or below it.
-    jaccard_floor : float
-        The Jaccard that a pair must reach besides; 0 for none. Meant for ``containment``.
-    search : str
-        How pairs are found: ``exact`` or ``lsh``.
-    recall : float
-        For ``lsh``: the share of the pairs at the threshold to be found, in (0, 1). Raising it takes more candidates.
-    num_perm : int
-        For ``lsh``: at most so many minima a document. Raising it allows longer rows, so fewer candidates.
-    seed : int
-        Of all that is random: sketches and bands.
-    second_step : str
-        A second, more accurate measure for the pairs that passed, such as ``edit >= 0.9``,
-        ``jaccard(words:2) >= 0.6`` or ``semantic >= 0.8``; empty for none.
-    keep : str
-        Who stays of two that match: ``first``, ``longest``, ``shortest``, ``newest``, ``oldest``, or a column
-        whose highest value stays (``COLUMN:lowest`` for the lowest).
-
-    Raises
-    ------
-    RecipeError
-        If a value is unknown or out of range, or two values do not fit each other.
+    ``name`` and ``description`` are for people and do not change the answer.
     """
 
     name: str = "default"
     description: str = ""
-    content: str = ""
-    normalize: str = ""
-    features: str = "words:5"
-    stop_words: str = ""
-    antecedents: str = ""
-    clip: str = ""
-    weights: str = ""
-    signature: str = ""
-    measure: str = "jaccard"
-    threshold: float = 0.85
-    jaccard_floor: float = 0.0
-    search: str = "exact"
-    recall: float = 0.99
-    num_perm: int = 256
-    seed: int = 1
-    second_step: str = ""
-    keep: str = "first"
+    content: str = _field(
+        "",
+        "Compare the main content of pages (html) or their text without tags (tags).",
+        "texts",
+        "html|tags",
+        "Empty for the text as it is.",
+        common=True,
+        choices=CONTENTS,
+    )
+    normalize: str = _field(
+        "",
+        "How texts become comparable: words, whitespace, compact, strip or raw.",
+        "texts",
+        "NAME",
+        "Empty takes what the features usually take.",
+        choices=NORMALIZER_NAMES,
+    )
+    features: str = _field(
+        "words:5",
+        "What is compared: words:N, qgrams:N, clauses, spots, ...",
+        "features",
+        "KIND:N",
+        f"The kinds are {', '.join(FEATURE_KINDS)}; `:multiset` counts repeats. Raising N makes a match mean more "
+        "shared wording in a row, and one changed word cost more.",
+        common=True,
+    )
+    stop_words: str = _field(
+        "",
+        "Languages whose stop words are left out, such as en,de; none for none.",
+        "features",
+        "LANGUAGES",
+        "For words, skips, sentence_words and terms; the signatures of spots begin at them.",
+    )
+    antecedents: str = _field(
+        "",
+        "For spots: the words at which signatures begin, separated by spaces.",
+        "features",
+        "WORDS",
+        "Empty for those of the languages.",
+    )
+    clip: str = _field(
+        "",
+        "Drop features by how many documents contain them: df:2:0.5 or idf:0.2:0.8.",
+        "features",
+        "BY:LOW:HIGH",
+        "Bounds of df are counts, or shares with a decimal point. Raising the lower one drops rare features.",
+    )
+    weights: str = _field(
+        "",
+        "Weigh features by tf, idf or tfidf; empty for sets.",
+        "features",
+        "NAME",
+        choices=WEIGHTS,
+    )
+    signature: str = _field(
+        "",
+        "Compare a signature of the features: simhash, minhash:K, sketch:K, imatch:T, ...",
+        "features",
+        "KIND:N",
+        f"The kinds are {', '.join(SIGNATURE_KINDS)}; empty for the features themselves.",
+    )
+    measure: str = _field(
+        "jaccard",
+        "How similarity is measured: jaccard, dice, containment, ...",
+        "comparison",
+        "NAME",
+        f"On sets {', '.join(name for name, m in MEASURES.items() if 'sets' in m.takes)}; on weights "
+        f"{', '.join(name for name, m in MEASURES.items() if 'weights' in m.takes)}; hamming on simhash; semantic "
+        "on texts, in Python, with an encoder.",
+        common=True,
+    )
+    threshold: float = _field(
+        0.85,
+        "Pairs at or above it match; for a distance, those at or below it.",
+        "comparison",
+        "NUMBER",
+        "In (0, 1], for a distance in the range of the measure.",
+        common=True,
+    )
+    jaccard_floor: float = _field(
+        0.0,
+        "The Jaccard that a pair must also reach; 0 for none.",
+        "comparison",
+        "NUMBER",
+        "In [0, 1]. Meant for containment.",
+    )
+    search: str = _field(
+        "exact",
+        "exact finds every pair; lsh a stated share of them.",
+        "search",
+        "exact|lsh",
+        common=True,
+        choices=SEARCHES,
+    )
+    recall: float = _field(
+        0.99,
+        "For lsh: the share of the pairs at the threshold to find.",
+        "search",
+        "NUMBER",
+        "In (0, 1). Raising it takes more candidates.",
+    )
+    num_perm: int = _field(
+        256,
+        "For lsh: the maximum number of hash values per document.",
+        "search",
+        "NUMBER",
+        "Raising it allows longer rows, so fewer candidates.",
+        bounds=(1, MOST_MINIMA),
+    )
+    seed: int = _field(
+        1,
+        "Random seed of sketches and bands.",
+        "search",
+        "NUMBER",
+        bounds=(0, (1 << 32) - 1),
+    )
+    second_step: str = _field(
+        "",
+        "A second, more accurate measure, such as 'edit >= 0.9'.",
+        "comparison",
+        "MEASURE>=NUMBER",
+        "Or `jaccard(words:2) >= 0.6`, or in Python `semantic >= 0.8`; empty for none.",
+        common=True,
+    )
+    keep: str = _field(
+        "first",
+        "Which of two matches to keep: first, longest, shortest, newest, oldest.",
+        "result",
+        "ORDER",
+        "Or a column whose highest value is kept; `COLUMN:lowest` for the lowest.",
+        common=True,
+    )
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -263,32 +386,30 @@ class Recipe:
             Clip.parse(self.clip)
         if self.second_step:
             object.__setattr__(self, "second_step", str(SecondStep.parse(self.second_step)))
-        named = {"content": CONTENTS, "normalize": NORMALIZER_NAMES, "weights": WEIGHTS, "search": SEARCHES}
-        for field, known in named.items():
-            if getattr(self, field) not in known:
-                choices = ", ".join(name for name in known if name)
-                raise RecipeError(f"{field} {getattr(self, field)!r} is not known; choose one of {choices}")
+        for name, known in OPTIONS.items():
+            value = getattr(self, name)
+            if known.choices is not None and value not in known.choices:
+                choices = ", ".join(choice for choice in known.choices if choice)
+                raise RecipeError(f"{name} {value!r} is not known; choose one of {choices}")
+            if known.bounds is not None and not known.bounds[0] <= value <= known.bounds[1]:
+                raise RecipeError(f"{name} {value} is outside {known.bounds[0]}..{known.bounds[1]}")
         threshold_of(measure(self.measure).name, self.threshold)
         exact_fraction(self.jaccard_floor, "jaccard_floor", zero=True)
         if not 0 < self.recall < 1:
             raise RecipeError(f"recall {self.recall} is outside (0, 1); for every pair choose search 'exact'")
-        if not 1 <= self.num_perm <= 4096:
-            raise RecipeError(f"num_perm {self.num_perm} is outside 1..4096")
-        if not 0 <= self.seed < 1 << 32:
-            raise RecipeError(f"seed {self.seed} is outside 0..4294967295")
         if not self.keep:
             raise RecipeError(f"keep is empty; choose one of {', '.join(KEEP_ORDERS)} or name a column")
         check_fit(self)
 
     def _check_types(self) -> None:
-        for field in fields(self):
-            value, expected = getattr(self, field.name), field.type
+        for known in fields(self):
+            value, expected = getattr(self, known.name), known.type
             if expected == "str" and not isinstance(value, str):
-                raise RecipeError(f"{field.name} {value!r} is not a text")
+                raise RecipeError(f"{known.name} {value!r} is not a text")
             if expected == "float" and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise RecipeError(f"{field.name} {value!r} is not a number")
+                raise RecipeError(f"{known.name} {value!r} is not a number")
             if expected == "int" and (isinstance(value, bool) or not isinstance(value, int)):
-                raise RecipeError(f"{field.name} {value!r} is not a whole number")
+                raise RecipeError(f"{known.name} {value!r} is not a whole number")
 
     @property
     def parsed_features(self) -> Features:
@@ -391,6 +512,35 @@ class Recipe:
         return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in asdict(self).items())
 
 
+#: What is known of each field that can change the answer.
+OPTIONS: dict[str, Option] = {known.name: known.metadata["option"] for known in fields(Recipe) if known.metadata}
+
+
+def _parameters() -> str:
+    """Return the section of a docstring on the fields."""
+    types = {known.name: known.type for known in fields(Recipe)}
+    written = (f"    {name} : {types[name]}\n        {one.help} {one.detail}".rstrip() for name, one in OPTIONS.items())
+    return "Parameters\n    ----------\n" + "\n".join(written)
+
+
+Recipe.__doc__ = f"""{(Recipe.__doc__ or "").rstrip()}
+
+    {_parameters()}
+
+    Raises
+    ------
+    RecipeError
+        If a value is unknown or out of range, or two values do not fit each other.
+    """
+
+
+def command_words(name: str, value: object) -> list[str]:
+    """Return what chooses a field of a recipe on the command line."""
+    if OPTIONS[name].common:
+        return [f"--{name.replace('_', '-')}", str(value)]
+    return ["--set", f"{name}={value}"]
+
+
 def parse(text: str, where: str) -> Recipe:
     """Return the recipe written in TOML; ``where`` names it in messages.
 
@@ -436,6 +586,9 @@ def word_lists(recipe: Recipe) -> WordLists:
     RecipeError
         If a language has no stop words.
     """
+    from neardup.text.normalize import tokens
+    from neardup.text.stop_words import antecedents, stop_words
+
     languages = "" if recipe.stop_words == "none" else recipe.stop_words
     stops = stop_words(languages)
     if recipe.parsed_features.kind != "spots":
@@ -482,6 +635,8 @@ def dependencies_of(*recipes: Recipe, tables: Mapping[str, str] = MappingProxyTy
     RecipeError
         If a language has no stop words.
     """
+    from neardup.text.normalize import tables_digest
+
     made = [*recipes, *(step for step in map(_of_second_step, recipes) if step is not None)]
     found = {CHOICES: _digest([_choices(one) for one in recipes]), CHAIN: str(CHAIN_VERSION)}
     tables = {**{one.normalize: tables_digest(one.normalize) for one in made}, **tables}
