@@ -210,11 +210,11 @@ def compare(
     data : list of str, table, array or Corpus
         As in ``dedup``, or what ``open_files`` gives.
     labels : path, table, or list of (id, id, label), optional
-        Pairs that people judged; see ``evaluation.labels.read_labels``.
+        Pairs that people judged; see ``labels.labels.read_labels``.
     clusters : str, optional
         In place of labels: the column whose equal values mean duplicates.
     recipes, decisions, content, thresholds, label_column, positive, only, complete, ignore_unknown
-        See ``evaluation.comparing.compare``.
+        See ``evaluation.comparison.compare``.
     title_column, time_column : str, optional
         Where titles and times are, for decisions that compare them.
     text_column, id_column, threads, memory, encoder, progress
@@ -286,7 +286,7 @@ def audit(
     sample_seed : int
         Another one draws other pairs.
     label_column, positive, ignore_unknown
-        See ``auditing.judging.votes_of``.
+        See ``evaluation.population.votes_of``.
     text_column, id_column, title_column, time_column, threads, memory, encoder, progress
         As in ``dedup``.
 
@@ -357,7 +357,7 @@ def train(
     data : list of str, table, array or Corpus
         As in ``dedup``, or what ``open_files`` gives.
     labels : path, table, or list of (id, id, label)
-        Pairs that people judged; see ``evaluation.labels.read_labels``.
+        Pairs that people judged; see ``labels.labels.read_labels``.
     vector, net, content, label_column, positive, only, ignore_unknown, kernels, folds, seed
         See ``learning.training.train``.
     text_column, id_column, title_column, time_column, threads, encoder, progress
