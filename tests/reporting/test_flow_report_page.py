@@ -86,7 +86,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "0",
         "--once",
     )
-    neardup("watch", inbox, *RULES, *options, "--report", folder / "page.html")
+    neardup("watch", inbox, *RULES, *options)
+    neardup("report", folder / "news.db", "-o", folder / "page.html")
     return folder / "page.html"
 
 
@@ -115,7 +116,7 @@ def test_the_page_opens_alone_and_items_stay_text(page: Path) -> None:
         for details in view.locator("main details").all():
             details.evaluate("one => one.open = true")
         text = view.inner_text("main")
-        for words in (EVIL, "wednesday", "الأربعاء", "水曜日", "Title of first", "--report", 'features = "qgrams:4"'):
+        for words in (EVIL, "wednesday", "الأربعاء", "水曜日", "Title of first", "page.html", 'features = "qgrams:4"'):
             assert words in text
         assert view.locator('[dir="rtl"]').count() > 0
         assert {"tuesday", "wednesday"} <= set(view.locator(".members del, .members ins").all_inner_texts())
