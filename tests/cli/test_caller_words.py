@@ -28,7 +28,7 @@ COMMANDS: tuple[str, ...] = (
     "spark/ending",
     "spark/workers",
 )
-COMMANDS += ("spark/streaming/watching", "spark/streaming/files", "exploring/reasons")
+COMMANDS += ("spark/streaming/watching", "spark/streaming/files", "exploration/advice")
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 
 TEXTS = ["a rose is a rose is a rose", "a rose is a rose is a tulip", "a daisy"]

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neardup.exploration.histogram import BINS, CUTOFFS, View, per_million
 from neardup.exploration.messages import valley_in_short
+from neardup.exploration.views import BINS, CUTOFFS, View, per_million
 from neardup.pages.charts import COLOURS, FAINT, count_axis, finished
 from neardup.pages.html import Chart, Html, bar, table
 from neardup.pages.numbers import counted, rate, share
-from neardup.pages.numbers import rate as written
 
 if TYPE_CHECKING:
     import altair as alt
 
     from neardup.exploration.advice import Advice
-    from neardup.exploration.curve import Curve, Growth, Point, Size
-    from neardup.exploration.histogram import Valley
+    from neardup.exploration.curve import Curve, Point
     from neardup.exploration.profile import Lengths
+    from neardup.exploration.valley import Valley
     from neardup.pages.plot import Plot
 
 #: From the shortest n-grams to the longest; legible on white and on near-black.
@@ -33,11 +32,12 @@ _SHOWN = "highlight == '' || datum.view == highlight"
 
 
 def views_colours(views: Sequence[View]) -> list[str]:
-    """Return a colour for each view: along a ramp by n, or one that tells names apart."""
+    """Return a colour for each view: along a ramp by n, or one that tells names apart; weighted ones have their own."""
     if any(view.n is None for view in views):
         return [COLOURS[at % len(COLOURS)] for at in range(len(views))]
-    last = max(len(views) - 1, 1)
-    return [RAMP[round(at * (len(RAMP) - 1) / last)] for at in range(len(views))]
+    last = max(sum(not view.recipe.is_weighted for view in views) - 1, 1)
+    ramp = (RAMP[round(at * (len(RAMP) - 1) / last)] for at in range(last + 1))
+    return [COLOURS[2] if view.recipe.is_weighted else next(ramp) for view in views]
 
 
 def similarity_chart(
@@ -339,10 +339,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None, *, rates: bool = 
     rows = [
         [
             view.name,
-            *(
-                written(per_million(pairs, view.pairs)) if rates else pairs
-                for _, pairs in (*view.above, (1, view.equal))
-            ),
+            *(rate(per_million(pairs, view.pairs)) if rates else pairs for _, pairs in (*view.above, (1, view.equal))),
         ]
         for view in views
     ]
@@ -354,19 +351,17 @@ def cutoffs_table(views: Sequence[View], advised: View | None, *, rates: bool = 
 _HEIGHT = 300
 #: Lengths in so few bins are marked where these begin: between them an axis would mark parts of a word.
 _FEW_BINS = 8
-_FIRST, _DRAWN = "the first of the input", "drawn at random"
 
 
 def pairs_by_threshold(curve: Curve, advised: float) -> Chart:
     """Return how many pairs of the corpus each threshold would give."""
     known = [point for point in curve.points if point.pairs is not None]
     rows = [{"threshold": point.threshold, "number": point.pairs} for point in known if point.pairs]
-    note = "Logarithmic." + ("" if curve.complete else f" Known from {curve.lowest:g} on." if known else "")
     told = f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_ends(known, 'pairs')}"
     return Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
-        note,
+        "Logarithmic.",
         told,
         _stepped(rows, logarithmic("number", "matching pairs"), "matching pairs", COLOURS[0], advised, curve),
         points_table(curve, curve.points, advised, tall=True),
@@ -428,82 +423,6 @@ def _ends(points: Sequence[Point], name: str) -> str:
         return ""
     ends = [f"{getattr(point, name):,} at {point.threshold:g}" for point in (points[0], points[-1])]
     return f": {' and '.join(ends)}"
-
-
-def growing_density(growth: Growth) -> Chart:
-    """Return how dense matching pairs are among ever more documents."""
-    import altair as alt
-
-    y = alt.Y(
-        "value:Q",
-        title="matching pairs per million",
-        axis=alt.Axis(format=",.3~r", tickCount=5),
-        scale=alt.Scale(zero=True),
-    )
-    return Chart(
-        "growing-density",
-        "Density of pairs",
-        "The number of documents is logarithmic.",
-        f"Matching pairs per million pairs by number of documents. {growth.sentence}",
-        _growing(growth, y, lambda size: size.per_million, "pairs per million", ",.3~r"),
-        growth_table(growth),
-    )
-
-
-def growing_share(growth: Growth) -> Chart:
-    """Return which part would be dropped of ever more documents."""
-    import altair as alt
-
-    y = alt.Y("value:Q", title="dropped, of all documents", axis=alt.Axis(format="~%"), scale=alt.Scale(zero=True))
-    return Chart(
-        "growing-share",
-        "Share of dropped documents",
-        "The number of documents is logarithmic.",
-        f"The share of documents that would be dropped by number of documents. {growth.sentence}",
-        _growing(growth, y, lambda size: size.share, "dropped", ".2%"),
-        growth_table(growth),
-    )
-
-
-def growth_table(growth: Growth) -> Html:
-    """Return the figures of a growing corpus."""
-    rows = []
-    for one, other in zip(growth.first, growth.drawn, strict=True):
-        cells: list[object] = [f"{one.documents:,}"]
-        for size in (one, other):
-            cells += [size.pairs, rate(size.per_million), size.dropped, share(size.dropped, size.documents)]
-        rows.append(cells)
-    each = ["pairs", "per million", "dropped", "of all"]
-    head = ["documents", *(f"{name}, {kind}" for kind in ("first", "random") for name in each)]
-    caption = f"Of the first documents of the input, and of as many drawn at random; threshold {growth.threshold:g}"
-    return table(head, rows, caption=caption, left=0)
-
-
-def _growing(growth: Growth, y: Any, value: Any, name: str, form: str) -> dict[str, Any]:
-    import altair as alt
-
-    def rows_of(sizes: Sequence[Size], which: str) -> list[dict[str, Any]]:
-        return [{"documents": size.documents, "value": value(size), "which": which} for size in sizes]
-
-    values = [*rows_of(growth.first, _FIRST), *rows_of(growth.drawn, _DRAWN)]
-    named = alt.Legend(title=None, orient="bottom")
-    kinds = alt.Scale(domain=[_FIRST, _DRAWN], range=[COLOURS[0], COLOURS[1]])
-    sizes = [size.documents for size in growth.first]
-    chart = alt.Chart(alt.Data(values=values)).encode(
-        x=alt.X(
-            "documents:Q",
-            title="documents (logarithmic)",
-            scale=alt.Scale(type="log", domain=[sizes[0], sizes[-1]], nice=False, padding=10),
-            axis=alt.Axis(values=sizes, format=",d", grid=False),
-        ),
-        y=y,
-        color=alt.Color("which:N", scale=kinds, legend=named),
-    )
-    shapes = alt.Shape("which:N", scale=alt.Scale(domain=[_FIRST, _DRAWN], range=["circle", "square"]), legend=named)
-    told = [alt.Tooltip("which:N", title="documents"), alt.Tooltip("documents:Q", format=",", title="how many")]
-    told.append(alt.Tooltip("value:Q", format=form, title=name))
-    points = chart.mark_point(filled=True, size=60, opacity=1).encode(shape=shapes, tooltip=told)
-    return finished(alt.layer(chart.mark_line(strokeWidth=2), points), height=_HEIGHT)
 
 
 def lengths_chart(lengths: Lengths, key: str) -> Chart:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.exploration.histogram import CUTOFFS
-from neardup.exploration.sample import SamplePairs, Survey, hashes_of
+from neardup.exploration.sample import Survey, hashes_of
+from neardup.exploration.views import CUTOFFS, SamplePairs
 from neardup.keep.keepers import families
 from neardup.keep.pairs import Pairs
 from neardup.pages.diff import Shown

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, log2
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -284,10 +284,6 @@ class Passage:
     share: float
     ids: tuple[str, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Boilerplate:
@@ -319,10 +315,6 @@ class Boilerplate:
     documents: int
     share_of_words: float
     complete: bool = True
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
 
 
 class Grown(NamedTuple):
