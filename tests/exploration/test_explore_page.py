@@ -222,7 +222,7 @@ def test_views_are_grouped_by_what_they_compare() -> None:
 
 def test_what_charts_draw_are_the_counts() -> None:
     few = view("words:2", falling(2), 703)
-    drawn = similarity_chart([few], advised=few, valley=few.valley, threshold=0.3).to_dict()
+    drawn = similarity_chart([few], advised=few, threshold=0.3).to_dict()
     steps = drawn["datasets"]["steps"]
     # 703 pairs are few: five hundredths are a step. A last row ends the line.
     assert [step["pairs"] for step in steps[:-1]] == [sum(few.counts[at : at + 5]) for at in range(0, 100, 5)]

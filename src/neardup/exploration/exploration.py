@@ -113,7 +113,7 @@ class Exploration(Observations):
 
         check_drawing("a chart")
         shown = [view for view in self.views if not views or view.name in views]
-        return similarity_chart(shown, advised=advised_view(self), threshold=self.advice.threshold)
+        return similarity_chart(shown, advised_view(self), self.advice.threshold)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the advice, and the pairs per million above each cutoff."""
