@@ -185,7 +185,7 @@ def _reach(pairs: Floats, corpus_pairs: int) -> float:
 
 
 def _reached_by(pairs: Floats, count: float) -> float:
-    """Return the similarity that so many pairs have at least; between hundredths their number falls evenly in logs."""
+    """Return the similarity that ``count`` pairs have at least; between hundredths the logarithm falls evenly."""
     logs = -np.log(np.maximum(pairs, _NONE))
     return float(np.interp(-np.log(count), logs, np.arange(BINS + 1) / BINS))
 

@@ -27,7 +27,7 @@ _TOGETHER, _TOGETHER_FEW, _FEW_PAIRS = 2, 5, 500_000
 #: The lowest line of a logarithmic axis, for a logarithm of nothing.
 _NOTHING = 0.5
 TENTHS = [at / 10 for at in range(11)]
-_UNLIKE = "no two documents of the sample have anything in common"
+_NONE_SHARED = "no two documents of the sample have anything in common"
 _SHOWN = "highlight == '' || datum.view == highlight"
 
 
@@ -44,8 +44,8 @@ def similarity_chart(views: Sequence[View], advised: View | None = None, thresho
     """Return the histograms of views overlaid, with a legend; the advised one thicker, and a rule at a threshold."""
     from neardup.pages.plot import nothing
 
-    if not _any_alike(views):
-        return nothing(_UNLIKE)
+    if not _any_shared(views):
+        return nothing(_NONE_SHARED)
     data = {"steps": _steps(views, advised, _together(views)), "valley": []}
     here = any(view is advised for view in views)
     drawn: Plot = _histogram(threshold, chosen=here, named=views).properties(datasets=data)
@@ -67,7 +67,7 @@ def overlaid(key: str, title: str, views: Sequence[View], advice: Advice, advise
     )
     drawn = finished(_histogram(advice.threshold if here else None, chosen=here), height=400)
     data = {"steps": _steps(views, advised, together), "valley": _stretch(advice.valley if here else None)}
-    behind, missing = _bins_table(views, together), "" if _any_alike(views) else _UNLIKE
+    behind, missing = _bins_table(views, together), "" if _any_shared(views) else _NONE_SHARED
     return Chart(key, title, note, told, drawn | {"datasets": data}, behind, missing)
 
 
@@ -85,12 +85,12 @@ def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Char
         title = f"{view.name}, advised" if view is advised else view.name
         steps = [row | {"colour": colour} for row in _steps([view], view, 1)]
         data = {"steps": steps, "valley": _stretch(view.valley, named=False)}
-        behind, missing = _bins_table([view], 1), "" if _any_alike([view]) else _UNLIKE
+        behind, missing = _bins_table([view], 1), "" if _any_shared([view]) else _NONE_SHARED
         found.append(Chart(f"{prefix}-{at}", title, note, told, drawn | {"datasets": data}, behind, missing))
     return found
 
 
-def _any_alike(views: Sequence[View]) -> bool:
+def _any_shared(views: Sequence[View]) -> bool:
     """Return whether two documents of the sample have anything in common, by any of the views."""
     return any(any(view.counts) for view in views)
 
@@ -295,7 +295,7 @@ def cutoffs_chart(key: str, views: Sequence[View], advised: View | None) -> Char
         told,
         specification,
         cutoffs_table(views, advised, rates=False),
-        "" if _any_alike(views) else "no two documents of the sample have anything in common",
+        "" if _any_shared(views) else "no two documents of the sample have anything in common",
     )
 
 
@@ -315,7 +315,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None, *, rates: bool = 
 
 
 _HEIGHT = 300
-#: Lengths in so few bins are marked where these begin: between them an axis would mark parts of a word.
+#: Up to this many bins of lengths are marked where they begin: an axis would mark parts of a word between them.
 _FEW_BINS = 8
 
 
@@ -358,7 +358,7 @@ def dropped_by_threshold(curve: Curve, advised: float) -> Chart:
 
 
 def points_table(curve: Curve, points: Sequence[Point], advised: float, *, tall: bool = False) -> Html:
-    """Return what thresholds would give, as a table; the advised one stands out."""
+    """Return what thresholds would give, as a table; the advised one is highlighted."""
     rows = [
         [f"{point.threshold:g}", point.pairs, point.families, point.largest_family, point.dropped, _part(point, curve)]
         for point in points

@@ -26,7 +26,7 @@ from neardup.search.second_step import equal_texts
 
 Integers = npt.NDArray[np.int64]
 
-#: Of which parts, in hundredths, the quantiles are.
+#: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
 #: Bins of a power of ten, as far as whole numbers allow.
 _A_DECADE = 10
@@ -344,7 +344,7 @@ class CorpusProfile:
         The largest first; empty without a result.
     families_found : int
     templates_found, families_examined : int
-        How many templates there are, those that are not listed too, among so many of the largest families.
+        How many templates there are, including those not listed, among how many of the largest families.
     """
 
     documents: int
@@ -365,7 +365,7 @@ class CorpusProfile:
 
 #: What is listed, at most.
 FAMILIES, TEMPLATES = 20, 10
-#: So many of the largest families are looked at, so many texts of each, until they have so many characters together.
+#: How many of the largest families are examined, how many texts of each, and how many characters in all.
 _EXAMINED, _COMPARED, _CHARACTERS = 40, 12, 5_000_000
 _IDS_OF_FAMILY = 5
 #: Characters that say how a text begins.
@@ -422,7 +422,7 @@ class LargestFamilies:
     wanted : int64[k]
         The documents that have to be read.
     examined : int
-        How many families were looked at as templates.
+        How many families were examined as templates.
     """
 
     def __init__(self, findings: Findings | None, texts: Integers) -> None:
@@ -517,7 +517,7 @@ def profile_of(
     memory: int | None = None,
     report: Progress | None = None,
 ) -> CorpusProfile:
-    """Look at what a corpus is made of.
+    """Return what a corpus is made of.
 
     Parameters
     ----------
@@ -532,7 +532,7 @@ def profile_of(
     findings : Findings, optional
         Of a run over the corpus, at the threshold that the families are for.
     content : str
-        As in ``Recipe``: what of the texts is looked at. That of survey, sample and material.
+        As in ``Recipe``: what of the texts is examined. That of survey, sample and material.
     threads : int
         They change the time, never the answer.
     memory : int, optional

@@ -110,7 +110,7 @@ class View:
         return tuple((cutoff, self.at_least(round(cutoff * BINS))) for cutoff in CUTOFFS)
 
     def at_least(self, hundredths: int) -> int:
-        """Return how many pairs have a similarity of so many hundredths or more."""
+        """Return how many pairs have a similarity of at least this many hundredths."""
         if hundredths <= 0:
             return self.pairs
         return sum(self.counts[hundredths:]) + self.edges[hundredths]
@@ -203,7 +203,7 @@ def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NON
     unit : int
         How much of o, a and b makes 1 (``measures.similarities``).
     least : int
-        Pairs of so many hundredths or more are written down; 101 for none. Lowering it takes memory: 24 bytes a pair.
+        Pairs of at least this many hundredths are collected; 101 for none. Lowering it takes memory: 24 bytes a pair.
     threads : int
         Changes the time, never the answer.
 
@@ -395,7 +395,7 @@ def view_of(
     name : str
         Of the view; where it is empty, it is called by its features, and has an n.
     least : int
-        Pairs of so many hundredths or more are returned; 101 for none.
+        Pairs of at least this many hundredths are returned; 101 for none.
     threads : int
         They change the time, never the answer.
 
