@@ -3,7 +3,7 @@
     explore.py [compare] [curve] [pages] [report] [--runs 3] [--out FILE]
 
     compare  2,000 job adverts, each with each, for n = 1 to 7, on one core; beside the same in plain Python
-    curve    what each threshold from 0.2 up gives, of whole corpora; near-copies has more pairs than can be found
+    curve    what each threshold from 0.2 up gives, of whole corpora
     pages    neardup explore with its page: time, size, and the time until a browser shows it
     report   neardup dedup of a million documents with --report and without, and the time until a browser shows it
 
@@ -30,13 +30,14 @@ from typing import Any
 
 import numpy as np
 from arrivals import fresh, renew, rows_of, texts_of, timed
-from corpora import corpus, made, near_copies
+from corpora import corpus
 from measuring import NEARDUP, RESULTS, SHARED, measure, note, summarize, table
 
 from neardup.documents import open_corpus
-from neardup.exploration.curve import Curve, curve_of
-from neardup.exploration.histogram import CUTOFFS, View, texts_array, vectors_of, view_of
+from neardup.exploration.curve import Curve, ThresholdSearch
+from neardup.exploration.views import CUTOFFS, View, texts_array, vectors_of, view_of
 from neardup.recipe import Recipe
+from neardup.runtime import Clock
 
 Row = dict[str, Any]
 
@@ -45,7 +46,7 @@ LENGTHS, ALLOWED = range(1, 8), 2.0
 #: Seconds: for the page of 2,000 documents; for the curve of N100k; until a browser shows a page.
 ALLOWED_PAGE, ALLOWED_CURVE, ALLOWED_OPEN = 5.0, 60.0, 2.0
 REAL = ("adzuna", "reuters", "saudinews", "peps")
-CURVES = ("N100k", "near-copies-20000", "N1M")
+CURVES = ("N100k", "N1M")
 #: More load than this before a measurement means that something else was running.
 QUIET = 0.7
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -58,8 +59,7 @@ def file_of(name: str) -> Path:
     """Return the file of a corpus, one that is made or one of ../shared/data."""
     if name in REAL:
         return SHARED / "data" / name / f"{name}.jsonl.gz"
-    kind, _, count = name.rpartition("-")
-    return made(name, near_copies(int(count))) if kind == "near-copies" else corpus(name)
+    return corpus(name)
 
 
 def multiset(items: Iterable[str]) -> set[tuple[str, int]]:
@@ -155,24 +155,31 @@ def _curve(file: Path) -> Row:
 
     def act() -> None:
         with open_corpus([str(file)]) as opened:
-            whole = curve_of(opened, Recipe(features="words:4", threshold=0.5), threads=2)
-            stages.extend(whole.result.summary["stages"])
-            found.append(whole.curve)
+            search = ThresholdSearch(
+                opened,
+                Recipe(features="words:4"),
+                0.2,
+                threads=2,
+                memory=None,
+                clock=clock,
+                progress=lambda stage, done, total: None,
+            )
+            with search:
+                found.append(search.curve())
 
-    stages: list[Any] = []
+    clock = Clock()
     wall, cpu = timed(act)
     curve = found[0]
-    lowest = None if curve.lowest is None else curve.at(curve.lowest)
     return {
         "documents": curve.documents,
         "points": len(curve.points),
-        "lowest": curve.lowest,
-        "pairs": None if lowest is None else lowest.pairs,
+        "lowest": curve.asked,
+        "pairs": curve.points[0].pairs,
         "dropped": curve.points[0].dropped,
         "wall_s": wall,
         "cpu_s": cpu,
-        "peak_rss_mb": round(max(stage["peak_memory_bytes"] for stage in stages) / 1e6),
-        "stages": stages,
+        "peak_rss_mb": round(max(stage["peak_memory_bytes"] for stage in clock.stages) / 1e6),
+        "stages": clock.stages,
     }
 
 

@@ -416,14 +416,14 @@ def explore(
 
     All pairs of a random sample are compared for every n, and the whole corpus is joined once. ``.advice`` says which
     n, measure and threshold to begin with and why, ``.views`` are the histograms, ``.examples`` real pairs to read,
-    ``.makeup`` what the corpus is made of; ``.write("explore.html")`` writes the page, and a notebook shows the gist.
+    ``.profile`` what the corpus is made of; ``.write("explore.html")`` writes the page, and a notebook shows the gist.
 
     Parameters
     ----------
     data : list of str, table, array or Corpus
         As in ``dedup``, or what ``open_files`` gives, which must stay open.
     sample, seed, lengths, qgrams, recipes, multiset, lowest, content, examples, curve
-        See ``exploring.exploration.explore``.
+        See ``exploration.options.ExplorationOptions``.
     text_column, id_column, title_column, time_column, threads, memory, progress
         As in ``dedup``.
 
@@ -443,9 +443,9 @@ def explore(
     ('words:1', 0.5)
     """
     from neardup.exploration import exploration
+    from neardup.exploration.options import ExplorationOptions
 
-    return exploration.explore(
-        corpus_from(data, text_column, id_column),
+    options = ExplorationOptions(
         sample=sample,
         seed=seed,
         lengths=lengths,
@@ -458,10 +458,9 @@ def explore(
         curve=curve,
         title_column=title_column,
         time_column=time_column,
-        threads=threads,
-        memory=memory,
-        progress=progress,
     )
+    corpus = corpus_from(data, text_column, id_column)
+    return exploration.explore(corpus, options, threads=threads, memory=memory, progress=progress)
 
 
 def dedup(

@@ -24,10 +24,9 @@ COMMANDS: tuple[str, ...] = (
     "watch/",
     "labelling/",
     "spark/command",
-    "spark/inbox",
     "spark/session",
     "stream/replay",
-    "exploration/histogram",
+    "exploration/advice",
     "recipe/recipe",
 )
 FLAG = re.compile(r"(?<![\w-])--[a-z]")

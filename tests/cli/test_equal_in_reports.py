@@ -81,4 +81,4 @@ def test_an_exploration_counts_the_copies_that_a_run_would_drop(tmp_path: Path) 
     corpus = write_lines(tmp_path / "corpus.jsonl", rows_of(TEXTS))
     out = tmp_path / "explored.json"
     neardup("explore", corpus, "-o", out)
-    assert json.loads(out.read_text("utf-8"))["makeup"]["copies"]["copies"] == 3
+    assert json.loads(out.read_text("utf-8"))["profile"]["copies"]["copies"] == 3

@@ -62,7 +62,7 @@ def test_the_short_form(stories: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for threshold, cells in rows.items():
         names = ("pairs", "families", "largest_family", "dropped")
         assert cells[1:5] == [str(points[threshold][name]) for name in names]
-    for name in ("lengths", "written in", "exact copies", "idf", "growth"):
+    for name in ("lengths", "scripts", "exact copies"):
         assert any(line.startswith(name) for line in lines), name
     assert "5 of 5 texts" in done.stdout
     assert any(line.startswith("begin with words:") for line in lines)
@@ -89,7 +89,8 @@ def test_json_is_the_same_on_stdout_and_in_a_file(stories: Path, tmp_path: Path)
     for found in (printed, written):
         found.pop("stages")
     assert printed == written
-    assert [view["name"] for view in printed["views"]] == ["words:1", "words:2", "words:3"]
+    names = ["words:1", "words:2", "words:3", f"{printed['advice']['features']}, idf"]
+    assert [view["name"] for view in printed["views"]] == names
     assert printed["advice"]["command"][:2] == ["dedup", str(stories)]
     assert printed["curve"]["documents"] == 49
     assert names_in(tmp_path) == {"found.json"}
@@ -133,7 +134,8 @@ def test_what_is_compared(stories: Path) -> None:
     )
     found = json.loads(neardup("explore", stories, *options, "--sample", "20", "--seed", "5", "--json").stdout)
     names = [view["name"] for view in found["views"]]
-    assert names == ["words:2:multiset", "words:4:multiset", "qgrams:5:multiset", "cornell"]
+    assert names == ["words:2:multiset", "words:4:multiset", "qgrams:5:multiset", "cornell", names[-1]]
+    assert names[-1].endswith(", tfidf")
     assert (found["sample"]["documents"], found["sample"]["seed"]) == (20, 5)
     assert found["curve"] is None
     assert all(not one["pairs"] for one in found["examples"])
@@ -150,7 +152,7 @@ def test_web_pages(tmp_path: Path) -> None:
         neardup("explore", write_lines(tmp_path / "pages.jsonl", rows), "--content", "tags", *SMALL, "--json").stdout
     )
     assert found["advice"]["command"][-6:-4] == ["--content", "tags"] or "--content" in found["advice"]["command"]
-    assert found["makeup"]["words"]["quantiles"][0][1] == 60
+    assert found["profile"]["words"]["quantiles"][0][1] == 60
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,14 @@ from neardup.cli.screen import (
     whole_number,
 )
 from neardup.errors import OutputError, RecipeError
+from neardup.exploration.options import ExplorationOptions
 
 if TYPE_CHECKING:
     from neardup.exploration.exploration import Exploration
     from neardup.recipe import Recipe
 
 _SAMPLE, _SHOWN = "What is compared", "What is shown"
+_DEFAULTS = ExplorationOptions()
 _LENGTHS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?")
 
 
@@ -50,7 +52,7 @@ def explore(
             "--output",
             "-o",
             metavar="FILE",
-            help="A page (.html), or everything as .json; without it, a short form.",
+            help="Write a page (.html) or all figures (.json); by default a summary is printed.",
         ),
     ] = None,
     sample: Annotated[
@@ -58,19 +60,19 @@ def explore(
         typer.Option(
             metavar="NUMBER",
             rich_help_panel=_SAMPLE,
-            help="So many documents are drawn and compared, each with each; time and memory grow with its square.",
+            help="How many documents to compare pairwise; time and memory grow with its square.",
         ),
-    ] = "2000",
+    ] = str(_DEFAULTS.sample),
     seed: Annotated[
-        str, typer.Option(metavar="NUMBER", rich_help_panel=_SAMPLE, help="Another one draws other documents.")
-    ] = "0",
+        str, typer.Option(metavar="NUMBER", rich_help_panel=_SAMPLE, help="Random seed of the sample.")
+    ] = str(_DEFAULTS.seed),
     lengths: Annotated[
         str,
-        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Word n-grams: 1-7, 4, or 1,3,5; none for none."),
-    ] = "1-7",
+        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Word n-grams: 1-7, 4, or 1,3,5; or none."),
+    ] = f"{_DEFAULTS.lengths[0]}-{_DEFAULTS.lengths[-1]}",
     qgrams: Annotated[
         str | None,
-        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Character q-grams besides, as 3-6 or 5."),
+        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Character q-grams as well: 3-6 or 5."),
     ] = None,
     recipes: Annotated[
         list[str] | None,
@@ -78,7 +80,7 @@ def explore(
             "--recipe",
             metavar="NAME|FILE",
             rich_help_panel=_SAMPLE,
-            help="A recipe besides, with its features, weights and measure; may be given several times.",
+            help="Compare a recipe as well, by its features, weights and measure; repeatable.",
         ),
     ] = None,
     multiset: Annotated[
@@ -91,32 +93,32 @@ def explore(
         typer.Option(
             metavar="NUMBER",
             rich_help_panel=_SHOWN,
-            help="Where the curve of the whole corpus begins; a lower one finds more pairs and takes longer.",
+            help="Lowest threshold of the curve of the whole corpus; a lower one finds more pairs and takes longer.",
         ),
-    ] = "0.2",
+    ] = str(_DEFAULTS.lowest),
     no_curve: Annotated[
         bool,
-        typer.Option("--no-curve", rich_help_panel=_SHOWN, help="Leave the whole corpus alone: only the sample."),
+        typer.Option("--no-curve", rich_help_panel=_SHOWN, help="Compare only the sample, not the whole corpus."),
     ] = False,
     examples: Annotated[
         str,
         typer.Option(metavar="NUMBER", rich_help_panel=_SHOWN, help="Pairs to read at each cutoff; 0 for none."),
-    ] = "3",
+    ] = str(_DEFAULTS.examples),
     title_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_SHOWN, help="Column of titles; found by itself when obvious."),
+        typer.Option(metavar="NAME", rich_help_panel=_SHOWN, help="Column of titles; detected automatically."),
     ] = None,
     time_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_SHOWN, help="Column of times; found by itself when obvious."),
+        typer.Option(metavar="NAME", rich_help_panel=_SHOWN, help="Column of times; detected automatically."),
     ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Look before you choose: how similar a corpus is to itself, and where to begin.
+    """Show how similar a corpus is to itself, and advise features and a threshold.
 
-    A random sample is compared, each document with each, for every n; the whole corpus is joined once, exactly. The
-    page shows histograms, pairs to read at each cutoff and what each threshold would do, and advises a recipe.
+    All pairs of a random sample are compared for every n, and the whole corpus is joined once, exactly. The page shows
+    histograms, pairs to read at each cutoff and what each threshold would do, and advises a recipe.
     """
     _check_output(output, inputs, force=force)
     limits = running.limits
@@ -130,8 +132,23 @@ def explore(
         raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME")
     of_texts = chosen_content(html, content) or ""
 
-    from neardup.exploration.exploration import explore as look
+    from neardup.exploration.exploration import explore as run
     from neardup.pages.page import make_ready
+
+    options = ExplorationOptions(
+        sample=drawn,
+        seed=number,
+        lengths=of_words,
+        qgrams=of_characters,
+        recipes=chosen,
+        multiset=multiset,
+        lowest=least,
+        content=of_texts,
+        examples=shown,
+        curve=not no_curve,
+        title_column=title_column,
+        time_column=time_column,
+    )
 
     if output is not None and output.endswith(".html"):
         make_ready()
@@ -139,25 +156,7 @@ def explore(
         say_notes(corpus, *chosen)
         say_if_compiling(None, "prefixes.match", "postings.count_pairs", "weighted.fill_postings")
         with progress_bar() as report:
-            found = look(
-                corpus,
-                sample=drawn,
-                seed=number,
-                lengths=of_words,
-                qgrams=of_characters,
-                recipes=chosen,
-                multiset=multiset,
-                lowest=least,
-                content=of_texts,
-                examples=shown,
-                curve=not no_curve,
-                title_column=title_column,
-                time_column=time_column,
-                progress=report,
-                inputs=inputs,
-                options=_as_typed(read),
-                **limits,
-            )
+            found = run(corpus, options, progress=report, inputs=inputs, reading=_as_typed(read), **limits)
         say_set_aside(corpus)
     for note in found.notes:
         say(note)
@@ -223,7 +222,7 @@ def _check_output(output: str | None, inputs: list[str], *, force: bool) -> None
 
 
 def _give(found: Exploration, output: str | None, *, force: bool, as_json: bool) -> None:
-    """Write the file, or tell the short form."""
+    """Write the file, or print the summary."""
     written: list[str] = []
     with interruptible(written):
         if output is not None:
@@ -236,8 +235,8 @@ def _give(found: Exploration, output: str | None, *, force: bool, as_json: bool)
 
         show_exploration(found)
     else:
-        from neardup.exploration import messages as telling
+        from neardup.exploration import messages
 
-        say(f"begin with {telling.advised_rule(found.advice)}. {telling.would_drop(found)}".rstrip())
+        say(f"begin with {messages.advised_rule(found.advice)}. {messages.would_drop(found)}".rstrip())
     for name in written:
         say(f"written: {name}")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from neardup.cli.screen import size_text, speaks_unicode, visible
-from neardup.exploration import messages as telling
-from neardup.exploration.histogram import CUTOFFS, per_million
+from neardup.exploration import messages
+from neardup.exploration.views import CUTOFFS, per_million
 from neardup.pages import numbers
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from neardup.exploration.curve import Curve, Point
+    from neardup.exploration.curve import Curve
     from neardup.exploration.exploration import Exploration
-    from neardup.exploration.profile import Makeup
+    from neardup.exploration.profile import CorpusProfile
 
 #: Characters of a sparkline: each is five hundredths.
 _CELLS = 20
@@ -33,33 +33,28 @@ def show_exploration(found: Exploration) -> None:
 
     console = Console(highlight=False, soft_wrap=False)
     blocks = speaks_unicode()
-    head = f"{size_text(found.sample.bytes)} of text; {telling.compared(found.sample)}"
+    head = f"{size_text(found.sample.bytes)} of text; {messages.compared(found.sample)}"
     console.print(Text(head, style="bold"))
     console.print()
-    console.print(Text("pairs by similarity, on a log scale, and per million from each cutoff on"))
+    console.print(Text("pairs by similarity (log scale), and pairs per million at or above each cutoff"))
     console.print(_views(found, blocks=blocks))
-    if found.weighting is not None:
-        _lines(console, "idf", [found.weighting.sentence])
-    if found.curve is not None:
+    if found.curve is not None and found.curve.points:
         console.print()
         curve = found.curve
-        console.print(Text(f"whole corpus: {visible(curve.recipe.features)} by {curve.recipe.measure}, every pair"))
+        console.print(Text(f"whole corpus: {visible(curve.recipe.features)}, {curve.recipe.measure}, exact"))
         console.print(_curve(curve, found.advice.threshold, blocks=blocks))
-        _lines(console, "note", [curve.note])
-    if found.growth is not None:
-        _lines(console, "growth", [found.growth.sentence])
     console.print()
-    for name, lines in _contents(found.makeup).items():
+    for name, lines in _contents(found.profile).items():
         _lines(console, name, lines)
     if found.examples:
         console.print()
-        console.print(Text("pairs to read: neardup explain INPUT ID ID shows two side by side"))
+        console.print(Text("pairs to read; neardup explain INPUT ID ID shows two documents side by side"))
         console.print(_examples(found, console.width))
     console.print()
-    console.print(Text(f"begin with {telling.advised_rule(found.advice)}", style="bold"))
-    console.print(Text(f"{visible(found.advice.reason)} {telling.would_drop(found)}".strip()))
+    console.print(Text(f"begin with {messages.advised_rule(found.advice)}", style="bold"))
+    console.print(Text(f"{visible(found.advice.reason)} {messages.would_drop(found)}".strip()))
     # A command is copied: it must not be broken into lines.
-    console.print(Text(f"  {visible(telling.advised_command(found.advice), lines=False)}"), soft_wrap=True)
+    console.print(Text(f"  {visible(messages.advised_command(found.advice), lines=False)}"), soft_wrap=True)
 
 
 def _views(found: Exploration, *, blocks: bool) -> Table:
@@ -70,11 +65,11 @@ def _views(found: Exploration, *, blocks: bool) -> Table:
     table = _table("compared", scale, *cutoffs, "valley", left=2)
     table.padding = (0, 0, 0, 0)
     table.columns[0].min_width = 8
-    advised = telling.advised_view(found)
+    advised = messages.advised_view(found)
     for view in found.views:
         spark = numbers.sparkline(view.counts, _CELLS, blocks=blocks)
         rates = [numbers.short(per_million(pairs, view.pairs)) for _, pairs in view.above]
-        cells = [visible(view.name, lines=False), spark, *rates, telling.valley_in_short(view)]
+        cells = [visible(view.name, lines=False), spark, *rates, messages.valley_in_short(view)]
         table.add_row(*map(Text, cells), style="bold" if view is advised else "")
     return table
 
@@ -84,18 +79,14 @@ def _curve(curve: Curve, advised: float, *, blocks: bool) -> Table:
 
     table = _table("threshold", "pairs", "families", "largest", "dropped", "of all", "")
     table.columns[0].justify, table.columns[-1].justify = "right", "left"
-    for point in _told(curve, advised):
+    round_ones = [one for one in curve.table if one.threshold == advised or round(100 * one.threshold) % 10 == 0]
+    for point in round_ones:
         part = point.dropped / curve.documents if curve.documents else 0.0
         known = ["?" if one is None else f"{one:,}" for one in (point.pairs, point.families, point.largest_family)]
         share = numbers.share(point.dropped, curve.documents)
         cells = [f"{point.threshold:g}", *known, f"{point.dropped:,}", share, numbers.bar(part, _BAR, blocks=blocks)]
         table.add_row(*map(Text, cells), style="bold" if point.threshold == advised else "")
     return table
-
-
-def _told(curve: Curve, advised: float) -> list[Point]:
-    """Return the points of round thresholds, and the advised one."""
-    return [point for point in curve.table if point.threshold == advised or round(100 * point.threshold) % 10 == 0]
 
 
 def _examples(found: Exploration, width: int) -> Table:
@@ -117,16 +108,15 @@ def _examples(found: Exploration, width: int) -> Table:
     return table
 
 
-def _contents(makeup: Makeup) -> dict[str, list[str]]:
+def _contents(profile: CorpusProfile) -> dict[str, list[str]]:
     """Return what the corpus is made of, by name, a few lines each."""
-    copies, boilerplate = makeup.copies, makeup.boilerplate
-    scripts = [f"{one.name} {numbers.share(one.documents, makeup.scripts.documents)}" for one in makeup.scripts.scripts]
-    languages = [
-        f"{one.name} {numbers.share(one.documents, makeup.scripts.documents)}" for one in makeup.scripts.languages
+    copies, boilerplate = profile.copies, profile.boilerplate
+    scripts = [
+        f"{one.name} {numbers.share(one.documents, profile.scripts.documents)}" for one in profile.scripts.scripts
     ]
-    found = {
-        "lengths": [telling.lengths_in_words(makeup.words)],
-        "written in": [", ".join(scripts[:_NAMED]), ", ".join(languages[:_NAMED])],
+    found: dict[str, list[str]] = {
+        "lengths": [messages.lengths_in_words(profile.words)],
+        "scripts": [", ".join(scripts[:_NAMED])],
         "exact copies": [f"{copies.copies:,} of {numbers.counted(copies.groups, 'text')}"],
         "boilerplate": [
             f"{numbers.counted(boilerplate.found, 'passage')} of {boilerplate.run} words or more in "
@@ -136,16 +126,13 @@ def _contents(makeup: Makeup) -> dict[str, list[str]]:
         "templates": [
             f"{numbers.counted(one.documents, 'document')}, {numbers.counted(len(one.slots), 'slot')}, "
             f"{one.constant:,} words that never change"
-            for one in makeup.templates[:_NAMED]
-        ],
-        "families": [
-            f"{numbers.counted(makeup.families_found, 'family', 'families')}"
-            + (f", the largest of {makeup.families[0].documents:,} documents" if makeup.families else ""),
+            for one in profile.templates[:_NAMED]
         ],
     }
-    if not makeup.families:
-        found.pop("families")
-    return found
+    if profile.families:
+        families = numbers.counted(profile.families_found, "family", "families")
+        found["families"] = [f"{families}, the largest of {profile.families[0].documents:,} documents"]
+    return {name: lines for name, lines in found.items() if lines}
 
 
 def _lines(console: Console, name: str, lines: Sequence[str]) -> None:
@@ -153,21 +140,12 @@ def _lines(console: Console, name: str, lines: Sequence[str]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    told = [line for line in lines if line]
-    if not told:
-        return
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     table.add_column(width=12, no_wrap=True, style="dim")
-    table.add_column(overflow="ellipsis" if len(told) > 1 else "fold", no_wrap=len(told) > 1, ratio=1)
-    for label, line in zip(_then_nothing(name), told, strict=False):
-        table.add_row(Text(label), Text(visible(" ".join(line.split()), lines=False)))
+    table.add_column(overflow="ellipsis" if len(lines) > 1 else "fold", no_wrap=len(lines) > 1, ratio=1)
+    for at, line in enumerate(lines):
+        table.add_row(Text("" if at else name), Text(visible(" ".join(line.split()), lines=False)))
     console.print(table)
-
-
-def _then_nothing(name: str) -> Iterator[str]:
-    yield name
-    while True:
-        yield ""
 
 
 def _table(*names: str, left: int = 1) -> Table:

@@ -2,52 +2,91 @@
 
 The rule, in four steps:
 
-1. **Features**: of the n-grams that were looked at, those with the widest gap between what unrelated pairs reach and
-   what nine in ten alike pairs have (``separation``); of lengths within 0.02 of the widest gap the longest, whose
-   features are rarer. Character q-grams, which are more to compare, take the place of words where they widen the gap by
-   0.05. Where the sample has fewer than 10 alike pairs: the shortest n-grams whose unrelated pairs stay below 0.1.
+1. **Features**: of the n-grams that were compared, those with the widest gap between what unrelated pairs reach and
+   what 90 % of similar pairs score at least (``separation_of``); of lengths within 0.02 of the widest gap the longest,
+   whose features are rarer. Character q-grams, which cost more to compare, replace words where they widen the gap by
+   0.05. Where the sample has fewer than 10 similar pairs: the shortest n-grams whose unrelated pairs stay below 0.1.
 2. **Measure**: Jaccard, whose formula people know and whose join is the fastest.
 3. **Pairs**: those of the whole corpus from the curve's lowest threshold on: a sample of a large corpus has few related
-   pairs, but the exact join has them all. Where there is no curve, those of the sample; and where the curve could not
-   begin as low as it was asked to, for there are too many pairs: then the sample has enough of them.
-4. **Threshold**: the cut in the valley (``valley``) of these, in steps of 0.05, and no lower than the lowest threshold
-   of the curve. Where there is no valley: 0.5, where two documents of equal size share two thirds of their features, or
-   what unrelated pairs reach, if that is more.
+   pairs, but the exact join has them all. Those of the sample where there is no curve, or too many pairs for one.
+4. **Threshold**: the cut in the valley (``valley_of``) of these, in steps of 0.05, and no lower than the lowest
+   threshold of the curve. Where there is no valley: 0.5, where two documents of equal size share two thirds of their
+   features, or what unrelated pairs reach, if that is more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from math import ceil, log10
+from statistics import median_low
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.exploration.curve import Curve
-from neardup.exploration.histogram import (
-    BINS,
-    FEWEST_CLEAR,
-    Choice,
-    Separation,
-    Valley,
-    View,
-    above,
-    alternatives_of,
-    command_of,
-    valley_of,
-    why_features,
-    why_threshold,
-)
-from neardup.exploration.sample import Sample
+from neardup.exploration.valley import FEWEST_CLEAR, Valley, valley_of
+from neardup.exploration.views import BINS, View
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure
 
 Floats = npt.NDArray[np.float64]
 
-#: Where there is no valley, and no higher than; and the steps of thresholds: in hundredths.
+#: Pairs at or above this hundredth are similar; fewer of them than this say nothing of their level.
+_SIMILAR, _FEWEST_SIMILAR = 50, 10
+#: The part of similar pairs that is at or above their level, and the parts of the bulk that its pace is taken from.
+_MOST, _PARTS = 0.9, (0.5, 0.1, 0.01)
+#: What stands for no pairs in logarithms.
+_NONE = 1e-9
+#: Gaps within this are the same; what unrelated pairs may reach where no gap is known.
+_SAME, _LOW_REACH = 0.02, 0.1
+#: By how much q-grams must widen the gap, and the measure whose views are chosen from.
+_WORTH, _MEASURE = 0.05, "jaccard"
+#: The threshold where there is no valley, the highest that unrelated pairs raise it to, and its steps: in hundredths.
 _MIDDLE, _HIGHEST, _STEP = 50, 90, 5
+#: A threshold for copies and light edits: that of the recipe ``default``.
+_COPIES = 0.85
+#: Fields of a recipe that no option is made of, or one in any case.
+_SAID_APART = ("name", "description", "features", "threshold", "keep")
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """How far apart unrelated and similar pairs are in one view.
+
+    Attributes
+    ----------
+    reach : float
+        The similarity that the most similar unrelated pair of the corpus is expected to have.
+    alike : int
+        How many pairs of the sample count as similar.
+    level : float or None
+        The similarity that 90 % of them have at least; None where they are fewer than 10.
+    """
+
+    reach: float
+    alike: int
+    level: float | None
+
+    @property
+    def gap(self) -> float | None:
+        """How far the level lies above the reach; None where there is no level."""
+        return None if self.level is None else self.level - self.reach
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The view whose features were chosen, and how each view that was chosen from separates pairs."""
+
+    view: View
+    separations: tuple[tuple[View, Separation], ...]
+
+    @property
+    def own(self) -> Separation:
+        """How the chosen view separates pairs."""
+        return next(found for view, found in self.separations if view is self.view)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +108,7 @@ class Advice:
     whole : bool
         Whether that is of the whole corpus; else of the sample.
     separations : tuple of (str, Separation)
-        What unrelated and alike pairs reach, by the name of the view.
+        By the name of the view.
     """
 
     recipe: Recipe
@@ -104,39 +143,98 @@ class Advice:
             "reason": self.reason,
             "command": list(self.command),
             "alternatives": [list(other) for other in self.alternatives],
-            "valley": None if self.valley is None else self.valley.as_dict(),
+            "valley": None if self.valley is None else asdict(self.valley),
             "whole": self.whole,
-            "separations": [{"name": name} | found.as_dict() for name, found in self.separations],
+            "separations": [{"name": name} | asdict(found) | {"gap": found.gap} for name, found in self.separations],
         }
 
 
-def pairs_above(view: View, sample: Sample, curve: Curve | None) -> tuple[Floats, int]:
-    """Return how many pairs are at or above each hundredth: step 3 of the rule.
+def similar_pairs(views: Sequence[View]) -> int:
+    """Return how many pairs of a sample count as similar."""
+    return int(median_low(view.at_least(_SIMILAR) for view in views)) if views else 0
 
-    Returns
-    -------
-    float64[101], int
-        Those of the corpus, and the hundredth from where on they are known; else those of the sample, and 0.
+
+def separation_of(view: View, similar: int, corpus_pairs: int) -> Separation:
+    """Return how far apart unrelated and similar pairs are in a view.
+
+    Parameters
+    ----------
+    view : View
+        Of the sample.
+    similar : int
+        How many of its closest pairs count as similar.
+    corpus_pairs : int
+        All pairs of the whole corpus: the more there are, the further the most similar unrelated one reaches.
     """
-    own = above(view)
-    exact = {} if curve is None else {point.threshold: point.pairs for point in curve.points if point.pairs is not None}
-    places = [at for at in range(1, BINS + 1) if at / BINS in exact]
-    if curve is None or not places or (not curve.complete and own[places[0]] >= FEWEST_CLEAR):
-        return own, 0
-    pairs = np.full(BINS + 1, float(sample.corpus_pairs))
-    for at in places:
-        pairs[at] = exact[at / BINS]
-    return pairs, places[0]
+    pairs = view.cumulative()
+    level = None if similar < _FEWEST_SIMILAR else _reached_by(pairs, _MOST * similar)
+    return Separation(_reach(pairs, corpus_pairs), similar, level)
+
+
+def _reach(pairs: Floats, corpus_pairs: int) -> float:
+    total = pairs[0]
+    if not total:
+        return 0.0
+    bulk = np.maximum(pairs - pairs[_SIMILAR], 0.0) if 2 * pairs[_SIMILAR] <= total else pairs
+    places = [_reached_by(bulk, part * bulk[0]) for part in _PARTS]
+    expected = [
+        place + (place - before) / log10(earlier / part) * log10(max(part * corpus_pairs * bulk[0] / total, 1.0))
+        for (earlier, part), (before, place) in zip(pairwise(_PARTS), pairwise(places), strict=True)
+    ]
+    return min(*expected, 1.0)
+
+
+def _reached_by(pairs: Floats, count: float) -> float:
+    """Return the similarity that ``count`` pairs have at least; between hundredths the logarithm falls evenly."""
+    logs = -np.log(np.maximum(pairs, _NONE))
+    return float(np.interp(-np.log(count), logs, np.arange(BINS + 1) / BINS))
+
+
+def choose(views: Sequence[View], corpus_pairs: int) -> Choice:
+    """Choose features: step 1 of the rule.
+
+    Parameters
+    ----------
+    views : sequence of View
+        Of the sample, at least one. n-grams by Jaccard are chosen from; where there are none, from all.
+    corpus_pairs : int
+        All pairs of the whole corpus.
+    """
+    grams = [view for view in views if view.n is not None and view.measure == _MEASURE]
+    asked = grams or list(views)
+    similar = similar_pairs(asked)
+    found = tuple((view, separation_of(view, similar, corpus_pairs)) for view in asked)
+    words = [one for one in found if one[0].features.startswith("words")] or list(found)
+    others = [one for one in found if one not in words]
+    if words[0][1].level is None:
+        low = [view for view, own in words if own.reach <= _LOW_REACH]
+        return Choice(min(low, key=_length) if low else min(words, key=lambda one: one[1].reach)[0], found)
+    best, view = _widest(words)
+    if others:
+        wider, other = _widest(others)
+        view = other if wider >= best + _WORTH else view
+    return Choice(view, found)
+
+
+def _widest(found: Sequence[tuple[View, Separation]]) -> tuple[float, View]:
+    """Return the widest gap, and the longest of those as wide."""
+    gaps = [(own.gap or 0.0, view) for view, own in found]
+    best = max(gap for gap, _ in gaps)
+    return best, max((view for gap, view in gaps if gap >= best - _SAME), key=_length)
+
+
+def _length(view: View) -> int:
+    return view.n or 0
 
 
 def advise(
     choice: Choice,
-    sample: Sample,
     curve: Curve | None,
     *,
     lowest: float,
+    corpus_pairs: int,
     inputs: Sequence[str] = (),
-    options: Sequence[str] = (),
+    reading: Sequence[str] = (),
 ) -> Advice:
     """Advise a recipe: steps 2 to 4 of the rule.
 
@@ -144,26 +242,30 @@ def advise(
     ----------
     choice : Choice
         The features.
-    sample : Sample
-        That of its views.
     curve : Curve, optional
         Of the whole corpus, by these features.
     lowest : float
         No lower threshold is advised.
-    inputs, options : sequence of str
+    corpus_pairs : int
+        All pairs of the whole corpus.
+    inputs, reading : sequence of str
         What the command is to read, and options of reading.
     """
-    view = choice.view
-    pairs, known = pairs_above(view, sample, curve)
-    valley, whole = valley_of(pairs, known), known > 0
-    recipe = view.recipe
+    view, whole = choice.view, curve is not None and curve.complete
+    pairs, known = view.cumulative(), 0
+    if curve is not None and whole:
+        exact = {round(BINS * one.threshold, 6): one.pairs for one in curve.points}
+        places = [at for at in range(1, BINS + 1) if at in exact]
+        pairs, known = np.full(BINS + 1, float(corpus_pairs)), places[0]
+        pairs[places] = [exact[at] for at in places]
+    valley, recipe = valley_of(pairs, known), view.recipe
     if not measure(recipe.measure).distance:
         recipe = replace(recipe, threshold=_threshold(valley, choice.own.reach, lowest) / BINS)
     return Advice(
         recipe=recipe,
-        reason=f"{why_features(choice)} {why_threshold(recipe, valley, pairs, whole=whole)}",
-        command=command_of(recipe, inputs, options),
-        alternatives=alternatives_of(choice, recipe, pairs, whole=whole),
+        reason=f"{_why_features(choice)} {_why_threshold(recipe, valley, pairs, whole=whole)}",
+        command=_command_of(recipe, inputs, reading),
+        alternatives=_alternatives_of(choice, recipe, pairs, whole=whole),
         valley=valley,
         whole=whole,
         separations=tuple((other.name, own) for other, own in choice.separations),
@@ -181,3 +283,75 @@ def _threshold(valley: Valley | None, reach: float, lowest: float) -> int:
 
 def _up(hundredths: int) -> int:
     return -(-hundredths // _STEP) * _STEP
+
+
+def _why_features(choice: Choice) -> str:
+    name, own = choice.view.name, choice.own
+    if len(choice.separations) == 1:
+        return f"Only {name} was compared; unrelated pairs reach {own.reach:.2f}."
+    if own.level is None or own.gap is None:
+        some = f"{own.alike} similar pair{'' if own.alike == 1 else 's'}"
+        begin = f"The sample has {some}, too few to judge by"
+        if own.reach <= _LOW_REACH:
+            return f"{begin}: {name} are the shortest n-grams whose unrelated pairs stay below {_LOW_REACH:g}."
+        return f"{begin}: with {name}, unrelated pairs reach least far, {own.reach:.2f}."
+    reached = f"unrelated pairs reach {own.reach:.2f}, and 90 % of the {own.alike:,} similar pairs score at least "
+    if own.gap <= 0:
+        return f"Nothing separates similar from unrelated pairs here; {name} comes closest: {reached}{own.level:.2f}."
+    return f"{name} separates pairs best: {reached}{own.level:.2f}."
+
+
+def _why_threshold(recipe: Recipe, valley: Valley | None, pairs: Floats, *, whole: bool) -> str:
+    if measure(recipe.measure).distance:
+        return f"The threshold is the recipe's own, because {recipe.measure} is a distance."
+    where, at = ("whole corpus" if whole else "sample"), recipe.threshold
+    count = round(pairs[round(BINS * at)])
+    score = "1 pair scores" if count == 1 else f"{count:,} pairs score" if count else "no pair scores"
+    found = f"{score} at least {at:g}"
+    if 0 < count < FEWEST_CLEAR:
+        found += ", too few to rely on"
+    if valley is None:
+        shared = f", where two texts of equal length share {200 * at / (1 + at):.0f} % of their n-grams"
+        means = shared if recipe.measure == "jaccard" else ""
+        return f"There is no valley to cut in, so the threshold is {at:g}{means}. In the {where}, {found}."
+    raised = f"; {at:g} is the lowest threshold allowed" if at > valley.high else ""
+    if valley.sparse:
+        clear = "a clear valley" if valley.clear else "an empty stretch"
+        return f"The {where} has {clear} from {valley.low:g} to {valley.high:g}{raised}; {found}."
+    return (
+        f"In the {where}, pairs thin out up to {valley.low:g} and are spread evenly above it, so no cut is sharp"
+        f"{raised}; {found}."
+    )
+
+
+def _command_of(recipe: Recipe, inputs: Sequence[str], reading: Sequence[str]) -> tuple[str, ...]:
+    """Return what to run: the words behind ``neardup``."""
+    words = ["dedup", *(inputs or ("INPUT",)), *reading, "--features", recipe.features]
+    usual = Recipe(features=recipe.features)
+    for field in fields(Recipe):
+        value = getattr(recipe, field.name)
+        if field.name not in _SAID_APART and value != getattr(usual, field.name):
+            words += [f"--{field.name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+    return (*words, "--threshold", f"{recipe.threshold:g}", "-o", "kept.jsonl")
+
+
+def _alternatives_of(choice: Choice, recipe: Recipe, pairs: Floats, *, whole: bool) -> tuple[tuple[str, str], ...]:
+    """Return what else there is, and why not that."""
+    found = []
+    for view, own in choice.separations:
+        if view is choice.view:
+            continue
+        why = f"unrelated pairs reach {own.reach:.2f}"
+        if own.level is not None and own.gap is not None:
+            wide, best = own.gap, choice.own.gap or 0.0
+            than = f"{choice.view.name} has {best:.2f}" if wide < best - _SAME else "about as wide"
+            why += f", 90 % of similar pairs score at least {own.level:.2f}: a gap of {wide:.2f}; {than}"
+        elif view.n is not None and choice.view.n is not None and view.n > choice.view.n:
+            why += ", but each changed word breaks more n-grams"
+        found.append((view.name, why))
+    if recipe.threshold < _COPIES and not measure(recipe.measure).distance:
+        left, of = round(pairs[round(BINS * _COPIES)]), round(pairs[round(BINS * recipe.threshold)])
+        where = "corpus" if whole else "sample"
+        why = f"finds only copies and light edits: {left:,} of these {of:,} pairs of the {where}"
+        found.append((f"a threshold of {_COPIES:g}", why))
+    return tuple(found)

@@ -1,24 +1,23 @@
-"""The charts of what a sample shows: histograms with logarithmic counts, and pairs above each cutoff."""
+"""The charts of an exploration: histograms of similarity, pairs above each cutoff, thresholds, and lengths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neardup.exploration.histogram import BINS, CUTOFFS, View, per_million
 from neardup.exploration.messages import valley_in_short
+from neardup.exploration.views import BINS, CUTOFFS, View, per_million
 from neardup.pages.charts import COLOURS, FAINT, count_axis, finished
 from neardup.pages.html import Chart, Html, bar, table
 from neardup.pages.numbers import counted, rate, share
-from neardup.pages.numbers import rate as written
 
 if TYPE_CHECKING:
     import altair as alt
 
     from neardup.exploration.advice import Advice
-    from neardup.exploration.curve import Curve, Growth, Point, Size
-    from neardup.exploration.histogram import Valley
+    from neardup.exploration.curve import Curve, Point
     from neardup.exploration.profile import Lengths
+    from neardup.exploration.valley import Valley
     from neardup.pages.plot import Plot
 
 #: From the shortest n-grams to the longest; legible on white and on near-black.
@@ -28,76 +27,54 @@ _TOGETHER, _TOGETHER_FEW, _FEW_PAIRS = 2, 5, 500_000
 #: The lowest line of a logarithmic axis, for a logarithm of nothing.
 _NOTHING = 0.5
 TENTHS = [at / 10 for at in range(11)]
-_UNLIKE = "no two documents of the sample have anything in common"
+_NONE_SHARED = "no two documents of the sample have anything in common"
 _SHOWN = "highlight == '' || datum.view == highlight"
 
 
 def views_colours(views: Sequence[View]) -> list[str]:
-    """Return a colour for each view: along a ramp by n, or one that tells names apart."""
+    """Return a colour for each view: along a ramp by n, or one that tells names apart; weighted ones have their own."""
     if any(view.n is None for view in views):
         return [COLOURS[at % len(COLOURS)] for at in range(len(views))]
-    last = max(len(views) - 1, 1)
-    return [RAMP[round(at * (len(RAMP) - 1) / last)] for at in range(len(views))]
+    last = max(sum(not view.recipe.is_weighted for view in views) - 1, 1)
+    ramp = (RAMP[round(at * (len(RAMP) - 1) / last)] for at in range(last + 1))
+    return [COLOURS[2] if view.recipe.is_weighted else next(ramp) for view in views]
 
 
-def similarity_chart(
-    views: Sequence[View],
-    *,
-    advised: View | None = None,
-    valley: Valley | None = None,
-    threshold: float | None = None,
-    named: bool = True,
-) -> Plot:
-    """Return the histograms of views over each other, with logarithmic counts.
-
-    Parameters
-    ----------
-    views : sequence of View
-        A line each.
-    advised : View, optional
-        The one that is drawn thicker.
-    valley : Valley, optional
-        A stretch that is shaded.
-    threshold : float, optional
-        Where a rule stands.
-    named : bool
-        Whether the chart has a legend of its own.
-    """
+def similarity_chart(views: Sequence[View], advised: View | None = None, threshold: float | None = None) -> Plot:
+    """Return the histograms of views overlaid, with a legend; the advised one thicker, and a rule at a threshold."""
     from neardup.pages.plot import nothing
 
-    if not any_alike(views):
-        return nothing(_UNLIKE)
-    chosen = next((view for view in views if view is advised), None)
-    drawn: Plot = _over_each_other(views, chosen, valley, threshold, named=named).properties(
-        datasets={"steps": _steps(views, chosen)}
-    )
+    if not _any_shared(views):
+        return nothing(_NONE_SHARED)
+    data = {"steps": _steps(views, advised, _together(views)), "valley": []}
+    here = any(view is advised for view in views)
+    drawn: Plot = _histogram(threshold, chosen=here, named=views).properties(datasets=data)
     return drawn
 
 
-def overlaid(key: str, title: str, views: Sequence[View], advice: Advice | None, advised: View | None) -> Chart:
-    """Return the histograms of views over each other, the advised one drawn thicker, the valley shaded."""
-    chosen = next((view for view in views if view is advised), None)
-    valley = None if advice is None or chosen is None else advice.valley
+def overlaid(key: str, title: str, views: Sequence[View], advice: Advice, advised: View | None) -> Chart:
+    """Return the histograms of views overlaid, the advised one drawn thicker, the valley shaded."""
+    here = any(view is advised for view in views)
     together = _together(views)
-    note = f"Each line is a histogram in steps of {together / BINS:g}; pairs that share nothing are in none of them."
-    if valley is not None and advice is not None:
-        where = "whole corpus" if advice.whole else "sample"
-        note += f" Shaded: the valley of {advice.features} in the {where}."
+    note = f"Each line is a histogram in steps of {together / BINS:g}; pairs that share nothing are left out."
+    if here and advice.valley is not None:
+        note += f" Shaded: the valley of {advice.features} in the {'whole corpus' if advice.whole else 'sample'}."
+    nothing = [f"{share(view.zero, view.pairs)} of {view.name}" for view in (views[0], views[-1])]
     told = (
         f"Numbers of pairs on a logarithmic scale by similarity from 0 to 1, a line each for "
-        f"{', '.join(view.name for view in views)}; {_range_told(views)}"
+        f"{', '.join(view.name for view in views)}; of {counted(views[0].pairs, 'pair')} "
+        f"{' and '.join(dict.fromkeys(nothing))} share nothing"
     )
-    cut = None if advice is None or chosen is None else advice.threshold
-    drawn = finished(_over_each_other(views, chosen, valley, cut, named=False), height=400)
-    behind = _bins_table(views, together)
-    steps = {"datasets": {"steps": _steps(views, chosen)}}
-    return Chart(key, title, note, told, drawn | steps, behind, "" if any_alike(views) else _UNLIKE)
+    drawn = finished(_histogram(advice.threshold if here else None, chosen=here), height=400)
+    data = {"steps": _steps(views, advised, together), "valley": _stretch(advice.valley if here else None)}
+    behind, missing = _bins_table(views, together), "" if _any_shared(views) else _NONE_SHARED
+    return Chart(key, title, note, told, drawn | {"datasets": data}, behind, missing)
 
 
 def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Chart]:
     """Return a small histogram for each view, all on the same scales, each with its valley shaded."""
     # They differ in their rows alone, and to make a chart takes longer than all that is counted in it.
-    drawn = finished(_bars(max((count for view in views for count in view.counts), default=1)), height=170)
+    drawn = finished(_histogram(most=max((count for view in views for count in view.counts), default=1)), height=170)
     found = []
     for at, (view, colour) in enumerate(zip(views, views_colours(views), strict=True)):
         note = f"{share(view.zero, view.pairs)} share nothing; valley {valley_in_short(view)}"
@@ -105,26 +82,20 @@ def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Char
             f"Numbers of pairs of {view.name} on a logarithmic scale by similarity from 0 to 1: {view.zero:,} of "
             f"{view.pairs:,} share nothing, {view.equal:,} have similarity 1"
         )
-        rows = [
-            {"view": view.name, "low": low, "high": high, "pairs": pairs, "none": _NOTHING, "colour": colour}
-            for low, high, pairs in _binned(view, 1)
-            if pairs
-        ]
-        valley = [] if view.valley is None else [{"low": view.valley.low, "high": view.valley.high}]
         title = f"{view.name}, advised" if view is advised else view.name
-        specification = drawn | {"datasets": {"bars": rows, "valley": valley}}
-        behind = _bins_table([view], 1)
-        missing = "" if any_alike([view]) else _UNLIKE
-        found.append(Chart(f"{prefix}-{at}", title, note, told, specification, behind, missing))
+        steps = [row | {"colour": colour} for row in _steps([view], view, 1)]
+        data = {"steps": steps, "valley": _stretch(view.valley, named=False)}
+        behind, missing = _bins_table([view], 1), "" if _any_shared([view]) else _NONE_SHARED
+        found.append(Chart(f"{prefix}-{at}", title, note, told, drawn | {"datasets": data}, behind, missing))
     return found
 
 
-def any_alike(views: Sequence[View]) -> bool:
+def _any_shared(views: Sequence[View]) -> bool:
     """Return whether two documents of the sample have anything in common, by any of the views."""
     return any(any(view.counts) for view in views)
 
 
-def span() -> alt.Scale:
+def _span() -> alt.Scale:
     """Return the scale of similarities."""
     import altair as alt
 
@@ -135,43 +106,64 @@ def _together(views: Sequence[View]) -> int:
     return _TOGETHER if max((view.pairs for view in views), default=0) >= _FEW_PAIRS else _TOGETHER_FEW
 
 
-def _over_each_other(
-    views: Sequence[View], chosen: View | None, valley: Valley | None, threshold: float | None, *, named: bool
+def _histogram(
+    threshold: float | None = None, *, chosen: bool = True, named: Sequence[View] = (), most: int = 0
 ) -> Plot:
-    """Return the outlines of histograms, that of the chosen view filled; their rows are called ``steps``."""
+    """Return the outlines of histograms over a shaded stretch, the chosen one filled.
+
+    Its data sets are called ``steps`` (``_steps``) and ``valley`` (``_stretch``).
+
+    Parameters
+    ----------
+    threshold : float, optional
+        Where a rule stands.
+    chosen : bool
+        Whether one of the views is chosen.
+    named : sequence of View
+        What a legend names.
+    most : int
+        Of a small chart, the most pairs of a bin.
+    """
     import altair as alt
 
     from neardup.pages.plot import Plot
 
-    colours = coloured(views, chosen, named=named)
-    x = alt.X("low:Q", title="similarity of a pair", scale=span(), axis=alt.Axis(values=TENTHS, format=".1f"))
-    y = logarithmic("shown", "pairs (logarithmic)", least=_NOTHING)
-    chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **colours)
-    lines = chart.mark_line(interpolate="step-after", strokeJoin="round")
+    style = _line_style(named) | ({"strokeWidth": alt.value(1.4)} if most else {})
+    ticks = alt.Axis(values=TENTHS[:: 2 if most else 1], format=".1f")
+    x = alt.X("low:Q", title=None if most else "similarity of a pair", scale=_span(), axis=ticks)
+    ends = (_NOTHING, max(most, 10) * 1.5) if most else None
+    y = logarithmic("shown", "pairs" if most else "pairs (logarithmic)", least=_NOTHING, ends=ends)
+    valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
+    chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **style)
+    area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
+    filled = area.encode(x=x, y=y, y2=alt.YDatum(_NOTHING), color=style["color"], opacity=alt.value(0.12))
     # A line tells nothing of its steps: what does are unseen points in the middle of each.
     unseen = chart.mark_circle(size=160).encode(
-        x=alt.X("middle:Q", scale=span()),
+        x=alt.X("middle:Q", scale=_span()),
         opacity=alt.value(0),
         strokeWidth=alt.value(0),
-        tooltip=told_of("low", "high", "pairs"),
+        tooltip=_tooltips("low", "high", "pairs"),
     )
-    layers = [*_valley_and_rule(valley, threshold), lines, unseen]
-    if chosen is not None:
-        own = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen")
-        area = own.mark_area(interpolate="step-after").encode(
-            x=x, y=y, y2=alt.YDatum(_NOTHING), color=colours["color"], opacity=alt.value(0.12)
-        )
-        layers.insert(-2, area)
+    layers = [
+        valley.mark_rect(color=FAINT, opacity=0.16, clip=True).encode(x2="high:Q"),
+        valley.mark_text(baseline="top", dy=22, fontSize=12).encode(
+            x=alt.X("middle:Q", scale=_span()), y=alt.value(0), text="name:N"
+        ),
+        *([] if threshold is None else rule_at(threshold, "advised", _span())),
+        # Without rows it would have no extent.
+        *([filled] if chosen else []),
+        chart.mark_line(interpolate="step-after", strokeJoin="round"),
+        unseen,
+    ]
     return Plot(layer=layers)
 
 
-def _steps(views: Sequence[View], chosen: View | None) -> list[dict[str, Any]]:
+def _steps(views: Sequence[View], chosen: View | None, together: int) -> list[dict[str, Any]]:
     """Return where each step of each histogram begins; a last one ends it."""
-    together = _together(views)
     rows = []
     # What comes last is drawn over the others.
-    for view in sorted(views, key=lambda view: view is chosen):
-        own = {"view": view.name, "chosen": view is chosen}
+    for view, colour in sorted(zip(views, views_colours(views), strict=True), key=lambda one: one[0] is chosen):
+        own = {"view": view.name, "colour": colour, "chosen": view is chosen}
         bins = list(_binned(view, together))
         for low, high, pairs in [*bins, (1.0, 1.0, bins[-1][2])]:
             step = {"low": low, "high": high, "middle": (low + high) / 2, "pairs": pairs}
@@ -179,42 +171,17 @@ def _steps(views: Sequence[View], chosen: View | None) -> list[dict[str, Any]]:
     return rows
 
 
+def _stretch(valley: Valley | None, *, named: bool = True) -> list[dict[str, Any]]:
+    """Return where a valley is shaded, and its name."""
+    if valley is None:
+        return []
+    name = "" if not named else "valley" if valley.clear else "valley, not clear"
+    return [{"low": valley.low, "high": valley.high, "middle": (valley.low + valley.high) / 2, "name": name}]
+
+
 def _binned(view: View, together: int) -> Iterator[tuple[float, float, int]]:
     for at in range(0, BINS, together):
         yield at / BINS, (at + together) / BINS, sum(view.counts[at : at + together])
-
-
-def _bars(most: int) -> alt.LayerChart:
-    """Return a histogram of rows that are called ``bars``, over a shaded ``valley``."""
-    import altair as alt
-
-    scale = alt.Scale(type="log", domain=[_NOTHING, max(most, 10) * 1.5])
-    y = alt.Y("pairs:Q", title="pairs", scale=scale, axis=alt.Axis(format="~s", values=[100**at for at in range(7)]))
-    band = alt.Chart(alt.NamedData(name="valley")).mark_rect(color=FAINT, opacity=0.16, clip=True)
-    x = alt.X("low:Q", title=None, scale=span(), axis=alt.Axis(values=TENTHS[::2], format=".1f"))
-    bars = alt.Chart(alt.NamedData(name="bars")).mark_rect()
-    colour = alt.Color("colour:N", scale=None)
-    return alt.layer(
-        band.encode(x=x, x2="high:Q"),
-        bars.encode(x=x, x2="high:Q", y=y, y2="none:Q", color=colour, tooltip=told_of("low", "high", "pairs")),
-    )
-
-
-def _valley_and_rule(valley: Valley | None, threshold: float | None) -> list[alt.Chart]:
-    """Return the shaded valley with its name, and a rule at the threshold."""
-    import altair as alt
-
-    found = []
-    if valley is not None:
-        name = "valley" if valley.clear else "valley, not clear"
-        stretch = [{"low": valley.low, "high": valley.high, "middle": (valley.low + valley.high) / 2, "name": name}]
-        chart = alt.Chart(alt.Data(values=stretch)).encode(x=alt.X("low:Q", scale=span()))
-        found.append(chart.mark_rect(color=FAINT, opacity=0.16, clip=True).encode(x2="high:Q"))
-        written = chart.mark_text(baseline="top", dy=22, fontSize=12)
-        found.append(written.encode(x=alt.X("middle:Q", scale=span()), y=alt.value(0), text="name:N"))
-    if threshold is not None:
-        found += rule_at(threshold, "advised", span())
-    return found
 
 
 def logarithmic(name: str, title: str, *, least: float | None = None, ends: Sequence[float] | None = None) -> alt.Y:
@@ -239,29 +206,26 @@ def rule_at(threshold: float, name: str, scale: alt.Scale) -> list[alt.Chart]:
     return [rule, name_of.encode(x=x, y=alt.value(0), text="name:N")]
 
 
-def _legend() -> alt.Legend:
+def _line_style(named: Sequence[View] = ()) -> dict[str, Any]:
+    """Return colour and width of lines, with a legend of the named views.
+
+    Where there is none, the page's own legend makes those faint that it does not show.
+    """
     import altair as alt
 
-    # Else it would be as faint as the area below the advised line.
-    return alt.Legend(title=None, symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2)
+    width = alt.condition("datum.chosen", alt.value(3), alt.value(1.4))
+    if named:
+        scale = alt.Scale(domain=[view.name for view in named], range=views_colours(named))
+        # Else it would be as faint as the area below the advised line.
+        legend = alt.Legend(title=None, symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2)
+        return {"color": alt.Color("view:N", scale=scale, legend=legend), "strokeWidth": width}
+    opacity = alt.condition(_SHOWN, alt.value(1), alt.value(0.12))
+    colour = alt.Color("colour:N", scale=None)
+    return {"color": colour, "detail": "view:N", "opacity": opacity, "strokeWidth": width}
 
 
-def coloured(views: Sequence[View], chosen: View | None, *, named: bool = False) -> dict[str, Any]:
-    """Return colour and width of lines; a page's own legend makes those faint that it does not show."""
-    import altair as alt
-
-    scale = alt.Scale(domain=[view.name for view in views], range=views_colours(views))
-    found = {"color": alt.Color("view:N", scale=scale, legend=_legend() if named else None)}
-    if not named:
-        found["opacity"] = alt.condition(_SHOWN, alt.value(1), alt.value(0.12))
-    if chosen is not None:
-        thick = alt.FieldEqualPredicate(field="view", equal=chosen.name)
-        found["strokeWidth"] = alt.condition(thick, alt.value(3), alt.value(1.4))
-    return found
-
-
-def told_of(*names: str) -> list[alt.Tooltip]:
-    """Return what a point tells of its view when the pointer is on it."""
+def _tooltips(*names: str) -> list[alt.Tooltip]:
+    """Return what is shown of a point of a view when the pointer is on it."""
     import altair as alt
 
     forms: Mapping[str, tuple[str, str]] = {
@@ -271,8 +235,8 @@ def told_of(*names: str) -> list[alt.Tooltip]:
         "cutoff": ("~g", "cutoff"),
         "rate": (",.3~r", "pairs per million"),
     }
-    told = [alt.Tooltip("view:N", title="compared")]
-    return [*told, *(alt.Tooltip(f"{name}:Q", format=forms[name][0], title=forms[name][1]) for name in names)]
+    named = [alt.Tooltip("view:N", title="compared")]
+    return [*named, *(alt.Tooltip(f"{name}:Q", format=forms[name][0], title=forms[name][1]) for name in names)]
 
 
 def _bins_table(views: Sequence[View], together: int) -> Any:
@@ -287,11 +251,6 @@ def _bins_table(views: Sequence[View], together: int) -> Any:
     return table(head, rows, caption="Pairs of the sample by similarity", tall=True)
 
 
-def _range_told(views: Sequence[View]) -> str:
-    nothing = [f"{share(view.zero, view.pairs)} of {view.name}" for view in (views[0], views[-1])]
-    return f"of {counted(views[0].pairs, 'pair')} {' and '.join(dict.fromkeys(nothing))} share nothing"
-
-
 #: The axis begins there at the latest: where all pairs are equal it would have no length.
 _LARGEST = 1e5
 
@@ -300,6 +259,7 @@ def cutoffs_chart(key: str, views: Sequence[View], advised: View | None) -> Char
     """Return the pairs per million at or above each cutoff, a line for each view."""
     import altair as alt
 
+    colours = dict(zip((view.name for view in views), views_colours(views), strict=True))
     points = [
         (view, at, per_million(pairs, view.pairs))
         for view in views
@@ -307,17 +267,23 @@ def cutoffs_chart(key: str, views: Sequence[View], advised: View | None) -> Char
         if (pairs := view.at_least(at))
     ]
     rows = [
-        {"view": view.name, "cutoff": at / BINS, "rate": rate, "told": at / BINS in CUTOFFS}
+        {
+            "view": view.name,
+            "colour": colours[view.name],
+            "chosen": view is advised,
+            "cutoff": at / BINS,
+            "rate": rate,
+            "told": at / BINS in CUTOFFS,
+        }
         for view, at, rate in points
     ]
     least = min((rate for _, _, rate in points), default=1.0)
-    x = alt.X("cutoff:Q", title="cutoff", scale=span(), axis=alt.Axis(values=TENTHS, format=".1f"))
+    x = alt.X("cutoff:Q", title="cutoff", scale=_span(), axis=alt.Axis(values=TENTHS, format=".1f"))
     y = logarithmic("rate", "pairs per million at or above it", ends=(min(least, _LARGEST), 1e6))
-    chart = alt.Chart(alt.NamedData(name="rows")).encode(x=x, y=y)
-    lines = chart.mark_line().encode(**coloured(views, advised))
-    marked = chart.transform_filter("datum.told").mark_point(filled=True, size=42, opacity=1)
-    marked = marked.encode(tooltip=told_of("cutoff", "rate"), **coloured(views, None))
-    specification = finished(alt.layer(lines, marked), height=360) | {"datasets": {"rows": rows}}
+    chart = alt.Chart(alt.NamedData(name="rows")).encode(x=x, y=y, **_line_style())
+    marked = chart.transform_filter("datum.told").mark_point(filled=True, size=42)
+    marked = marked.encode(strokeWidth=alt.value(0), tooltip=_tooltips("cutoff", "rate"))
+    specification = finished(alt.layer(chart.mark_line(), marked), height=360) | {"datasets": {"rows": rows}}
     told = (
         f"Pairs per million at or above each cutoff from 0 to 1, on a logarithmic scale, a line each for "
         f"{', '.join(view.name for view in views)}"
@@ -325,11 +291,11 @@ def cutoffs_chart(key: str, views: Sequence[View], advised: View | None) -> Char
     return Chart(
         key,
         "Pairs per million above each cutoff",
-        "Logarithmic; the points are the cutoffs of the table.",
+        "Logarithmic; points mark the cutoffs of the table.",
         told,
         specification,
         cutoffs_table(views, advised, rates=False),
-        "" if any_alike(views) else "no two documents of the sample have anything in common",
+        "" if _any_shared(views) else "no two documents of the sample have anything in common",
     )
 
 
@@ -339,10 +305,7 @@ def cutoffs_table(views: Sequence[View], advised: View | None, *, rates: bool = 
     rows = [
         [
             view.name,
-            *(
-                written(per_million(pairs, view.pairs)) if rates else pairs
-                for _, pairs in (*view.above, (1, view.equal))
-            ),
+            *(rate(per_million(pairs, view.pairs)) if rates else pairs for _, pairs in (*view.above, (1, view.equal))),
         ]
         for view in views
     ]
@@ -352,21 +315,19 @@ def cutoffs_table(views: Sequence[View], advised: View | None, *, rates: bool = 
 
 
 _HEIGHT = 300
-#: Lengths in so few bins are marked where these begin: between them an axis would mark parts of a word.
+#: Up to this many bins of lengths are marked where they begin: an axis would mark parts of a word between them.
 _FEW_BINS = 8
-_FIRST, _DRAWN = "the first of the input", "drawn at random"
 
 
 def pairs_by_threshold(curve: Curve, advised: float) -> Chart:
     """Return how many pairs of the corpus each threshold would give."""
     known = [point for point in curve.points if point.pairs is not None]
     rows = [{"threshold": point.threshold, "number": point.pairs} for point in known if point.pairs]
-    note = "Logarithmic." + ("" if curve.complete else f" Known from {curve.lowest:g} on." if known else "")
     told = f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_ends(known, 'pairs')}"
     return Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
-        note,
+        "Logarithmic.",
         told,
         _stepped(rows, logarithmic("number", "matching pairs"), "matching pairs", COLOURS[0], advised, curve),
         points_table(curve, curve.points, advised, tall=True),
@@ -388,7 +349,7 @@ def dropped_by_threshold(curve: Curve, advised: float) -> Chart:
     return Chart(
         "dropped-by-threshold",
         "Dropped documents",
-        f"Of {counted(curve.documents, 'document')}, exact copies among them.",
+        f"Of {counted(curve.documents, 'document')}, including exact copies.",
         told,
         _stepped(rows, y, "dropped documents", COLOURS[1], advised, curve),
         points_table(curve, curve.points, advised, tall=True),
@@ -397,7 +358,7 @@ def dropped_by_threshold(curve: Curve, advised: float) -> Chart:
 
 
 def points_table(curve: Curve, points: Sequence[Point], advised: float, *, tall: bool = False) -> Html:
-    """Return what thresholds would give, as a table; the advised one stands out."""
+    """Return what thresholds would give, as a table; the advised one is highlighted."""
     rows = [
         [f"{point.threshold:g}", point.pairs, point.families, point.largest_family, point.dropped, _part(point, curve)]
         for point in points
@@ -430,82 +391,6 @@ def _ends(points: Sequence[Point], name: str) -> str:
     return f": {' and '.join(ends)}"
 
 
-def growing_density(growth: Growth) -> Chart:
-    """Return how dense matching pairs are among ever more documents."""
-    import altair as alt
-
-    y = alt.Y(
-        "value:Q",
-        title="matching pairs per million",
-        axis=alt.Axis(format=",.3~r", tickCount=5),
-        scale=alt.Scale(zero=True),
-    )
-    return Chart(
-        "growing-density",
-        "Density of pairs",
-        "The number of documents is logarithmic.",
-        f"Matching pairs per million pairs by number of documents. {growth.sentence}",
-        _growing(growth, y, lambda size: size.per_million, "pairs per million", ",.3~r"),
-        growth_table(growth),
-    )
-
-
-def growing_share(growth: Growth) -> Chart:
-    """Return which part would be dropped of ever more documents."""
-    import altair as alt
-
-    y = alt.Y("value:Q", title="dropped, of all documents", axis=alt.Axis(format="~%"), scale=alt.Scale(zero=True))
-    return Chart(
-        "growing-share",
-        "Share of dropped documents",
-        "The number of documents is logarithmic.",
-        f"The share of documents that would be dropped by number of documents. {growth.sentence}",
-        _growing(growth, y, lambda size: size.share, "dropped", ".2%"),
-        growth_table(growth),
-    )
-
-
-def growth_table(growth: Growth) -> Html:
-    """Return the figures of a growing corpus."""
-    rows = []
-    for one, other in zip(growth.first, growth.drawn, strict=True):
-        cells: list[object] = [f"{one.documents:,}"]
-        for size in (one, other):
-            cells += [size.pairs, rate(size.per_million), size.dropped, share(size.dropped, size.documents)]
-        rows.append(cells)
-    each = ["pairs", "per million", "dropped", "of all"]
-    head = ["documents", *(f"{name}, {kind}" for kind in ("first", "random") for name in each)]
-    caption = f"Of the first documents of the input, and of as many drawn at random; threshold {growth.threshold:g}"
-    return table(head, rows, caption=caption, left=0)
-
-
-def _growing(growth: Growth, y: Any, value: Any, name: str, form: str) -> dict[str, Any]:
-    import altair as alt
-
-    def rows_of(sizes: Sequence[Size], which: str) -> list[dict[str, Any]]:
-        return [{"documents": size.documents, "value": value(size), "which": which} for size in sizes]
-
-    values = [*rows_of(growth.first, _FIRST), *rows_of(growth.drawn, _DRAWN)]
-    named = alt.Legend(title=None, orient="bottom")
-    kinds = alt.Scale(domain=[_FIRST, _DRAWN], range=[COLOURS[0], COLOURS[1]])
-    sizes = [size.documents for size in growth.first]
-    chart = alt.Chart(alt.Data(values=values)).encode(
-        x=alt.X(
-            "documents:Q",
-            title="documents (logarithmic)",
-            scale=alt.Scale(type="log", domain=[sizes[0], sizes[-1]], nice=False, padding=10),
-            axis=alt.Axis(values=sizes, format=",d", grid=False),
-        ),
-        y=y,
-        color=alt.Color("which:N", scale=kinds, legend=named),
-    )
-    shapes = alt.Shape("which:N", scale=alt.Scale(domain=[_FIRST, _DRAWN], range=["circle", "square"]), legend=named)
-    told = [alt.Tooltip("which:N", title="documents"), alt.Tooltip("documents:Q", format=",", title="how many")]
-    told.append(alt.Tooltip("value:Q", format=form, title=name))
-    points = chart.mark_point(filled=True, size=60, opacity=1).encode(shape=shapes, tooltip=told)
-    return finished(alt.layer(chart.mark_line(strokeWidth=2), points), height=_HEIGHT)
-
-
 def lengths_chart(lengths: Lengths, key: str) -> Chart:
     """Return how many documents are how long."""
     import altair as alt
@@ -531,11 +416,11 @@ def lengths_chart(lengths: Lengths, key: str) -> Chart:
         left=0,
     )
     middle = dict(lengths.quantiles)[0.5]
-    told_of = f"Documents by their length in {lengths.unit}, logarithmic: the middle one has {middle:,}"
+    told_of = f"Documents by their length in {lengths.unit}, logarithmic: the median is {middle:,}"
     return Chart(
         key,
         f"Lengths in {lengths.unit}",
-        f"Of {counted(lengths.documents, 'document')}; {lengths.empty:,} empty, {lengths.one:,} of one.",
+        f"Of {counted(lengths.documents, 'document')}; {lengths.empty:,} empty, {lengths.one:,} of length one.",
         told_of,
         finished(drawn, height=220),
         behind,

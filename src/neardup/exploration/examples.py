@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.exploration.histogram import CUTOFFS
-from neardup.exploration.sample import SamplePairs, Survey, hashes_of
+from neardup.exploration.sample import Survey, hashes_of
+from neardup.exploration.views import CUTOFFS, SamplePairs
 from neardup.keep.keepers import families
 from neardup.keep.pairs import Pairs
 from neardup.pages.diff import Shown
@@ -21,7 +21,7 @@ from neardup.text.normalize import normalize, tokens
 
 Integers = npt.NDArray[np.int64]
 
-#: Of longer texts only so many characters are looked through.
+#: Of longer texts only this many characters are compared.
 LONGEST = 200_000
 
 
@@ -95,9 +95,9 @@ class _Names:
         return _Names(names[: sizes[0]], names[sizes[0] :])
 
 
-#: A cutoff stands for what is at most so far from it: a tenth of it, or so much.
+#: The margin around a cutoff: a tenth of it, or this.
 _TENTH, _NARROWEST = 0.1, 0.01
-#: Of the pairs in a band so many are looked at, those with the smallest hashes.
+#: Of the pairs in a band at most this many are considered, those with the smallest hashes.
 _LOOKED_AT = 5_000
 #: Of so many times the pairs that are wanted, those are taken first whose longest shared passages differ. They are the
 #: same where they have more than so large a part of their words in common.
@@ -185,7 +185,7 @@ class Examples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Band:
-    """The pairs that a cutoff stands for."""
+    """The pairs around a cutoff."""
 
     cutoff: float
     low: float
@@ -207,7 +207,7 @@ def examples_of(
 ) -> tuple[Examples, ...]:
     """Choose pairs to read at each cutoff.
 
-    A cutoff stands for the pairs within a tenth of it (a hundredth at least). Where the sample has none there, those of
+    A pair is at a cutoff if it is within a tenth of it (at least 0.01). Where the sample has none there, those of
     the whole corpus are taken; where that has none, the band is widened to the middle between the cutoffs, first in the
     sample and then in the corpus.
 
@@ -226,9 +226,9 @@ def examples_of(
     cutoffs : sequence of float
         Ascending.
     count : int
-        So many pairs of each.
+        How many pairs of each.
     seed : int
-        Another one chooses other pairs.
+        Random seed.
     """
     if family is None:
         family = _families(pairs, len(survey))
@@ -246,7 +246,7 @@ def examples_of(
 
 
 def _unlike(pairs: SamplePairs, places: Integers, count: int, material: Material) -> list[tuple[int, SharedRun]]:
-    """Return the places of so many pairs, in order, those first that do not share what one before them does."""
+    """Return the places of ``count`` pairs, first those whose shared passage no pair before them has."""
     had: list[set[str]] = []
     chosen, others = [], []
     for place in places.tolist():

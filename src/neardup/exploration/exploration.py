@@ -1,10 +1,11 @@
-"""The stages of an exploration: the sample, its pairs by each recipe, weights, and the whole corpus."""
+"""An exploration run: a sample, its pairs by each recipe, the whole corpus, advice, and the corpus profile."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,295 +15,44 @@ from neardup import files as wholefile
 from neardup.documents import Corpus
 from neardup.documents.output import check_place
 from neardup.errors import InputError, RecipeError
-from neardup.exploration.advice import advise
-from neardup.exploration.curve import Curve, Growth, Whole, check_curve, curve_of, growth_of
-from neardup.exploration.examples import Examples, examples_of
-from neardup.exploration.histogram import BINS, Choice, View, check_comparable, choose, texts_array, vectors_of, view_of
+from neardup.exploration.advice import Advice, advise, choose
+from neardup.exploration.curve import Curve, ThresholdSearch
+from neardup.exploration.examples import examples_of
+from neardup.exploration.messages import incomplete_curve
 from neardup.exploration.observations import Observations
-from neardup.exploration.profile import Makeup, makeup_of
-from neardup.exploration.sample import NONE_CLOSE, SAMPLE, Sample, SamplePairs, Survey, draw_sample, frequencies_of
-from neardup.exploration.weights import Weighting, weighted_recipe, weighting_of
+from neardup.exploration.options import ExplorationOptions
+from neardup.exploration.profile import profile_of
+from neardup.exploration.sample import Sample, Survey, draw_sample
+from neardup.exploration.views import (
+    BINS,
+    NONE_CLOSE,
+    SamplePairs,
+    View,
+    check_comparable,
+    frequencies_of,
+    texts_array,
+    vectors_of,
+    view_of,
+)
 from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
+from neardup.keep.pairs import Pairs
 from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import checked_threads
-from neardup.recipe import AnyRecipe, Recipe, recipe_of
-from neardup.recipe.measures import exact_fraction
+from neardup.recipe import Recipe, recipe_of
 from neardup.runtime import Clock
 from neardup.search.findings import Findings
-from neardup.search.thresholds import levels_of
 from neardup.version import __version__
 
 if TYPE_CHECKING:
     from neardup.pages.plot import Plot
 
-#: Word n-grams that are looked at by default; q-grams of short documents, and how few words make these.
-LENGTHS = tuple(range(1, 8))
+#: q-grams for short documents, and how few words make these.
 SHORT_QGRAMS, FEW_WORDS = (4, 5, 6), 20
-#: Pairs from so many hundredths on are held, below the lowest cutoff; and no more than these.
+#: Pairs from this hundredth on are held, below the lowest cutoff; and no more of a view than these.
 _HELD, _MOST_HELD = 4, 5_000_000
-#: What recipes of n-grams are called.
+#: The name of recipes of n-grams.
 _NAME = "explored"
-
-
-class Asked(NamedTuple):
-    """A recipe to compare by, and what its view is called; the features where that is empty."""
-
-    recipe: Recipe
-    name: str
-
-
-class Settled(NamedTuple):
-    """What is known of the whole corpus at the advised threshold."""
-
-    curve: Curve
-    findings: Findings
-    growth: Growth | None
-
-
-def grams(kind: str, lengths: Sequence[int], *, multiset: bool, content: str) -> list[Asked]:
-    """Return a recipe for each length of word n-grams (``words``) or character q-grams (``qgrams``).
-
-    Raises
-    ------
-    RecipeError
-        If a length is out of range.
-    """
-    flag = ":multiset" if multiset else ""
-    recipes = [Recipe(name=_NAME, content=content, features=f"{kind}:{n}{flag}") for n in sorted(set(lengths))]
-    return [Asked(recipe, "") for recipe in recipes]
-
-
-def named(recipes: Sequence[AnyRecipe], content: str) -> list[Asked]:
-    """Return recipes, by name or file where they are texts.
-
-    Raises
-    ------
-    RecipeError
-        If there is none of that name, or one cannot be compared by features.
-    """
-    found = []
-    for given in recipes:
-        recipe = recipe_of(given)
-        check_comparable(recipe, content)
-        found.append(Asked(recipe.changed(content=recipe.content or content), recipe.name))
-    return found
-
-
-class Look:
-    """An exploration under way.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        What is looked at.
-    threads, memory, seed, content, report
-        As in ``explore``.
-
-    Attributes
-    ----------
-    clock : Clock
-        What each stage cost.
-    notes : list of str
-        What was not looked at, or not as asked.
-    """
-
-    def __init__(
-        self, corpus: Corpus, threads: int, memory: int | None, seed: int, content: str, report: Progress
-    ) -> None:
-        self.clock, self.notes = Clock(), list[str]()
-        self._corpus, self._seed, self._content, self._report = corpus, seed, content, report
-        self._threads, self._memory = threads, memory
-        self._texts: pa.LargeStringArray = texts_array([])
-        self._statistics: dict[Recipe, Statistics] = {}
-
-    def draw(self, sample: int) -> tuple[Sample, Survey]:
-        """Draw the sample.
-
-        Raises
-        ------
-        InputError
-            If the corpus has fewer than two documents.
-        """
-        with self.clock.stage("sample"):
-            drawn, survey = draw_sample(
-                self._corpus,
-                sample=sample,
-                seed=self._seed,
-                content=self._content,
-                threads=self._threads,
-                report=self._report,
-            )
-        if len(drawn) < 2:
-            documents = "1 document" if len(drawn) else "no document"
-            raise InputError(f"the input has {documents}, and explore compares pairs: give two documents or more")
-        self._texts = texts_array(drawn.texts)
-        return drawn, survey
-
-    def views(self, asked: Sequence[Asked], shorter: Sequence[Asked]) -> list[View]:
-        """Compare all pairs of the sample by each recipe.
-
-        Parameters
-        ----------
-        asked : sequence of Asked
-            The recipes; the shortest word n-grams first, where there are some.
-        shorter : sequence of Asked
-            What is looked at, too, where these say that documents are short.
-        """
-        with self.clock.stage("compare"):
-            found = [self._view(*asked[0])]
-            words = found[0].typical + (found[0].n or 1) - 1
-            if shorter and found[0].typical > 0 and words < FEW_WORDS:
-                names = ", ".join(one.recipe.features for one in shorter)
-                self.notes.append(f"Documents are short, {words} words in the median, so {names} were looked at, too.")
-                asked = [*asked, *shorter]
-            found += [self._view(*one) for one in asked[1:]]
-        return found
-
-    def _view(self, recipe: Recipe, name: str) -> View:
-        if recipe.second_step:
-            self.notes.append(f"Recipe {name!r} was compared without its second step, {recipe.second_step}.")
-        if recipe.needs_statistics:
-            self._statistics[recipe] = frequencies_of(
-                self._corpus, recipe, self._texts, threads=self._threads, report=self._report
-            )
-        return self._compared(recipe, name, NONE_CLOSE)[0]
-
-    def _compared(self, recipe: Recipe, name: str, least: int) -> tuple[View, SamplePairs]:
-        statistics = self._statistics.get(recipe)
-        vectors = vectors_of(self._texts, recipe, statistics, threads=self._threads)
-        return view_of(vectors, recipe, statistics, name=name, least=least, threads=self._threads)
-
-    def close(self, view: View) -> SamplePairs:
-        """Return the pairs of the sample that a view says are close, by their places in the sample."""
-        least = next(at for at in range(_HELD, BINS + 1) if view.at_least(at) <= _MOST_HELD or at == BINS)
-        if least > _HELD:
-            self.notes.append(
-                f"More than {_MOST_HELD:,} pairs of the sample have a similarity of {_HELD / BINS:g} or more by "
-                f"{view.name}: those below {least / BINS:g} are not shown as examples. A smaller sample has fewer."
-            )
-        with self.clock.stage("compare"):
-            return self._compared(view.recipe, view.name, least)[1]
-
-    def weighting(self, view: View, close: SamplePairs, drawn: Sample) -> Weighting | None:
-        """Return what idf weights make of a view; None where its features take none."""
-        if view.measure != "jaccard" or view.recipe.signature or view.recipe.weights:
-            return None
-        try:
-            weighted_recipe(view.recipe)
-        except RecipeError:
-            return None
-        with self.clock.stage("weights"):
-            return weighting_of(
-                self._corpus,
-                self._texts,
-                view,
-                close,
-                drawn.corpus_pairs,
-                threads=self._threads,
-                report=self._report,
-            )
-
-    def whole(self, choice: Choice, lowest: float) -> Whole | None:
-        """Join the whole corpus by the chosen features at the lowest threshold; None where that cannot be done."""
-        recipe = choice.view.recipe
-        try:
-            check_curve(recipe)
-            return self._joined(recipe.changed(threshold=lowest), lowest)
-        except RecipeError as error:
-            self.notes.append(f"There is no curve of the whole corpus: {error}.")
-            return None
-
-    def settle(self, whole: Whole, recipe: Recipe) -> Settled:
-        """Return what is known of the whole corpus at the threshold that is advised.
-
-        Where the join at the lowest threshold has all pairs, they tell; else there is another join.
-        """
-        if not whole.curve.complete:
-            self.notes.append(whole.curve.note)
-            again = self._joined(recipe, whole.curve.asked)
-            return Settled(again.curve, again.result.findings, again.growth)
-        with self.clock.stage("thresholds"):
-            loose, at = whole.result.findings, recipe.exact_threshold
-            levels = sorted({loose.recipe.exact_threshold, at})
-            growth = growth_of(
-                levels_of(loose.matches, recipe.measure, loose.documents.order, levels),
-                levels.index(at),
-                float(at),
-                present=loose.documents.present,
-                rows=loose.documents.names.rows,
-                seed=self._seed,
-            )
-            findings = whole.result.at(recipe.threshold).findings
-        return Settled(replace(whole.curve, recipe=recipe), findings, growth)
-
-    def _joined(self, recipe: Recipe, lowest: float) -> Whole:
-        return curve_of(
-            self._corpus,
-            recipe,
-            lowest=lowest,
-            seed=self._seed,
-            threads=self._threads,
-            memory=self._memory,
-            clock=self.clock,
-            progress=self._report,
-        )
-
-    def material(self, drawn: Sample, title_column: str, time_column: str) -> Material:
-        """Return the documents that are shown."""
-        return Material(
-            self._corpus,
-            drawn.names,
-            content=self._content,
-            title_column=title_column,
-            time_column=time_column,
-            threads=self._threads,
-        )
-
-    def makeup(self, drawn: Sample, survey: Survey, material: Material, findings: Findings | None) -> Makeup:
-        """Return what the corpus is made of."""
-        with self.clock.stage("make-up"):
-            return makeup_of(
-                survey,
-                drawn,
-                self._corpus,
-                material,
-                findings=findings,
-                content=self._content,
-                threads=self._threads,
-                memory=self._memory,
-                report=self._report,
-            )
-
-    def examples(
-        self,
-        pairs: SamplePairs,
-        survey: Survey,
-        material: Material,
-        whole: Whole | None,
-        findings: Findings | None,
-        count: int,
-    ) -> tuple[Examples, ...]:
-        """Return pairs to read at each cutoff, of the whole corpus where it is known and the sample has none."""
-        known = whole is not None and whole.curve.complete
-        with self.clock.stage("examples"):
-            return examples_of(
-                pairs,
-                survey,
-                material,
-                whole=whole.result.pairs if whole is not None and known else None,
-                family=None if findings is None else findings.families.family,
-                count=count,
-                seed=self._seed,
-            )
-
-
-#: Where the curve begins, and how many pairs are shown for each cutoff.
-LOWEST, EXAMPLES = 0.2, 3
-
-
-def _silent(stage: str, done: int, total: int | None) -> None:
-    return None
 
 
 class Exploration(Observations):
@@ -363,7 +113,7 @@ class Exploration(Observations):
 
         check_drawing("a chart")
         shown = [view for view in self.views if not views or view.name in views]
-        return similarity_chart(shown, advised=advised_view(self), threshold=self.advice.threshold)
+        return similarity_chart(shown, advised_view(self), self.advice.threshold)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the advice, and the pairs per million above each cutoff."""
@@ -374,63 +124,32 @@ class Exploration(Observations):
 
 def explore(
     corpus: Corpus,
+    options: ExplorationOptions,
     *,
-    sample: int = SAMPLE,
-    seed: int = 0,
-    lengths: Sequence[int] = LENGTHS,
-    qgrams: Sequence[int] = (),
-    recipes: Sequence[AnyRecipe] = (),
-    multiset: bool = False,
-    lowest: float = LOWEST,
-    content: str = "",
-    examples: int = EXAMPLES,
-    curve: bool = True,
-    title_column: str | None = None,
-    time_column: str | None = None,
     threads: int | None = None,
     memory: int | None = None,
     progress: Progress | None = None,
     inputs: Sequence[str] = (),
-    options: Sequence[str] = (),
+    reading: Sequence[str] = (),
 ) -> Exploration:
     """Look at how similar a corpus is to itself, and at what it is made of.
 
-    A random sample is compared, each document with each, for every n; the whole corpus is joined once, by the n that
-    parts related from unrelated pairs best. See ``advice`` for how n and threshold are chosen.
+    All pairs of a random sample are compared by each recipe; the whole corpus is joined once, by the n that separates
+    related from unrelated pairs best. See ``advice`` for how n and threshold are chosen.
 
     Parameters
     ----------
     corpus : Corpus
         It is read some six times, five without the curve; it must stay open as long as the exploration is shown.
-    sample : int
-        How many documents are compared with each other; at least 2. Raising it shows rarer pairs; time and memory grow
-        with its square.
-    seed : int
-        Which documents are drawn, and which pairs are shown; 0 to 2**32 - 1.
-    lengths, qgrams : sequence of int
-        Word n-grams and character q-grams to compare. Where documents are short (fewer than 20 words, in the median)
-        and no q-grams are asked for, those of 4 to 6 characters are looked at, too.
-    recipes : sequence of Recipe, str or path
-        Recipes, their names or files, to compare besides; without thresholds, second steps and searches.
-    multiset : bool
-        Whether repeats of n-grams and q-grams count.
-    lowest : float
-        Where the curve begins, in (0, 1]; no lower threshold is advised. Lowering it finds more pairs, slower.
-    content : str
-        What of the texts is compared, as in ``Recipe``.
-    examples : int
-        How many pairs to show for each cutoff.
-    curve : bool
-        Whether to join the whole corpus; else all that is said comes from the sample.
-    title_column, time_column : str, optional
-        Of the documents that are shown; found by their names.
+    options : ExplorationOptions
+        What is asked for.
     threads : int, optional
         They change the time, never what is found.
     memory : int, optional
         A budget in bytes for the join, as in ``pipeline.run``.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
-    inputs, options : sequence of str
+    inputs, reading : sequence of str
         What is read, for people and for the advised command (the inputs of the corpus, if not given), and options of
         reading for that command.
 
@@ -439,47 +158,221 @@ def explore(
     InputError
         If there are fewer than two documents, or something cannot be read.
     RecipeError
-        If a value is out of range, or a recipe cannot be compared by features.
+        If a recipe cannot be compared by features.
     """
-    if examples < 0:
-        raise RecipeError(f"examples {examples} is below 0; give 0 for none")
-    low = float(exact_fraction(lowest, "lowest"))
-    asked = [
-        *grams("words", lengths, multiset=multiset, content=content),
-        *grams("qgrams", qgrams, multiset=multiset, content=content),
-        *named(recipes, content),
-    ]
-    if not asked:
-        raise RecipeError("there is nothing to compare by: give lengths, such as 1 to 7, qgrams, or a recipe")
-    shorter = grams("qgrams", SHORT_QGRAMS, multiset=multiset, content=content) if lengths and not qgrams else ()
-    read = tuple(inputs or corpus.inputs)
-    look = Look(corpus, checked_threads(threads), memory, seed, content, progress or _silent)
-    drawn, survey = look.draw(sample)
-    views = look.views(asked, shorter)
-    choice = choose(views, drawn.corpus_pairs)
-    close = look.close(choice.view)
-    weighting = look.weighting(choice.view, close, drawn)
-    whole = look.whole(choice, low) if curve else None
-    joined = None if whole is None else whole.curve
-    advice = advise(choice, drawn, joined, lowest=low, inputs=read, options=options)
-    found = None if whole is None else look.settle(whole, advice.recipe)
-    findings = None if found is None else found.findings
-    pairs = SamplePairs(drawn.positions[close.left], drawn.positions[close.right], close.similarity)
-    material = look.material(drawn, title_column or "", time_column or "")
-    makeup = look.makeup(drawn, survey, material, findings)
-    shown = look.examples(pairs, survey, material, whole, findings, examples)
-    return Exploration(
-        sample=drawn,
-        views=tuple(views),
-        pairs=pairs,
-        weighting=weighting,
-        advice=advice,
-        curve=None if found is None else found.curve,
-        growth=None if found is None else found.growth,
-        makeup=makeup,
-        examples=shown,
-        notes=tuple(look.notes),
-        inputs=read,
-        stages=tuple(look.clock.stages),
-        version=__version__,
+    return _Run(corpus, options, checked_threads(threads), memory, progress or _silent).explore(
+        tuple(inputs or corpus.inputs), reading
     )
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    return None
+
+
+def idf_recipe(recipe: Recipe) -> Recipe | None:
+    """Return a recipe for the same features by weighted Jaccard with idf; repeats count if they do (tf times idf).
+
+    None where its features or measure take no weights.
+    """
+    if recipe.measure != "jaccard" or recipe.signature or recipe.weights:
+        return None
+    features = recipe.features.removesuffix(":multiset")
+    weights = "tfidf" if recipe.parsed_features.multiset else "idf"
+    try:
+        return recipe.changed(name=_NAME, features=features, weights=weights, measure="weighted_jaccard")
+    except RecipeError:
+        return None
+
+
+class _Whole(NamedTuple):
+    """What is known of the whole corpus: its curve, what is found at the advised threshold, and all known pairs."""
+
+    curve: Curve | None = None
+    findings: Findings | None = None
+    pairs: Pairs | None = None
+
+
+class _Run:
+    """An exploration under way."""
+
+    def __init__(
+        self, corpus: Corpus, options: ExplorationOptions, threads: int, memory: int | None, report: Progress
+    ) -> None:
+        self._clock, self._notes = Clock(), list[str]()
+        self._corpus, self._options, self._report = corpus, options, report
+        self._threads, self._memory = threads, memory
+        self._texts: pa.LargeStringArray = texts_array([])
+        self._statistics: dict[Recipe, Statistics] = {}
+        self._close: dict[Recipe, SamplePairs] = {}
+
+    def explore(self, inputs: Sequence[str], reading: Sequence[str]) -> Exploration:
+        """Go through all stages."""
+        options = self._options
+        recipes = self._recipes()
+        sample, survey = self._draw()
+        views = self._compare(recipes)
+        choice = choose(views, sample.corpus_pairs)
+        close = self._close_pairs(choice.view)
+        weighted = idf_recipe(choice.view.recipe)
+        if weighted is not None:
+            with self._clock.stage("weights"):
+                views.append(self._view(weighted))
+        advised = partial(
+            advise,
+            choice,
+            lowest=options.lowest,
+            corpus_pairs=sample.corpus_pairs,
+            inputs=inputs,
+            reading=reading,
+        )
+        advice, whole = self._advise(choice.view.recipe, advised)
+        findings = whole.findings
+        material = Material(
+            self._corpus,
+            sample.names,
+            content=options.content,
+            title_column=options.title_column or "",
+            time_column=options.time_column or "",
+            threads=self._threads,
+        )
+        with self._clock.stage("profile"):
+            profile = profile_of(
+                survey,
+                sample,
+                self._corpus,
+                material,
+                findings=findings,
+                content=options.content,
+                threads=self._threads,
+                memory=self._memory,
+                report=self._report,
+            )
+        pairs = SamplePairs(sample.positions[close.left], sample.positions[close.right], close.similarity)
+        with self._clock.stage("examples"):
+            examples = examples_of(
+                pairs,
+                survey,
+                material,
+                whole=whole.pairs,
+                family=None if findings is None else findings.families.family,
+                count=options.examples,
+                seed=options.seed,
+            )
+        return Exploration(
+            sample=sample,
+            views=tuple(views),
+            pairs=pairs,
+            advice=advice,
+            curve=whole.curve,
+            profile=profile,
+            examples=examples,
+            notes=tuple(self._notes),
+            inputs=tuple(inputs),
+            stages=tuple(self._clock.stages),
+            version=__version__,
+        )
+
+    def _grams(self, kind: str, lengths: Sequence[int]) -> list[Recipe]:
+        """Return a recipe for each length of word n-grams (``words``) or character q-grams (``qgrams``)."""
+        flag, content = ":multiset" if self._options.multiset else "", self._options.content
+        return [Recipe(name=_NAME, content=content, features=f"{kind}:{n}{flag}") for n in sorted(set(lengths))]
+
+    def _recipes(self) -> list[Recipe]:
+        """Return what is compared by: n-grams, the shortest words first, then recipes that were named."""
+        options = self._options
+        recipes = [*self._grams("words", options.lengths), *self._grams("qgrams", options.qgrams)]
+        for given in options.recipes:
+            recipe = recipe_of(given)
+            check_comparable(recipe, options.content)
+            recipes.append(recipe.changed(content=recipe.content or options.content))
+        return recipes
+
+    def _draw(self) -> tuple[Sample, Survey]:
+        options = self._options
+        with self._clock.stage("sample"):
+            sample, survey = draw_sample(
+                self._corpus,
+                sample=options.sample,
+                seed=options.seed,
+                content=options.content,
+                threads=self._threads,
+                report=self._report,
+            )
+        if len(sample) < 2:
+            documents = "1 document" if len(sample) else "no document"
+            raise InputError(f"the input has {documents}, and explore compares pairs: give two documents or more")
+        self._texts = texts_array(sample.texts)
+        return sample, survey
+
+    def _compare(self, recipes: Sequence[Recipe]) -> list[View]:
+        """Compare all pairs of the sample by each recipe, and by q-grams where words show documents to be short."""
+        with self._clock.stage("compare"):
+            found = [self._view(recipes[0])]
+            words = found[0].typical + (found[0].n or 1) - 1
+            if self._options.lengths and not self._options.qgrams and found[0].typical > 0 and words < FEW_WORDS:
+                shorter = self._grams("qgrams", SHORT_QGRAMS)
+                names = ", ".join(recipe.features for recipe in shorter)
+                self._notes.append(f"Documents are short (median {words} words), so {names} were compared as well.")
+                recipes = [*recipes, *shorter]
+            return found + [self._view(recipe) for recipe in recipes[1:]]
+
+    def _view(self, recipe: Recipe) -> View:
+        if recipe.second_step:
+            self._notes.append(f"Recipe {recipe.name!r} was compared without its second step, {recipe.second_step}.")
+        if recipe.needs_statistics:
+            self._statistics[recipe] = frequencies_of(
+                self._corpus, recipe, self._texts, threads=self._threads, report=self._report
+            )
+        # Of a large sample there may be too many close pairs to hold them for every view.
+        few = len(self._texts) * (len(self._texts) - 1) // 2 <= _MOST_HELD
+        view, close = self._compared(recipe, _HELD if few else NONE_CLOSE)
+        if few:
+            self._close[recipe] = close
+        return view
+
+    def _compared(self, recipe: Recipe, least: int) -> tuple[View, SamplePairs]:
+        statistics = self._statistics.get(recipe)
+        vectors = vectors_of(self._texts, recipe, statistics, threads=self._threads)
+        name = "" if recipe.name == _NAME else recipe.name
+        return view_of(vectors, recipe, statistics, name=name, least=least, threads=self._threads)
+
+    def _close_pairs(self, view: View) -> SamplePairs:
+        """Return the pairs of the sample that a view says are close, by their places in the sample."""
+        if view.recipe in self._close:
+            found = self._close[view.recipe]
+            self._close.clear()
+            return found
+        least = next(at for at in range(_HELD, BINS + 1) if view.at_least(at) <= _MOST_HELD or at == BINS)
+        if least > _HELD:
+            self._notes.append(
+                f"More than {_MOST_HELD:,} pairs of the sample have a similarity of {_HELD / BINS:g} or more by "
+                f"{view.name}: those below {least / BINS:g} are not shown as examples; a smaller sample has fewer."
+            )
+        with self._clock.stage("compare"):
+            return self._compared(view.recipe, least)[1]
+
+    def _advise(self, recipe: Recipe, advised: Callable[[Curve | None], Advice]) -> tuple[Advice, _Whole]:
+        """Advise from one join of the whole corpus at the lowest threshold; from the sample where there is none."""
+        if not self._options.curve:
+            return advised(None), _Whole()
+        try:
+            search = ThresholdSearch(
+                self._corpus,
+                recipe,
+                self._options.lowest,
+                threads=self._threads,
+                memory=self._memory,
+                clock=self._clock,
+                progress=self._report,
+            )
+        except RecipeError as error:
+            self._notes.append(f"There is no curve of the whole corpus: {error}.")
+            return advised(None), _Whole()
+        with search:
+            curve = search.curve()
+            advice = advised(curve)
+            findings, point = search.at(advice.recipe)
+            if not curve.complete:
+                self._notes.append(incomplete_curve(curve))
+                curve = replace(curve, points=() if point is None else (point,))
+            return advice, _Whole(replace(curve, recipe=advice.recipe), findings, search.pairs)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from neardup.exploration.advice import Advice
-from neardup.exploration.curve import Curve, Growth
+from neardup.exploration.curve import Curve
 from neardup.exploration.examples import Examples
-from neardup.exploration.histogram import View
-from neardup.exploration.profile import Makeup
-from neardup.exploration.sample import Sample, SamplePairs
-from neardup.exploration.weights import Weighting
+from neardup.exploration.profile import CorpusProfile
+from neardup.exploration.sample import Sample
+from neardup.exploration.views import SamplePairs, View
 from neardup.runtime import Stage
 
 
@@ -24,23 +23,20 @@ class Observations:
     sample : Sample
         The documents whose pairs were all compared.
     views : tuple of View
-        Their similarities, one for each n and each recipe that was asked for.
+        Their similarities, one for each n and each recipe that was asked for; and one by idf weights, where the advised
+        features take these.
     pairs : SamplePairs
         The pairs of the sample at 0.04 and above by the advised features and measure, by positions in the corpus.
-    weighting : Weighting or None
-        What idf weights do; None where the advised features take no weights.
     advice : Advice
         What to begin with.
     curve : Curve or None
         Pairs and dropped documents of the whole corpus by threshold; None where it was not asked for.
-    growth : Growth or None
-        How they grow with the corpus.
-    makeup : Makeup
+    profile : CorpusProfile
         What the corpus is made of.
     examples : tuple of Examples
         Real pairs to read at each cutoff.
     notes : tuple of str
-        What was not looked at, or not as asked, and why.
+        What was left out or done differently than asked, and why.
     inputs : tuple of str
         What was read, for people.
     stages : tuple of Stage
@@ -52,11 +48,9 @@ class Observations:
     sample: Sample
     views: tuple[View, ...]
     pairs: SamplePairs
-    weighting: Weighting | None
     advice: Advice
     curve: Curve | None
-    growth: Growth | None
-    makeup: Makeup
+    profile: CorpusProfile
     examples: tuple[Examples, ...]
     notes: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -71,10 +65,8 @@ class Observations:
             "sample": self.sample.as_dict(),
             "advice": self.advice.as_dict(),
             "views": [view.as_dict() for view in self.views],
-            "weighting": None if self.weighting is None else self.weighting.as_dict(),
             "curve": None if self.curve is None else self.curve.as_dict(),
-            "growth": None if self.growth is None else self.growth.as_dict(),
-            "makeup": self.makeup.as_dict(),
+            "profile": asdict(self.profile),
             "examples": [examples.as_dict() for examples in self.examples],
             "notes": list(self.notes),
             "stages": [dict(stage) for stage in self.stages],

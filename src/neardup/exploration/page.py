@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from neardup.exploration import messages as telling
+from neardup.exploration import messages
 from neardup.exploration.charts import (
     apart,
     cutoffs_chart,
     cutoffs_table,
     dropped_by_threshold,
-    growing_density,
-    growing_share,
-    growth_table,
     lengths_chart,
     overlaid,
     pairs_by_threshold,
     points_table,
     views_colours,
 )
-from neardup.exploration.histogram import CUTOFFS, per_million
-from neardup.exploration.messages import advised_view, at_advised, band_in_words, lengths_in_words
+from neardup.exploration.views import CUTOFFS, per_million
 from neardup.pages import numbers
 from neardup.pages.diff_view import side_by_side
 from neardup.pages.html import (
@@ -53,12 +48,13 @@ from neardup.pages.numbers import counted, rate, share, sized
 from neardup.pages.page import check_drawing, page
 
 if TYPE_CHECKING:
+    from neardup.exploration.advice import Separation
     from neardup.exploration.examples import ExamplePair, Examples
-    from neardup.exploration.histogram import Separation, View
     from neardup.exploration.observations import Observations
-    from neardup.exploration.profile import Copies, LargeFamily, Makeup, ScriptCount, Scripts
+    from neardup.exploration.profile import Copies, CorpusProfile, LargeFamily, Scripts
     from neardup.exploration.runs import Boilerplate, Passage
     from neardup.exploration.templates import Slot, Template
+    from neardup.exploration.views import View
 
 
 _EMPTY_LINES = re.compile(r"\s*\n\s*")
@@ -72,23 +68,23 @@ _QUOTED = 4_000
 _FILLERS = 4
 
 
-def contents(makeup: Makeup, charts: list[Chart]) -> Html:
+def contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
     """Return lengths, scripts, copies, boilerplate, templates and families."""
-    measured = {"lengths": makeup.words, "sizes": makeup.sizes}
+    measured = {"lengths": profile.words, "sizes": profile.sizes}
     drawn = [lengths_chart(lengths, key) for key, lengths in measured.items() if any(lengths.counts)]
     charts += drawn
     parts = [
         figures(drawn),
-        _titled("Scripts and languages", _written_in(makeup.scripts)),
-        _titled("Exact copies", _copies(makeup.copies, makeup.documents)),
-        _titled("Passages that many documents share", _boilerplate(makeup.boilerplate)),
-        _titled("Templates", _templates(makeup.templates)) if makeup.templates else "",
-        _titled("The largest families", _families(makeup.families, makeup.families_found)),
-        _titled("Files", _sources(makeup)) if makeup.sources else "",
+        _titled("Scripts", _scripts(profile.scripts)),
+        _titled("Exact copies", _copies(profile.copies, profile.documents)),
+        _titled("Passages that many documents share", _boilerplate(profile.boilerplate)),
+        _titled("Templates", _templates(profile.templates)) if profile.templates else "",
+        _titled("The largest families", _families(profile.families, profile.families_found)),
+        _titled("Files", _sources(profile)) if profile.sources else "",
     ]
     intro = (
-        f"{counted(makeup.documents, 'document')}, {sized(makeup.bytes)} of text; of those in the sample "
-        f"{lengths_in_words(makeup.words)}."
+        f"{counted(profile.documents, 'document')}, {sized(profile.bytes)} of text; of those in the sample "
+        f"{messages.lengths_in_words(profile.words)}."
     )
     return section("contents", "What is the corpus made of?", *filter(None, parts), intro=intro)
 
@@ -101,18 +97,12 @@ def _paragraph(words: str) -> Html:
     return Html(f"<p>{escaped(words)}</p>")
 
 
-def _written_in(scripts: Scripts) -> Html:
-    said = _paragraph(
-        f"Of {counted(scripts.documents, 'document')} in the sample. Scripts go by letters; languages are a guess by "
-        "stop words, unclear where these do not tell."
-    )
-    tables = (_shares("script", scripts.scripts), _shares("language", scripts.languages))
-    return joined([said, Html(f'<div class="beside">{"".join(tables)}</div>')])
-
-
-def _shares(what: str, counts: Sequence[ScriptCount]) -> Html:
-    rows = [[one.name, _ids(one.ids[:1]), one.documents, bar(one.share, share(one.share, 1))] for one in counts]
-    return table([what, "such as", "documents", "of the sample"], rows, caption=f"By {what}", left=2)
+def _scripts(scripts: Scripts) -> Html:
+    rows = [
+        [one.name, _ids(one.ids[:1]), one.documents, bar(one.share, share(one.share, 1))] for one in scripts.scripts
+    ]
+    caption = f"By the letters of {counted(scripts.documents, 'document')} of the sample"
+    return table(["script", "such as", "documents", "of the sample"], rows, caption=caption, left=2)
 
 
 def _ids(ids: Sequence[str]) -> Html:
@@ -121,25 +111,24 @@ def _ids(ids: Sequence[str]) -> Html:
 
 def _copies(copies: Copies, documents: int) -> Html:
     if not copies.copies:
-        return _paragraph("None: no two texts, empty ones aside, are equal byte for byte.")
-    verb = "is" if copies.copies == 1 else "are"
+        return _paragraph("None: no two texts that are not empty are equal byte for byte.")
+    verb = "equals" if copies.copies == 1 else "equal"
     said = _paragraph(
-        f"{counted(copies.copies, 'document')} ({share(copies.copies, documents)}) {verb} equal byte for byte to an "
-        f"earlier one: {sized(copies.bytes)} of text. {counted(copies.groups, 'text is', 'texts are')} there more than "
-        "once."
+        f"{counted(copies.copies, 'document')} ({share(copies.copies, documents)}) {verb} an earlier one byte for "
+        f"byte: {sized(copies.bytes)} of text. {counted(copies.groups, 'text occurs', 'texts occur')} more than once."
     )
     rows = [[text(one.begins), _ids(one.ids), one.documents, sized(one.bytes)] for one in copies.largest]
     head = ["begins", "such as", "documents", "each"]
-    return joined([said, table(head, rows, caption="Texts that are there most often", left=2, tall=True)])
+    return joined([said, table(head, rows, caption="The most frequent texts", left=2, tall=True)])
 
 
 def _boilerplate(found: Boilerplate) -> Html:
     if not found.passages:
-        return _paragraph(f"None: no {found.run} words in a row stand in {found.least:,} different texts.")
-    listed = "" if found.found == len(found.passages) else f"; the {len(found.passages)} that fill most are listed"
+        return _paragraph(f"None: no run of {found.run} words occurs in {found.least:,} different texts.")
+    listed = "" if found.found == len(found.passages) else f"; the {len(found.passages)} largest are listed"
     said = _paragraph(
         f"{counted(found.found, 'passage')} of at least {found.run} words in {found.least:,} texts or more{listed}. "
-        f"They are in {counted(found.documents, 'document')} and cover {found.share_of_words:.1%} of all words."
+        f"They occur in {counted(found.documents, 'document')} and cover {found.share_of_words:.1%} of all words."
     )
     items = [f"<li>{_passage(passage)}</li>" for passage in found.passages]
     first = Html(f'<ol class="passages">{"".join(items[:_LISTED])}</ol>')
@@ -149,7 +138,7 @@ def _boilerplate(found: Boilerplate) -> Html:
 
 
 def _passage(passage: Passage) -> Html:
-    unlike = "" if passage.unlike is None else f", {passage.unlike:,} of them unlike each other otherwise"
+    unlike = "" if passage.unlike is None else f", {passage.unlike:,} of which otherwise differ"
     about = (
         f"{counted(passage.documents, 'document')} ({share(passage.share, 1)}){unlike}; "
         f"{counted(passage.words, 'word')}; such as "
@@ -162,7 +151,9 @@ def _passage(passage: Passage) -> Html:
 
 
 def _templates(templates: Sequence[Template]) -> Html:
-    said = _paragraph("Families that are one text with slots: what all of them say, and in each slot what one of them.")
+    said = _paragraph(
+        "Families that are one text with slots: the text that all share, and in each slot the words of one of them."
+    )
     folds = (_template(one, opened=not at) for at, one in enumerate(templates))
     return joined([said, Html("<div>"), *folds, Html("</div>")])
 
@@ -205,19 +196,19 @@ def _fillers(slot: Slot) -> Html:
 
 def _families(families: Sequence[LargeFamily], found: int) -> Html:
     if not families:
-        return _paragraph("None at the advised threshold, or nobody looked at the whole corpus.")
+        return _paragraph("None at the advised threshold, or the whole corpus was not joined.")
     rows = [
         [text(one.begins), _ids(one.ids), one.documents, one.pairs, one.smallest, one.mean, one.complete]
         for one in families
     ]
-    head = ["begins", "such as", "documents", "matching pairs", "least alike", "mean", "all match all"]
+    head = ["begins", "such as", "documents", "matching pairs", "least similar", "mean", "all match all"]
     said = f"{counted(found, 'family', 'families')} at the advised threshold; the largest {len(families)}."
     return joined([_paragraph(said), table(head, rows, caption="The largest families", tall=True, left=2)])
 
 
-def _sources(makeup: Makeup) -> Html:
-    rows = [[text(one.name), one.documents, sized(one.bytes)] for one in makeup.sources]
-    more = makeup.sources_found - len(makeup.sources)
+def _sources(profile: CorpusProfile) -> Html:
+    rows = [[text(one.name), one.documents, sized(one.bytes)] for one in profile.sources]
+    more = profile.sources_found - len(profile.sources)
     said = _paragraph(f"{more:,} more are not listed.") if more else ""
     return joined([table(["file", "documents", "text"], rows, caption="The largest files", tall=True), said])
 
@@ -225,8 +216,8 @@ def _sources(makeup: Makeup) -> Html:
 #: Views of one kind share a chart; what each kind is called.
 _KINDS = {"words": "Word n-grams", "qgrams": "Character q-grams", "": "Recipes"}
 
-#: What a row says of a view: how it parts two kinds of pairs, and what its histogram looks like.
-_PARTED = ("unrelated reach", "nine in ten alike have", "gap")
+#: What a row says of a view: how it separates pairs, and what its histogram looks like.
+_SEPARATED = ("unrelated reach", "90 % of similar score", "gap")
 _FIGURES = ("share nothing", "of similarity 1", "valley", "per million in it", "pairs above it")
 
 
@@ -240,8 +231,8 @@ def grouped(views: Sequence[View]) -> dict[str, list[View]]:
 
 
 def histograms(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return the histograms of all views, over each other and apart, and what they say in a table."""
-    advice, advised = exploration.advice, advised_view(exploration)
+    """Return the histograms of all views, overlaid and one by one, and their figures in a table."""
+    advice, advised = exploration.advice, messages.advised_view(exploration)
     parts: list[Html] = []
     for kind, views in grouped(exploration.views).items():
         name = _KINDS[kind]
@@ -253,7 +244,9 @@ def histograms(exploration: Observations, charts: list[Chart]) -> Html:
             figures([whole], wide=True),
             small_figures(small),
         ]
-    intro = "Each pair by its similarity. Unrelated pairs are the mountain on the left, copies the rise at the right."
+    intro = (
+        "All pairs by their similarity. Unrelated pairs make the mountain on the left, copies the rise on the right."
+    )
     return section("histograms", "How similar are two documents?", *parts, _views_table(exploration), intro=intro)
 
 
@@ -264,11 +257,11 @@ def small_figures(charts: Sequence[Chart]) -> Html:
 
 
 def _views_table(exploration: Observations) -> Html:
-    advised, parted = advised_view(exploration), dict(exploration.advice.separations)
-    rows = [[view.name, *_parted(parted.get(view.name)), *_figures(view)] for view in exploration.views]
+    advised, separated = messages.advised_view(exploration), dict(exploration.advice.separations)
+    rows = [[view.name, *_separated(separated.get(view.name)), *_figures(view)] for view in exploration.views]
     best = {at for at, view in enumerate(exploration.views) if view is advised}
-    head, rows = _filled(["compared", *_PARTED, *_FIGURES], rows)
-    return table(head, rows, caption="How each parts pairs of the sample", best=best)
+    head, rows = _filled(["compared", *_SEPARATED, *_FIGURES], rows)
+    return table(head, rows, caption="How each separates pairs of the sample", best=best)
 
 
 def _filled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:
@@ -277,8 +270,8 @@ def _filled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list
     return [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
 
 
-def _parted(found: Separation | None) -> list[str]:
-    """Return what unrelated pairs reach, what alike ones have, and the gap between them."""
+def _separated(found: Separation | None) -> list[str]:
+    """Return what unrelated pairs reach, what similar ones score, and the gap between them."""
     if found is None or found.level is None or found.gap is None:
         return ["" if found is None else f"{found.reach:.2f}", "", ""]
     return [f"{found.reach:.2f}", f"{found.level:.2f}", f"{found.gap:.2f}"]
@@ -295,7 +288,7 @@ def _figures(view: View) -> list[object]:
 
 def cutoffs(exploration: Observations, charts: list[Chart]) -> Html:
     """Return how many pairs are above each cutoff, as a chart and a table."""
-    advised = advised_view(exploration)
+    advised = messages.advised_view(exploration)
     parts: list[Html] = []
     for kind, views in grouped(exploration.views).items():
         chart = cutoffs_chart(f"above-{kind or 'recipes'}", views, advised)
@@ -305,87 +298,36 @@ def cutoffs(exploration: Observations, charts: list[Chart]) -> Html:
             figures([chart], wide=True),
             cutoffs_table(views, advised),
         ]
-    intro = "At or above a cutoff, per million pairs of the sample."
+    intro = "Pairs at or above each cutoff, per million pairs of the sample."
     return section("cutoffs", "How many pairs are above each cutoff?", *parts, intro=intro)
 
 
-def weights(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return what idf weights do on this corpus, beside the unweighted measure."""
-    weighting = exploration.weighting
-    if weighting is None:
-        return Html("")
-    both = [_told_by_weights(weighting.plain), _told_by_weights(weighting.weighted)]
-    title = f"{weighting.plain.features} without and with idf weights"
-    chart = overlaid("idf", title, both, None, None)
-    charts.append(chart)
-    overlaps = weighting.plain_overlap, weighting.weighted_overlap
-    rows = [
-        [view.name, "" if overlap is None else f"{overlap:.2f}", *_figures(view)]
-        for view, overlap in zip(both, overlaps, strict=True)
-    ]
-    bands = [
-        [f"{band.low:g} to {band.high:g}", band.pairs, f"{band.plain:.3f}", f"{band.weighted:.3f}"]
-        for band in weighting.moved
-    ]
-    moved = table(
-        ["similarity without weights", "pairs", "median without", "median with"],
-        bands,
-        caption="What weights make of the same pairs",
-    )
-    return section(
-        "idf",
-        "Does it help to weigh rare word sequences more?",
-        legend([view.name for view in both], views_colours(both), label="Show one of them"),
-        figures([chart], wide=True),
-        table(["compared", "between the kinds, an alike pair", *_FIGURES], rows, caption="Without and with weights"),
-        moved if bands else "",
-        intro=weighting.sentence,
-    )
-
-
-def _told_by_weights(view: View) -> View:
-    weights = f"{view.recipe.weights} weights" if view.weighted else "no weights"
-    return replace(view, name=f"{weights}, {view.measure}")
-
-
 def thresholds(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return what each threshold would give on the whole corpus; nothing where nobody looked."""
+    """Return what each threshold would give on the whole corpus; nothing where that is not known."""
     curve, advised = exploration.curve, exploration.advice.threshold
     if curve is None:
         return Html("")
-    drawn = [dropped_by_threshold(curve, advised)]
-    # No logarithm shows that there are none.
-    if any(point.pairs for point in curve.points):
-        drawn.insert(0, pairs_by_threshold(curve, advised))
+    drawn: list[Chart] = []
+    if curve.complete:
+        drawn = [dropped_by_threshold(curve, advised)]
+        # No logarithm shows that there are none.
+        if any(point.pairs for point in curve.points):
+            drawn.insert(0, pairs_by_threshold(curve, advised))
     charts += drawn
     intro = (
-        f"All {counted(curve.documents, 'document')}, {curve.recipe.features} by {curve.recipe.measure}: what neardup "
-        "dedup would find with each threshold, by one exact join."
+        f"What neardup dedup would find at each threshold in all {counted(curve.documents, 'document')}, by "
+        f"{curve.recipe.features} and {curve.recipe.measure}: from one exact join."
     )
-    point = at_advised(exploration)
+    point = messages.at_advised(exploration)
     told = ""
     if point is not None and point.pairs is not None:
         told = (
             f"At the advised {advised:g}: {counted(point.pairs, 'pair')}, {point.dropped:,} dropped "
             f"({share(point.dropped, curve.documents)})."
         )
-    content = [figures(drawn), points_table(curve, curve.table, advised)]
-    return section("thresholds", "What would each threshold do?", told, curve.note, *content, intro=intro)
-
-
-def growing(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return how pairs and dropped documents grow with the corpus; nothing where that is not known."""
-    growth = exploration.growth
-    if growth is None:
-        return Html("")
-    drawn = [growing_density(growth), growing_share(growth)]
-    charts += drawn
-    intro = (
-        f"The same at {growth.threshold:g}, had the corpus been smaller: its first documents, in the order of the "
-        f"input, and as many drawn at random (seed {growth.seed})."
-    )
-    content = [growth.sentence, figures(drawn), growth_table(growth)]
-    return section("growth", "And as the corpus grows?", *content, intro=intro)
+    note = "" if curve.complete else messages.incomplete_curve(curve)
+    content = [figures(drawn) if drawn else "", points_table(curve, curve.table, advised) if curve.points else ""]
+    return section("thresholds", "What would each threshold do?", told, note, *content, intro=intro)
 
 
 #: Words of each text that are in the page; it says how many more there are.
@@ -403,7 +345,7 @@ def reading(exploration: Observations) -> Html:
     parts = [_cutoff(one, opened=one is nearest) for one in exploration.examples]
     intro = (
         f"Real pairs by {advice.features}, {advice.measure}, drawn from each band of similarity and spread over "
-        "sources and lengths. What differs is marked. Where they stop being duplicates, the threshold belongs."
+        "sources and lengths. Differences are marked. Set the threshold where pairs stop being duplicates."
     )
     field = search_field("examples", label="Find pairs by id or word", noun="pairs")
     whole = joined([Html('<div id="examples">'), *parts, Html("</div>")])
@@ -411,7 +353,7 @@ def reading(exploration: Observations) -> Html:
 
 
 def _cutoff(examples: Examples, *, opened: bool) -> Html:
-    said = f"<h3>Near {examples.cutoff:g}</h3><p class='dim'>{escaped(band_in_words(examples))}</p>"
+    said = f"<h3>Near {examples.cutoff:g}</h3><p class='dim'>{escaped(messages.band_in_words(examples))}</p>"
     folds = [_pair(pair, opened=opened and not at) for at, pair in enumerate(examples.pairs)]
     return joined([Html(f'<div class="band">{said}'), *folds, Html("</div>")])
 
@@ -428,11 +370,11 @@ def _pair(pair: ExamplePair, *, opened: bool) -> Html:
 
 
 def _head(pair: ExamplePair) -> Html:
-    """Return how alike two documents are, what they share, and where they come from."""
+    """Return how similar two documents are, what they share, and where they come from."""
     parts = [escaped(f"similarity {pair.similarity:.4g}")]
     if pair.words:
         passage = text(clipped(pair.passage, _LONGEST_PASSAGE))
-        parts.append(Html(f"longest shared run, {pair.words:,} words: <q>{passage}</q>"))
+        parts.append(Html(f"longest shared run ({pair.words:,} words): <q>{passage}</q>"))
     else:
         parts.append(Html("no word in common"))
     sources = [source for source in dict.fromkeys((pair.left_source, pair.right_source)) if source]
@@ -459,14 +401,12 @@ def exploration_page(exploration: Observations) -> str:
         opening("How similar is this corpus to itself?", _basis(exploration)),
         _headline(exploration),
         _advice(exploration),
-        notes(exploration.notes, title="What was not looked at, or not as asked"),
+        notes(exploration.notes, title="Left out, or done differently than asked"),
         histograms(exploration, charts),
         cutoffs(exploration, charts),
-        weights(exploration, charts),
         thresholds(exploration, charts),
-        growing(exploration, charts),
         reading(exploration),
-        contents(exploration.makeup, charts),
+        contents(exploration.profile, charts),
         _how_to_read(exploration),
         _about(exploration),
     ]
@@ -476,7 +416,7 @@ def exploration_page(exploration: Observations) -> str:
 
 
 def _basis(exploration: Observations) -> Html:
-    return joined([_inputs(exploration), f": {telling.compared(exploration.sample)}."])
+    return joined([_inputs(exploration), f": {messages.compared(exploration.sample)}."])
 
 
 def _inputs(exploration: Observations) -> Html:
@@ -489,14 +429,14 @@ def _inputs(exploration: Observations) -> Html:
 
 
 def _headline(exploration: Observations) -> Html:
-    sample, advice, copies = exploration.sample, exploration.advice, exploration.makeup.copies
+    sample, advice, copies = exploration.sample, exploration.advice, exploration.profile.copies
     drawn = "of all documents" if len(sample) == sample.documents else f"of {len(sample):,} drawn at random"
     rows = [
         (f"{sample.documents:,}", "documents", f"{numbers.sized(sample.bytes)} of text"),
         (f"{sample.pairs:,}", "pairs compared", drawn),
-        (advice.features, "advised", f"{advice.measure} from {advice.threshold:g} on"),
+        (advice.features, "advised", f"{advice.measure}, threshold {advice.threshold:g}"),
     ]
-    point = telling.at_advised(exploration)
+    point = messages.at_advised(exploration)
     if point is not None:
         families = "" if point.families is None else f" in {numbers.counted(point.families, 'family', 'families')}"
         part = numbers.share(point.dropped, sample.documents)
@@ -512,11 +452,11 @@ def _advice(exploration: Observations) -> Html:
         "advice",
         "Where to begin",
         Html(
-            f'<p class="begin">Begin with <strong>{escaped(telling.advised_rule(advice))}</strong>. '
-            f"{escaped(telling.would_drop(exploration))}</p>"
+            f'<p class="begin">Begin with <strong>{escaped(messages.advised_rule(advice))}</strong>. '
+            f"{escaped(messages.would_drop(exploration))}</p>"
         ),
         advice.reason,
-        command(telling.advised_command(advice)),
+        command(messages.advised_command(advice)),
         fold("Why not others", others) if advice.alternatives else "",
     )
 
@@ -524,28 +464,29 @@ def _advice(exploration: Observations) -> Html:
 def _how_to_read(exploration: Observations) -> Html:
     sample = exploration.sample
     said: dict[str, object] = {
-        "similarity": "Of two documents as sets of n-grams, by the measure that is named. Jaccard: n-grams that both "
-        "have, of all that either has. 1: the same n-grams; 0: none in common.",
-        "words:4, qgrams:5": "Every run of four words, of five characters. A longer one is shared by chance less "
-        "often, and one changed word breaks more of them.",
-        "logarithmic": "Each line up the axis is ten times more pairs. Nearly all pairs of a corpus are unrelated, so "
-        "on a plain axis the related ones could not be seen.",
-        "unrelated, alike": "Unrelated pairs are the bulk; what the most similar one of the whole corpus is expected "
-        "to have is read off how fast their number falls. Alike pairs are the closest of the sample. The wider the gap "
-        "between what the ones reach and nine in ten of the others have, the better a view parts them.",
-        "valley": "The stretch behind the unrelated pairs in which pairs are sparse, with the related ones above it. "
-        "Where it is not clear (a question mark), pairs thin out slowly there, or too few lie above it: no cut is "
-        "sharp.",
-        "exact": "Nothing here is estimated by sketches. Figures of the sample are exact for the sample; those of the "
-        "whole corpus are what neardup dedup does with that threshold.",
+        "similarity": "Of two documents as sets of n-grams, by the named measure. Jaccard is the share of n-grams that "
+        "both have among those that either has: 1 for the same n-grams, 0 for none in common.",
+        "words:4, qgrams:5": "Every run of four words, or of five characters. Longer runs are shared by chance less "
+        "often, and each changed word breaks more of them.",
+        "logarithmic": "Each line up the axis means ten times as many pairs. Nearly all pairs of a corpus are "
+        "unrelated; on a linear axis the related ones could not be seen.",
+        "unrelated, similar": "Unrelated pairs are the bulk. How far the most similar of them reaches in the whole "
+        "corpus is estimated from how fast their number falls. Similar pairs are the closest of the sample. The wider "
+        "the gap between that reach and what 90 % of similar pairs score, the better a view separates them.",
+        "idf": "Rare n-grams count more than frequent ones. Compare its line with that of the same n-grams without "
+        "weights: where unrelated pairs fall faster and similar pairs stay, weights help.",
+        "valley": "The sparse stretch between unrelated and related pairs. A question mark means that it is not clear: "
+        "pairs thin out slowly, or too few lie above it, so no cut is sharp.",
+        "exact": "Nothing is estimated by sketches. Figures of the sample are exact for the sample; those of the whole "
+        "corpus are what neardup dedup finds at that threshold.",
         "the cutoffs": "A share of pairs, not of documents: 6 pairs in a million are few, but a corpus of a million "
         "documents has three million of them.",
-        "the whole corpus": "Dropped documents each match a kept one. Their number can fall where the threshold does, "
-        "for one that goes no longer keeps others out.",
-        "the advice": "A place to begin. Read the pairs around it, then label some: no threshold is right for all.",
+        "the whole corpus": "Each dropped document matches a kept one. A lower threshold can drop fewer documents, "
+        "because a document that is dropped itself no longer drops others.",
+        "the advice": "A place to begin. Read the pairs around it, then label some: no threshold suits every corpus.",
     }
     if len(sample) == sample.documents:
-        said["exact"] = "Nothing here is estimated: all pairs of all documents were compared."
+        said["exact"] = "Nothing is estimated: all pairs of all documents were compared."
     return section("how-to-read", "How to read this", facts(said))
 
 
@@ -554,7 +495,7 @@ def _about(exploration: Observations) -> Html:
     known: dict[str, object] = {
         "input": _inputs(exploration),
         "documents": f"{sample.documents:,}, {numbers.sized(sample.bytes)} of text",
-        "sample": f"{telling.compared(sample)}; seed {sample.seed}",
+        "sample": f"{messages.compared(sample)}; seed {sample.seed}",
         "compared": text(", ".join(dict.fromkeys(view.name for view in exploration.views))),
         "neardup": exploration.version,
     }
@@ -563,8 +504,8 @@ def _about(exploration: Observations) -> Html:
         wall, cpu, _ = costs.get(stage["name"], (0.0, 0.0, 0.0))
         costs[stage["name"]] = [wall + stage["wall_s"], cpu + stage["cpu_s"], stage["peak_memory_bytes"]]
     rows = [[name, f"{wall:.2f}", f"{cpu:.2f}", numbers.sized(peak)] for name, (wall, cpu, peak) in costs.items()]
-    times = table(["stage", "seconds", "of processors", "memory up to then"], rows, caption="Time and memory")
-    return section("about", "What was looked at, and how long it took", facts(known), times if rows else "")
+    times = table(["stage", "seconds", "CPU seconds", "peak memory so far"], rows, caption="Time and memory")
+    return section("about", "About this page", facts(known), times if rows else "")
 
 
 #: Characters of a sparkline: each is five hundredths.
@@ -574,24 +515,25 @@ _CELL = 'style="text-align:left;padding:2px 12px 2px 0;white-space:pre"'
 
 def cell_of(exploration: Observations) -> str:
     """Return an exploration as HTML for a notebook's cell, its texts escaped."""
-    advice, advised = exploration.advice, telling.advised_view(exploration)
+    advice, advised = exploration.advice, messages.advised_view(exploration)
     rows = [
         (
             f"{view.name}{' (advised)' if view is advised else ''}",
             numbers.sparkline(view.counts, _SPARK),
             *(numbers.short(per_million(pairs, view.pairs)) for _, pairs in view.above),
-            telling.valley_in_short(view),
+            messages.valley_in_short(view),
         )
         for view in exploration.views
     ]
     head = ("compared", "similarity 0 to 1", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "valley")
     return (
         '<div class="neardup">'
-        f"<p>{escaped(telling.compared(exploration.sample))}</p>"
-        f"<p><strong>{escaped(telling.advised_rule(advice))}</strong>. {escaped(telling.would_drop(exploration))} "
+        f"<p>{escaped(messages.compared(exploration.sample))}</p>"
+        f"<p><strong>{escaped(messages.advised_rule(advice))}</strong>. {escaped(messages.would_drop(exploration))} "
         f"{escaped(advice.reason)}</p>"
-        f"<p>Pairs by similarity (heights are logarithms), and per million from each cutoff on</p>{_table(head, rows)}"
-        f"<p><code>{escaped(telling.advised_command(advice))}</code></p></div>"
+        f"<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
+        f"{_table(head, rows)}"
+        f"<p><code>{escaped(messages.advised_command(advice))}</code></p></div>"
     )
 
 

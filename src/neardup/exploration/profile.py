@@ -1,13 +1,12 @@
-"""How long documents are: counts in logarithmic bins, and quantiles."""
+"""What a corpus is made of: lengths, scripts, exact copies, passages, templates, families and files."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +23,10 @@ from neardup.pages.documents import Material
 from neardup.recipe import Recipe
 from neardup.search.findings import Findings
 from neardup.search.second_step import equal_texts
-from neardup.text.bulk import comparable, text_buffers
-from neardup.text.stop_words import languages, stop_words
 
 Integers = npt.NDArray[np.int64]
 
-#: Of which parts, in hundredths, the quantiles are.
+#: The quantiles, in per cent.
 QUANTILES = (0, 1, 5, 25, 50, 75, 95, 99, 100)
 #: Bins of a power of ten, as far as whole numbers allow.
 _A_DECADE = 10
@@ -116,89 +113,41 @@ _SCRIPTS = {
 _MAIN = 2 / 3
 #: From so much kana on among kana and Han, a text is written in both, as Japanese is.
 _KANA = 0.1
-#: So many characters of a text say what language it is in.
-READ = 2_000
-#: A language is clear if so many of the words are stop words of it, so large a part of them, and if their weight is so
-#: many times that of the next one.
-_HITS, _PART, _AHEAD = 5, 0.1, 2.0
+#: This many characters of a text say what script it is in.
+_READ = 2_000
 _IDS = 3
-MIXED, NONE, OTHER, UNCLEAR = "mixed", "none", "other", "unclear"
+_MIXED, _NONE, _OTHER = "mixed", "none", "other"
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptCount:
-    """Documents that are written in one script, or of which one language is guessed.
+    """Documents that are written in one script.
 
     Attributes
     ----------
     name : str
-        A script such as "Latin" or "Han", "mixed", or "none" for a text without letters; a language such as "English",
-        or "unclear". "Kana" are texts of kana and Han, as Japanese is written.
-    code : str
-        The language's ISO 639-1 code; empty for a script and where nothing is clear.
+        A script such as "Latin" or "Han", "mixed", or "none" for a text without letters. "Kana" are texts of kana and
+        Han, as Japanese is written.
     documents : int
         Of the sample.
     share : float
         Of the sample's documents.
-    hits : float
-        Of a language: how many of a hundred words are stop words of it, over what was read of these documents; 0 for a
-        script and where nothing is clear.
     ids : tuple of str
         A few of the documents.
     """
 
     name: str
-    code: str
     documents: int
     share: float
-    hits: float
     ids: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Scripts:
-    """How many of the sampled documents are written how, the most frequent first.
-
-    Attributes
-    ----------
-    documents : int
-        The sample.
-    scripts, languages : tuple of ScriptCount
-        Each adds up to ``documents``.
-    """
+    """The scripts of the sampled documents, the most frequent first; they add up to ``documents``."""
 
     documents: int
     scripts: tuple[ScriptCount, ...]
-    languages: tuple[ScriptCount, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
-
-
-class Guess(NamedTuple):
-    """The script of a text, and its language as its stop words tell.
-
-    Attributes
-    ----------
-    script : str
-        The main script (``main_script``).
-    code : str
-        ISO 639-1; empty where nothing is clear.
-    hits : int
-        How many of its words are stop words of that language.
-    words : int
-        How many words were read.
-    """
-
-    script: str
-    code: str
-    hits: int
-    words: int
 
 
 def main_script(text: str) -> str:
@@ -213,12 +162,12 @@ def main_script(text: str) -> str:
     del found[""]
     letters = found.total()
     if not letters:
-        return NONE
+        return _NONE
     east = found["Han"] + found["Kana"]
     if east >= _MAIN * letters:
         return "Kana" if found["Kana"] >= _KANA * east else "Han"
     name, times = max(found.items(), key=lambda item: (item[1], item[0]))
-    return name if times >= _MAIN * letters else MIXED
+    return name if times >= _MAIN * letters else _MIXED
 
 
 @cache
@@ -228,101 +177,27 @@ def _script_of(character: str) -> str:
         return ""
     # A fullwidth or a ligature counts as what it stands for.
     plain = unicodedata.normalize("NFKC", character)[0]
-    return _SCRIPTS.get(unicodedata.name(plain, "").partition(" ")[0], OTHER)
-
-
-@cache
-def _lists() -> Mapping[str, tuple[str, ...]]:
-    """Return for each stop word the languages that have it."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    named: set[str] = set()
-    for code, name in languages().items():
-        # Norwegian has two codes.
-        if name in named:
-            continue
-        named.add(name)
-        for word in stop_words(code):
-            found[word].append(code)
-    return {word: tuple(codes) for word, codes in found.items()}
-
-
-@cache
-def _script_of_list(code: str) -> str:
-    return main_script(" ".join(stop_words(code)))
-
-
-def guess(text: str, words: Iterable[str]) -> Guess:
-    """Guess the language of a text by its words, tokens of the normalizer ``words``.
-
-    Each stop word speaks for the languages whose lists have it, with a weight of one, divided by how many these are.
-    The language with the most weight is clear if at least five words and a tenth of them are stop words of it, the
-    next language has at most half its weight, and the text is in the script of the list. A language without a list,
-    such as Urdu or Afrikaans, may be taken for a near relative.
-    """
-    script = main_script(text)
-    weights: defaultdict[str, float] = defaultdict(float)
-    hits: Counter[str] = Counter()
-    lists, counted = _lists(), Counter(words)
-    # Sums of fractions are the same in any order of the text.
-    for word, times in sorted(counted.items()):
-        codes = lists.get(word, ())
-        for code in codes:
-            weights[code] += times / len(codes)
-            hits[code] += times
-    total = counted.total()
-    ranked = sorted(weights, key=lambda code: (-weights[code], code))
-    if not ranked:
-        return Guess(script, "", 0, total)
-    best = ranked[0]
-    clear = hits[best] >= max(_HITS, _PART * total) and _script_of_list(best) == script
-    clear = clear and (len(ranked) == 1 or weights[best] >= _AHEAD * weights[ranked[1]])
-    return Guess(script, best, hits[best], total) if clear else Guess(script, "", 0, total)
-
-
-def guesses(texts: Sequence[str]) -> list[Guess]:
-    """Guess scripts and languages of texts by their first 2,000 characters."""
-    begin = [text[:READ] for text in texts]
-    data, ends = text_buffers(pa.array(begin, pa.large_string()))
-    normal = comparable(data, ends, "words")
-    # What is comparable is the thread's scratch: nothing here makes other texts so.
-    spans = normal.spans.tolist()
-    return [
-        guess(text, normal.text[first:last].tobytes().decode().split())
-        for text, (first, last) in zip(begin, spans, strict=True)
-    ]
+    return _SCRIPTS.get(unicodedata.name(plain, "").partition(" ")[0], _OTHER)
 
 
 def scripts_of(texts: Sequence[str], ids: Sequence[str]) -> Scripts:
-    """Return how texts are written.
+    """Return the scripts of texts, which go by their first 2,000 characters.
 
     Parameters
     ----------
     texts : sequence of str
-        Valid Unicode; what is beyond the first 2,000 characters of each says nothing.
+        Valid Unicode.
     ids : sequence of str
         What they are called.
     """
-    by_script: defaultdict[str, list[int]] = defaultdict(list)
-    by_language: defaultdict[str, list[int]] = defaultdict(list)
-    guessed = guesses(texts)
-    for number, one in enumerate(guessed):
-        by_script[one.script].append(number)
-        by_language[one.code].append(number)
-
-    def counts(name: str, code: str, members: list[int]) -> ScriptCount:
-        words = sum(guessed[number].words for number in members) if code else 0
-        hits = 100 * sum(guessed[number].hits for number in members) / words if words else 0.0
-        share = len(members) / len(texts)
-        return ScriptCount(name, code, len(members), share, hits, tuple(ids[number] for number in members[:_IDS]))
-
-    names = languages()
-    scripts = [counts(name, "", members) for name, members in by_script.items()]
-    spoken = [counts(names[code] if code else UNCLEAR, code, members) for code, members in by_language.items()]
-    return Scripts(len(texts), _ranked(scripts), _ranked(spoken))
-
-
-def _ranked(counts: Iterable[ScriptCount]) -> tuple[ScriptCount, ...]:
-    return tuple(sorted(counts, key=lambda one: (-one.documents, one.name)))
+    members: defaultdict[str, list[str]] = defaultdict(list)
+    for text, name in zip(texts, ids, strict=True):
+        members[main_script(text[:_READ])].append(name)
+    counts = [
+        ScriptCount(script, len(names), len(names) / len(texts), tuple(names[:_IDS]))
+        for script, names in members.items()
+    ]
+    return Scripts(len(texts), tuple(sorted(counts, key=lambda one: (-one.documents, one.name))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,7 +319,7 @@ class LargeFamily:
 
 
 @dataclass(frozen=True, slots=True)
-class Makeup:
+class CorpusProfile:
     """What a corpus is made of.
 
     Attributes
@@ -469,7 +344,7 @@ class Makeup:
         The largest first; empty without a result.
     families_found : int
     templates_found, families_examined : int
-        How many templates there are, those that are not listed too, among so many of the largest families.
+        How many templates there are, including those not listed, among how many of the largest families.
     """
 
     documents: int
@@ -487,14 +362,10 @@ class Makeup:
     templates_found: int = 0
     families_examined: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
-
 
 #: What is listed, at most.
 FAMILIES, TEMPLATES = 20, 10
-#: So many of the largest families are looked at, so many texts of each, until they have so many characters together.
+#: How many of the largest families are examined, how many texts of each, and how many characters in all.
 _EXAMINED, _COMPARED, _CHARACTERS = 40, 12, 5_000_000
 _IDS_OF_FAMILY = 5
 #: Characters that say how a text begins.
@@ -551,7 +422,7 @@ class LargestFamilies:
     wanted : int64[k]
         The documents that have to be read.
     examined : int
-        How many families were looked at as templates.
+        How many families were examined as templates.
     """
 
     def __init__(self, findings: Findings | None, texts: Integers) -> None:
@@ -634,7 +505,7 @@ Bools = npt.NDArray[np.bool_]
 PASSAGES, COPIES, SOURCES = 20, 10, 20
 
 
-def makeup_of(
+def profile_of(
     survey: Survey,
     sample: Sample,
     corpus: Corpus,
@@ -645,15 +516,15 @@ def makeup_of(
     threads: int = 1,
     memory: int | None = None,
     report: Progress | None = None,
-) -> Makeup:
-    """Look at what a corpus is made of.
+) -> CorpusProfile:
+    """Return what a corpus is made of.
 
     Parameters
     ----------
     survey : Survey
         Of all documents.
     sample : Sample
-        For words, scripts and languages.
+        For words and scripts.
     corpus : Corpus
         It was scanned, and is read three times more: twice for boilerplate, and for the documents that are shown.
     material : Material
@@ -661,7 +532,7 @@ def makeup_of(
     findings : Findings, optional
         Of a run over the corpus, at the threshold that the families are for.
     content : str
-        As in ``Recipe``: what of the texts is looked at. That of survey, sample and material.
+        As in ``Recipe``: what of the texts is examined. That of survey, sample and material.
     threads : int
         They change the time, never the answer.
     memory : int, optional
@@ -712,7 +583,7 @@ def makeup_of(
     ]
     templates = families.templates(material)
     sources = _sources(survey)
-    return Makeup(
+    return CorpusProfile(
         documents=documents,
         bytes=int(survey.text_bytes[survey.present].sum()),
         words=_lengths("words", words_of(sample.texts)),

@@ -1,4 +1,4 @@
-"""Runs of words that many texts of a corpus share, with every place where they stand, in two passes over it.
+"""Passages that many texts of a corpus share: shared runs of words, found in two passes, and what they grow into.
 
 The first pass counts in a table of bytes, as the join does: two runs may share a slot, so a count is never too low. The
 second one keeps the places of those that may occur often enough, which are few, and counts them exactly.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, log2
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,14 +87,14 @@ def shared_runs(
     report: Progress | None = None,
     most_places: int = MOST_PLACES,
 ) -> SharedRuns:
-    """Find the runs of so many words that at least so many texts have.
+    """Find the runs of ``run`` words that at least ``least`` texts have.
 
     Parameters
     ----------
     corpus : Corpus
         It is read twice.
     distinct : bool[n]
-        Which documents are looked at: one of each text.
+        Which documents are searched: one of each text.
     counting : bool[n]
         Which of them count.
     run : int
@@ -239,28 +239,28 @@ def _exact(held: _Held, run: int, least: int, counting: Bools) -> SharedRuns:
 
 #: Words of a run.
 RUN = 8
-#: A run counts as shared from this many texts on, and from one in so many.
+#: A run counts as shared from this many texts on, or from one in this many.
 _FEWEST, _ONE_IN = 5, 1000
-#: A passage goes on while at least so many of the texts that have its first run go on with it.
+#: A passage continues while at least this part of the texts with its first run continue it.
 _LOYAL = 0.75
-#: What grew is a passage of its own if more than so many of its runs are in no passage before it.
+#: What grew is a new passage if more than this part of its runs is in no earlier passage.
 _FRESH = 0.5
-#: What is in so many times as many texts belongs to another passage.
+#: A run in this many times as many texts belongs to another passage.
 _STEP = 1.5
 #: Runs that passages are grown from.
 MOST_GROWN = 5_000
-#: What stands right behind the last word and belongs to it.
+#: Closing characters right after the last word.
 _CLOSING = re.compile(r"[^\w\s([{<«“‘]{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A run of words that stands in many documents.
+    """A run of words that occurs in many documents.
 
     Attributes
     ----------
     text : str
-        As it stands in the first document of ``ids``.
+        As the first document of ``ids`` writes it.
     words : int
         How long it is; characters, in scripts written without spaces.
     documents : int
@@ -283,10 +283,6 @@ class Passage:
     unlike: int | None
     share: float
     ids: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,10 +316,6 @@ class Boilerplate:
     share_of_words: float
     complete: bool = True
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
-
 
 class Grown(NamedTuple):
     """A passage as it was found.
@@ -333,7 +325,7 @@ class Grown(NamedTuple):
     words : int
         How long it is.
     often : int
-        In how many texts that count it stands.
+        In how many texts that count it occurs.
     texts : int64[k]
         All distinct texts that hold it, ascending.
     places : int64[k]
@@ -373,7 +365,7 @@ class _Grew(NamedTuple):
 
 
 def least_texts(texts: int) -> int:
-    """Return in how many texts a run must be to count as shared, of so many: five, or one in a thousand."""
+    """Return in how many of these texts a run must be to count as shared: five, or one in a thousand."""
     return max(_FEWEST, -(-texts // _ONE_IN))
 
 
@@ -405,7 +397,7 @@ class Growing:
         Parameters
         ----------
         most : int
-            From so many runs they are grown, those first that promise most. Raising it finds more and takes longer.
+            How many runs they are grown from, the most promising first. Raising it finds more and takes longer.
         """
         used = np.zeros(len(self._found.often), np.bool_)
         grown: list[Grown] = []
@@ -510,7 +502,7 @@ class Growing:
 
 
 def written(text: str, place: int, words: int) -> str:
-    """Return so many words of a text from one on, as they stand there, with what closes the last one."""
+    """Return words of a text from a place on, as they are written there, with what closes the last one."""
     found = tokens(text)[place : place + words]
     closing = _CLOSING.match(text, found[-1].end)
     return text[found[0].start : closing.end() if closing else found[-1].end]

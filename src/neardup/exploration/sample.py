@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -14,37 +13,17 @@ import pyarrow as pa
 
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
-from neardup.errors import RecipeError
-from neardup.features.extraction import Extractor, text_digests
-from neardup.features.reading import Progress, Remembered, gather, heaviest_of, pieces
-from neardup.features.statistics import Statistics
-from neardup.features.store import Vectors
-from neardup.kernels.bounds import OVERLAP
-from neardup.kernels.grams import COUNTED
-from neardup.kernels.postings import (
-    COUNTS,
-    Postings,
-    count_known,
-    count_pairs,
-    enter_places,
-    fill_postings,
-    number_features,
-)
+from neardup.features.extraction import text_digests
+from neardup.features.reading import Progress, Remembered, pieces
 from neardup.pipeline.pipeline import texts_of
 from neardup.recipe import Recipe
-from neardup.recipe.measures import similarities
 from neardup.runtime import in_order
-from neardup.search.nearest import code_of, empty_table, kind_of, rows_of, values_of
 from neardup.text.bulk import text_buffers
 from neardup.text.html import contents, method_of
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
-
-#: How many documents are drawn, and the highest seed.
-SAMPLE = 2000
-_HIGHEST_SEED = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -95,7 +74,7 @@ class Sample:
     bytes : int
         Of the texts of these.
     seed : int
-        Another one draws other documents.
+        Random seed.
     """
 
     positions: Integers
@@ -141,7 +120,7 @@ class _Piece(NamedTuple):
 def draw_sample(
     corpus: Corpus,
     *,
-    sample: int = SAMPLE,
+    sample: int,
     seed: int = 0,
     content: str = "",
     threads: int = 1,
@@ -157,10 +136,9 @@ def draw_sample(
     corpus : Corpus
         It is read once; documents with repeated ids are set aside.
     sample : int
-        How many documents to draw, at least 2; all where there are no more. Time and memory of what follows grow with
-        its square.
+        How many documents to draw; all where there are no more.
     seed : int
-        Another one draws others; 0 to 2**32 - 1.
+        Random seed.
     content : str
         What of the texts is compared, as in ``Recipe``.
     threads : int
@@ -170,15 +148,9 @@ def draw_sample(
 
     Raises
     ------
-    RecipeError
-        If a value is out of range.
     NeardupError
         If the corpus cannot be read.
     """
-    if sample < 2:
-        raise RecipeError(f"sample {sample} is below 2; draw two documents at least, for there to be a pair")
-    if not 0 <= seed <= _HIGHEST_SEED:
-        raise RecipeError(f"seed {seed} is outside 0..{_HIGHEST_SEED}")
     wanted = Recipe(content=content)
     draw, seen, rows = _Draw(sample, seed), Remembered(), deque[Integers]()
     sizes, marks = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.uint64)]
@@ -276,189 +248,3 @@ def hashes_of(rows: Integers, seed: int) -> Words:
         words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         words ^= words >> np.uint64(31)
     return words
-
-
-#: Documents in a piece of work for a thread, and the pairs that one writes down before they are collected, at least.
-_AT_A_TIME = 64
-_ROOM = 1 << 16
-#: No pair is so close: 101 hundredths.
-NONE_CLOSE = 101
-
-
-class SamplePairs(NamedTuple):
-    """Pairs of documents.
-
-    Attributes
-    ----------
-    left, right : int64[k]
-        Their positions, left before right, sorted.
-    similarity : float64[k]
-        Of each.
-    """
-
-    left: Integers
-    right: Integers
-    similarity: npt.NDArray[np.float64]
-
-
-class AllPairs(NamedTuple):
-    """How similar all pairs of some documents are.
-
-    Attributes
-    ----------
-    zero : int
-        Pairs that have nothing in common.
-    counts : int64[100]
-        Pairs with i/100 < s <= (i + 1)/100.
-    edges : int64[101]
-        Pairs of similarity i/100 exactly.
-    close : SamplePairs
-        Those at or above the bound that was asked for, by their places among the documents.
-    """
-
-    zero: int
-    counts: Integers
-    edges: Integers
-    close: SamplePairs
-
-
-def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NONE_CLOSE, threads: int = 1) -> AllPairs:
-    """Compare all pairs of documents, exactly.
-
-    Parameters
-    ----------
-    vectors : Vectors
-        The documents; for ``hamming`` one 64-bit value each, or none. One without features has nothing in common with
-        any.
-    measure : str
-        A measure of sets, of weights where there are weights, or ``hamming``. Distances count as what is shown in their
-        place (``neardup.recipe.measures``).
-    unit : int
-        How much of o, a and b makes 1 (``measures.similarities``).
-    least : int
-        Pairs of so many hundredths or more are written down; 101 for none. Lowering it takes memory: 24 bytes a pair.
-    threads : int
-        Changes the time, never the answer.
-
-    Raises
-    ------
-    RecipeError
-        If the measure does not fit.
-    NeardupError
-        If the weights of a document are too large.
-    """
-    formula, rows, totals = _prepared(vectors, measure)
-    count = len(totals)
-    local = threading.local()
-
-    def search(begin: int) -> tuple[Integers, Integers, list[Integers]]:
-        if not hasattr(local, "scratch"):
-            local.scratch = np.zeros(count, np.int64), np.empty((max(count, _ROOM if least <= 100 else 0), 3), np.int64)
-        counts, edges, found = np.zeros(101, np.int64), np.zeros(101, np.int64), []
-        common, out = local.scratch
-        end = min(begin + _AT_A_TIME, count)
-        while begin < end:
-            begin, written = count_pairs(begin, end, (*formula, unit, least), rows, totals, common, counts, edges, out)
-            found.append(out[:written].copy())
-        return counts, edges, found
-
-    counts, edges, close = np.zeros(101, np.int64), np.zeros(101, np.int64), [np.zeros((0, 3), np.int64)]
-    for part in in_order(search, range(0, count, _AT_A_TIME), threads):
-        counts += part[0]
-        edges += part[1]
-        close += part[2]
-    return AllPairs(int(counts[100]), counts[:100], edges, _written(np.concatenate(close), totals, measure, unit))
-
-
-def _prepared(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[Postings, Words], Integers]:
-    """Return code and kind of a measure, the rows to compare, and their totals."""
-    everyone = np.ones(len(vectors.heads) - 1, np.bool_)
-    if measure == "hamming" or not len(vectors.features):
-        documents, found = values_of(vectors, everyone)
-        values, totals = np.zeros(len(everyone), np.uint64), np.zeros(len(everyone), np.int64)
-        values[documents], totals[documents] = found, 64
-        none = _postings(np.zeros(len(everyone) + 1, np.int64), vectors.features[:0], vectors.weights[:0])
-        return (OVERLAP, COUNTS), (none, values), totals
-    kind = kind_of(measure, weighted=len(vectors.weights) > 0)
-    totals = rows_of(vectors, measure, everyone).totals
-    return (code_of(measure), kind), (_postings(*vectors), vectors.features[:0]), totals
-
-
-def _postings(heads: Integers, features: Words, weights: Integers) -> Postings:
-    places, lengths = np.empty(len(features), np.int64), np.zeros(len(features), np.int64)
-    distinct = number_features(features, empty_table(len(features)), places, lengths)
-    room, weighed = len(features), len(weights)
-    postings = Postings(
-        np.empty(len(heads), np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(weighed, np.int64),
-        np.empty(room, np.int32),
-        np.empty(weighed, np.int64),
-    )
-    fill_postings(heads, places, lengths[:distinct], weights, postings)
-    return postings
-
-
-def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> SamplePairs:
-    later, earlier, common = rows.T
-    order = np.lexsort((later, earlier))
-    left, right = earlier[order], later[order]
-    counts = np.column_stack([common[order], totals[left], totals[right]])
-    return SamplePairs(left, right, similarities(measure, counts, unit))
-
-
-class _Counted(NamedTuple):
-    """Of some documents: how many they are, the largest sum of squared counts, and their distinct features."""
-
-    documents: int
-    heaviest: int
-    features: Words
-
-
-def frequencies_of(
-    corpus: Corpus,
-    recipe: Recipe,
-    texts: pa.LargeStringArray,
-    *,
-    threads: int = 1,
-    report: Progress | None = None,
-) -> Statistics:
-    """Return the document frequencies in a corpus of the features that some texts have, for these texts alone.
-
-    For them it says what ``features.gathering.gather`` says, in memory for the features of these texts instead of those
-    of the corpus.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        It is read once; where content is part of the recipe, that of each document is found.
-    recipe : Recipe
-        One with ``needs_statistics``.
-    texts : pyarrow.LargeStringArray
-        What is compared of some documents of the corpus: for a recipe with ``content``, their contents.
-    threads : int
-        They change the time, never the answer.
-    report : callable, optional
-        Told ("count", bytes done, bytes in all or None).
-    """
-    if recipe.signature.startswith("sketch"):
-        # Its prime is the one closest to the number of all features.
-        return gather(corpus, recipe, threads=threads, report=report)
-    weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
-    plain, form = recipe.without_statistics(), COUNTED if weighs else None
-    wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
-    table, df = empty_table(len(wanted)), np.zeros(len(wanted), np.int64)
-    enter_places(wanted, table)
-    documents = heaviest = 0
-    for part in in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
-        count_known(part.features, table, df)
-        documents += part.documents
-        heaviest = max(heaviest, part.heaviest)
-    several = df > 1
-    return Statistics(documents, len(wanted), heaviest, wanted[several], df[several])
-
-
-def _counted(extractor: Extractor, texts: pa.LargeStringArray) -> _Counted:
-    block = extractor(texts)
-    return _Counted(len(texts), heaviest_of(block), block.features)

@@ -17,11 +17,11 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ _FILLED, _WORDS, _DIFFERENT, _SAME, _USUAL = 0.75, 12, 4, 1 / 3, 0.5
 _LACKS, _STAY = 0.02, 0.75
 #: A run of fewer constant words than these, this many times shorter than what differs on both sides of it, is chance.
 _SURE, _LONGER = 5, 3
-#: Of longer texts only so many characters are compared.
+#: Of longer texts only this many characters are compared.
 LONGEST = 20_000
 _FILLERS = 8
 
@@ -51,7 +51,7 @@ class Slot:
     Attributes
     ----------
     fillers : tuple of (str, int)
-        What stands there and in how many of the compared documents, the most frequent first, eight at most; "" where
+        What fills it and in how many of the compared documents, the most frequent first, eight at most; "" where
         nothing does.
     distinct : int
         How many different fillers there are, those that are not listed too. Words tell them apart, not what is between.
@@ -96,10 +96,6 @@ class Template:
     pieces: tuple[tuple[str, int], ...]
     slots: tuple[Slot, ...]
     left_out: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
-        return asdict(self)
 
 
 class Pattern(NamedTuple):

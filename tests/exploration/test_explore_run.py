@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from saying import says
 
 import neardup as nd
-from neardup.documents import corpus_of, open_corpus
+from neardup.documents import open_corpus
 from neardup.errors import InputError, NeardupError, OutputError, RecipeError
-from neardup.exploration.exploration import SHORT_QGRAMS, Exploration, explore
-from neardup.exploration.histogram import BINS
+from neardup.exploration.exploration import SHORT_QGRAMS, Exploration
+from neardup.exploration.views import BINS
 from neardup.recipe import names
 
 VOCABULARY = [
@@ -44,10 +44,18 @@ def written(found: Exploration) -> str:
 
 
 def test_everything_is_there_and_ready_for_json() -> None:
-    with corpus_of(made()) as corpus:
-        found = explore(corpus, sample=100, seed=3, lengths=(1, 2, 3), qgrams=(5,), recipes=("spotsigs", "simhash"))
-    assert [view.name for view in found.views] == ["words:1", "words:2", "words:3", "qgrams:5", "spotsigs", "simhash"]
-    assert [view.n for view in found.views] == [1, 2, 3, 5, None, None]
+    found = nd.explore(made(), sample=100, seed=3, lengths=(1, 2, 3), qgrams=(5,), recipes=("spotsigs", "simhash"))
+    names = [view.name for view in found.views]
+    assert names == [
+        "words:1",
+        "words:2",
+        "words:3",
+        "qgrams:5",
+        "spotsigs",
+        "simhash",
+        f"{found.advice.features}, idf",
+    ]
+    assert [view.n for view in found.views][:6] == [1, 2, 3, 5, None, None]
     for view in found.views:
         assert sum(view.counts) + view.zero == view.pairs == 100 * 99 // 2
         assert view.at_least(0) == view.pairs
@@ -56,15 +64,12 @@ def test_everything_is_there_and_ready_for_json() -> None:
     assert found.curve is not None
     assert found.curve.at(found.advice.threshold) is not None
     assert found.curve.recipe == found.advice.recipe
-    assert found.growth is not None
-    assert found.growth.threshold == found.advice.threshold
-    assert found.weighting is not None
     assert len(found.examples) == 7
     assert found.version == nd.__version__
-    assert {"sample", "compare", "weights", "join", "make-up", "examples"} <= {stage["name"] for stage in found.stages}
+    assert {"sample", "compare", "weights", "join", "profile", "examples"} <= {one["name"] for one in found.stages}
     told = json.loads(json.dumps(found.as_dict()))
     assert told["advice"]["command"][0] == "dedup"
-    assert "seconds" not in told["views"][0]
+    assert told["profile"]["documents"] == 190
     assert says(repr(found), "<neardup exploration", "100 of 190 documents", "advised ")
 
 
@@ -76,27 +81,35 @@ def test_the_curve_is_what_dedup_finds() -> None:
     point = found.curve.at(found.advice.threshold)
     assert point is not None
     assert (point.dropped, point.pairs) == (run.summary["dropped"], len(run.pairs))
-    assert found.growth is not None
-    assert found.growth.first[-1].pairs == point.pairs
-    assert found.makeup.families_found == run.summary["families"]
+    assert found.profile.families_found == run.summary["families"]
 
 
 def test_too_many_pairs_for_the_curve_are_said_and_change_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = made(16)
-    plain = nd.explore(texts, lengths=(3,))
+    assert nd.explore(texts, lengths=(3,)).curve.complete  # type: ignore[union-attr]
     monkeypatch.setattr("neardup.exploration.curve.PAIRS_PER_DOCUMENT", 0)
     monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 100)
     found = nd.explore(texts, lengths=(3,))
-    assert plain.curve is not None
     assert found.curve is not None
-    assert plain.curve.complete
     assert not found.curve.complete
-    assert found.curve.note in found.notes
-    point = found.curve.at(found.advice.threshold)
+    assert not found.advice.whole
+    assert any(says(note, "100 pairs", "raise lowest") for note in found.notes)
+    (point,) = found.curve.points
     run = nd.dedup(texts, features="words:3", threshold=found.advice.threshold)
-    assert point is not None
-    assert point.dropped == run.summary["dropped"]
+    assert (point.threshold, point.dropped) == (found.advice.threshold, run.summary["dropped"])
     assert {one.origin for one in found.examples} == {"sample"}
+
+
+def test_the_view_by_idf_weights_is_what_the_join_finds() -> None:
+    texts = [f"{text} {text}x {text}y" for text in made(17, 60)]
+    found = nd.explore(texts, lengths=(1,), curve=False)
+    assert found.views[-1].name == "words:1, idf"
+    weighted: dict[str, Any] = {"features": "words:1", "weights": "idf", "measure": "weighted_jaccard"}
+    run = nd.dedup(texts, threshold=0.5, pairs_per_document=None, **weighted)
+    assert found.views[-1].at_least(50) == len(run.pairs)
+    # Advice goes by the plain views alone, and what takes no weights has no such view.
+    assert [name for name, _ in found.advice.separations] == ["words:1"]
+    assert len(nd.explore(texts, lengths=(), recipes=("simhash",), curve=False).views) == 1
 
 
 def test_the_pairs_of_the_sample_are_by_positions_in_the_corpus() -> None:
@@ -118,14 +131,15 @@ def test_threads_and_files_change_nothing(tmp_path: Path) -> None:
         (tmp_path / f"{number}.jsonl").write_text("".join(rows[begin:end]))
         parts.append(str(tmp_path / f"{number}.jsonl"))
     (tmp_path / "all.jsonl").write_text("".join(rows))
-    options: dict[str, Any] = {"sample": 80, "lengths": (1, 3), "recipes": ("terms",), "inputs": ("news",), "seed": 4}
+    options: dict[str, Any] = {"sample": 80, "lengths": (1, 3), "recipes": ("terms",), "seed": 4}
     told = []
     for names_of, threads in (([str(tmp_path / "all.jsonl")], 1), ([str(tmp_path / "all.jsonl")], 3), (parts, 2)):
         with open_corpus(names_of) as corpus:
-            found = explore(corpus, threads=threads, **options)
-        # Which file a document comes from is the one thing that differs.
-        plain = {"makeup": found.as_dict()["makeup"] | {"sources": [], "sources_found": 0}, "examples": []}
-        told.append(json.dumps(found.as_dict() | plain | {"stages": []}, sort_keys=True))
+            found = nd.explore(corpus, threads=threads, **options)
+        # Which files were read, and which one a document comes from, is all that differs.
+        plain = {"profile": found.as_dict()["profile"] | {"sources": [], "sources_found": 0}, "examples": []}
+        read = {"inputs": [], "advice": found.as_dict()["advice"] | {"command": []}}
+        told.append(json.dumps(found.as_dict() | plain | read | {"stages": []}, sort_keys=True))
     assert told[0] == told[1] == told[2]
 
 
@@ -141,10 +155,8 @@ def test_multisets_count_repeats() -> None:
     texts = made(6)
     sets, bags = (nd.explore(texts, lengths=(1,), multiset=multiset, curve=False) for multiset in (False, True))
     assert bags.views[0].features == "words:1:multiset"
-    assert bags.views[0].multiset
     assert bags.views[0].counts != sets.views[0].counts
-    assert bags.weighting is not None
-    assert bags.weighting.weighted.recipe.weights == "tfidf"
+    assert bags.views[1].recipe.weights == "tfidf"
     assert "words:1:multiset" in bags.advice.command
 
 
@@ -152,7 +164,7 @@ def test_multisets_count_repeats() -> None:
 def test_every_named_recipe_can_be_looked_at(name: str) -> None:
     texts = made(7, 40)
     found = nd.explore(texts, lengths=(), recipes=(name,), examples=1)
-    assert [view.name for view in found.views] == [name]
+    assert found.views[0].name == name
     assert found.advice.features == found.views[0].features
     assert (found.curve is None) == any("no curve of the whole corpus" in note for note in found.notes)
 
@@ -167,10 +179,10 @@ def test_a_view_of_weights_is_what_the_join_finds() -> None:
 def test_short_documents_are_looked_at_by_characters_too() -> None:
     texts = [f"{one} {other}" for one in VOCABULARY for other in VOCABULARY[:5]]
     found = nd.explore(texts, lengths=(1, 2), curve=False)
-    assert [view.name for view in found.views][2:] == [f"qgrams:{q}" for q in SHORT_QGRAMS]
-    assert any("short, 2 words" in note for note in found.notes)
+    assert [view.name for view in found.views][2:5] == [f"qgrams:{q}" for q in SHORT_QGRAMS]
+    assert any("median 2 words" in note for note in found.notes)
     asked = nd.explore(texts, lengths=(1,), qgrams=(3,), curve=False)
-    assert [view.name for view in asked.views] == ["words:1", "qgrams:3"]
+    assert [view.name for view in asked.views][:2] == ["words:1", "qgrams:3"]
 
 
 def test_pages_are_compared_by_their_content() -> None:
@@ -233,6 +245,8 @@ def test_without_a_pair_there_is_nothing_to_explore(texts: list[str]) -> None:
     ("options", "message"),
     [
         ({"lengths": ()}, "there is nothing to compare by"),
+        ({"sample": 1}, "sample 1 is below 2"),
+        ({"seed": -1}, "seed -1 is outside"),
         ({"lengths": (0,)}, "features 'words:0'"),
         ({"lengths": (200,)}, "features 'words:200'"),
         ({"lowest": 0}, r"lowest 0 is outside \(0, 1\]"),

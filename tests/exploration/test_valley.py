@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.exploration.histogram import Valley, valley_of
+from neardup.exploration.valley import Valley, valley_of
 
 
 def above(counts: Sequence[float], zero: float = 0, equal: float = 0) -> list[float]:

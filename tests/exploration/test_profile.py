@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
 from neardup.exploration.profile import (
     QUANTILES,
+    CorpusProfile,
     LargestFamilies,
-    Makeup,
     beginning,
     binned,
-    makeup_of,
+    main_script,
+    profile_of,
     quantiles_of,
+    scripts_of,
     words_of,
 )
 from neardup.exploration.sample import draw_sample
@@ -37,13 +40,13 @@ from neardup.text.normalize import tokens
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
-def makeup(corpus: Corpus, *, threshold: float | None = 0.5, threads: int = 1, **options: Any) -> Makeup:
-    sample, survey = draw_sample(corpus, threads=threads)
+def profile(corpus: Corpus, *, threshold: float | None = 0.5, threads: int = 1, **options: Any) -> CorpusProfile:
+    sample, survey = draw_sample(corpus, sample=2000, threads=threads)
     findings = None
     if threshold is not None:
         findings = run(corpus, Recipe(features="words:4", threshold=threshold), threads=threads).findings
     material = Material(corpus, survey.names)
-    return makeup_of(survey, sample, corpus, material, findings=findings, threads=threads, **options)
+    return profile_of(survey, sample, corpus, material, findings=findings, threads=threads, **options)
 
 
 ABOUT = "Bright Harbour is a family of care homes in the north west and has looked after people for thirty years."
@@ -66,7 +69,7 @@ def corpus_texts() -> list[str]:
 
 def test_everything_is_counted() -> None:
     texts = corpus_texts()
-    found = makeup(corpus_of(texts))
+    found = profile(corpus_of(texts))
     sizes = [len(text.encode()) for text in texts]
     assert (found.documents, found.bytes) == (len(texts), sum(sizes))
     counts = [len(tokens(text)) for text in texts]
@@ -82,7 +85,7 @@ def test_everything_is_counted() -> None:
 
 
 def test_boilerplate_counts_documents_texts_and_those_that_stay() -> None:
-    found = makeup(corpus_of(corpus_texts())).boilerplate
+    found = profile(corpus_of(corpus_texts())).boilerplate
     (passage,) = found.passages
     assert passage.text == ABOUT
     assert (passage.words, passage.documents, passage.texts, passage.unlike) == (len(ABOUT.split()), 29, 20, 20)
@@ -90,13 +93,13 @@ def test_boilerplate_counts_documents_texts_and_those_that_stay() -> None:
     assert passage.ids == ("8", "9", "10", "11", "12")
     assert (found.found, found.least, found.run, found.documents, found.complete) == (1, 5, 8, 29, True)
     # Without a result, what is a template counts as shared, too: nobody knows that it is one.
-    alone = makeup(corpus_of(corpus_texts()), threshold=None)
+    alone = profile(corpus_of(corpus_texts()), threshold=None)
     assert [(one.texts, one.unlike) for one in alone.boilerplate.passages] == [(8, None), (20, None)]
     assert (alone.families, alone.templates, alone.families_found) == ((), (), 0)
 
 
 def test_templates_and_families_are_those_of_the_run() -> None:
-    found = makeup(corpus_of(corpus_texts()))
+    found = profile(corpus_of(corpus_texts()))
     assert [(one.number, one.documents, one.complete) for one in found.families] == [(2, 10, True), (1, 8, True)]
     assert found.families[0].ids == ("8", "28", "29", "30", "31")
     assert found.families[1].begins.startswith("Nurse in Leeds")
@@ -105,22 +108,22 @@ def test_templates_and_families_are_those_of_the_run() -> None:
     assert (template.family, template.documents, template.compared, template.left_out) == (1, 8, 8, 0)
     assert [slot.distinct for slot in template.slots] == [8, 8]
     assert template.ids == ("0", "1", "2", "3", "4")
-    json.dumps(found.as_dict())
+    json.dumps(asdict(found))
 
 
 @pytest.mark.parametrize("texts", [[""], ["one"], ["🎉"], ["\u0000"], ["", ""], ["one two three " * 40] * 3])
-def test_tiny_corpora_have_a_makeup(texts: list[str]) -> None:
-    found = makeup(corpus_of(texts))
+def test_tiny_corpora_have_a_profile(texts: list[str]) -> None:
+    found = profile(corpus_of(texts))
     assert found.documents == len(texts)
     assert found.copies.copies == (len(texts) - 1 if any(texts) else 0)
     assert (found.boilerplate.passages, found.templates) == ((), ())
-    json.dumps(found.as_dict())
+    json.dumps(asdict(found))
 
 
 def test_hostile_texts_are_kept_as_they_are() -> None:
     line = "</script><b>\u202e all of this \u0000 must stay & as it is, word by word \u2028 here"
     texts = [f"a{at}b {line} c{at}d" for at in range(8)]
-    (passage,) = makeup(corpus_of(texts), threshold=None).boilerplate.passages
+    (passage,) = profile(corpus_of(texts), threshold=None).boilerplate.passages
     assert passage.text in texts[0]
     assert "</script><b>\u202e all of this \u0000 must" in texts[0]
 
@@ -131,15 +134,24 @@ def test_threads_and_files_change_nothing(tmp_path: Path) -> None:
     (tmp_path / "all.jsonl").write_text("".join(rows))
     for at, part in enumerate([rows[:3], rows[3:20], rows[20:]]):
         (tmp_path / f"part{at}.jsonl").write_text("".join(part))
-    one = makeup(open_corpus([tmp_path / "all.jsonl"]))
+    one = profile(open_corpus([tmp_path / "all.jsonl"]))
     for threads, memory in ((2, None), (3, 1 << 20)):
         with open_corpus([tmp_path / f"part{at}.jsonl" for at in range(3)]) as corpus:
-            other = makeup(corpus, threads=threads, memory=memory)
+            other = profile(corpus, threads=threads, memory=memory)
         assert other.sources_found == 3
         assert [source.documents for source in other.sources] == sorted([3, 17, len(texts) - 20], reverse=True)
         assert sum(source.bytes for source in other.sources) == other.bytes
-        same = one.as_dict() | {"sources": other.as_dict()["sources"], "sources_found": 3}
-        assert other.as_dict() == same
+        same = asdict(one) | {"sources": asdict(other)["sources"], "sources_found": 3}
+        assert asdict(other) == same
+
+
+def test_repeated_ids_are_set_aside(tmp_path: Path) -> None:
+    rows = [{"id": at % 10, "text": f"{ABOUT} n{at}"} for at in range(14)]
+    (tmp_path / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with open_corpus([tmp_path / "some.jsonl"]) as corpus:
+        found = profile(corpus, threshold=None)
+    assert found.documents == 10
+    assert found.boilerplate.passages[0].documents == 10
 
 
 def naive_quantile(lengths: Sequence[int], part: int) -> int:
@@ -184,7 +196,7 @@ def test_a_beginning_is_one_line() -> None:
 def test_adverts_of_the_blog_are_told_as_they_are() -> None:
     path = DATA / "adzuna" / "adzuna.jsonl.gz"
     with open_corpus([path]) as corpus:
-        found = makeup(corpus, threads=2)
+        found = profile(corpus, threads=2)
     with gzip.open(path) as lines:
         texts = [json.loads(line)["text"] for line in lines]
     # What the site adds, companies that speak of themselves, and adverts that differ in the place.
@@ -215,3 +227,35 @@ def test_revisions_and_edited_news_are_no_templates(name: str) -> None:
         found = families.templates(material)
     assert families.found > 100
     assert (found, families.examined) == ([], 40)
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("Straße", "Latin"),
+        ("ＦＵＬＬ ｗｉｄｔｈ ﬁne", "Latin"),
+        ("Война и мир, 1869", "Cyrillic"),
+        ("شبكة BBC العربية للأخبار والتقارير", "Arabic"),
+        ("中文新闻报道今日头条 CCTV", "Han"),
+        ("東京タワーに行く", "Kana"),
+        ("ﾊﾝｶｸ ｶﾅ", "Kana"),
+        ("한국어", "Hangul"),
+        ("हिन्दी", "Devanagari"),
+        ("𞤀𞤣𞤤𞤢𞤥", "other"),
+        ("Latin script и кириллица", "mixed"),
+        ("🎉🎉 123 !? \u0000\u202e", "none"),
+        ("", "none"),
+    ],
+)
+def test_the_main_script_is_that_of_two_thirds_of_the_letters(text: str, script: str) -> None:
+    assert main_script(text) == script
+
+
+@given(st.lists(st.text(max_size=40), max_size=8))
+def test_each_document_has_one_script(texts: list[str]) -> None:
+    found = scripts_of(texts, [str(at) for at in range(len(texts))])
+    assert sum(one.documents for one in found.scripts) == len(texts) == found.documents
+    assert sum(one.share for one in found.scripts) == pytest.approx(1.0 if texts else 0.0)
+    for one in found.scripts:
+        members = [str(at) for at, text in enumerate(texts) if main_script(text) == one.name]
+        assert (one.documents, list(one.ids)) == (len(members), members[:3])

@@ -6,15 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from saying import says
 
-from neardup.documents.records import Names
-from neardup.exploration.advice import Advice, advise, pairs_above
+from neardup.exploration.advice import Advice, Separation, advise, choose, separation_of, similar_pairs
 from neardup.exploration.curve import Curve, Point
-from neardup.exploration.histogram import BINS, Separation, View, above, alike_pairs, choose, separation_of, valley_of
-from neardup.exploration.sample import Sample
+from neardup.exploration.valley import valley_of
+from neardup.exploration.views import BINS, View
 from neardup.recipe import Recipe
 
 DOCUMENTS = 2000
@@ -35,7 +33,6 @@ def view(
         name=name or features,
         recipe=Recipe(name="explored", features=features, measure=measure),
         n=int(number) if number and not name else None,
-        weighted=False,
         documents=DOCUMENTS,
         empty=0,
         pairs=sum(counts),
@@ -43,7 +40,6 @@ def view(
         counts=counts,
         edges=(0,) * (BINS + 1),
         valley=None,
-        seconds=0.0,
         typical=200,
     )
 
@@ -52,40 +48,24 @@ def words(*shapes: tuple[float, float], pairs: int = 400) -> list[View]:
     return [view(f"words:{n}", *shape, pairs) for n, shape in enumerate(shapes, 1)]
 
 
-def sample(documents: int = DOCUMENTS) -> Sample:
-    names = Names(np.arange(documents), None)
-    return Sample(
-        positions=np.arange(min(documents, DOCUMENTS)),
-        texts=[""] * min(documents, DOCUMENTS),
-        names=names,
-        documents=documents,
-        bytes=0,
-        seed=0,
-    )
-
-
-def curve(pairs: Sequence[int | None], lowest: int = 20, *, asked: float = 0.2) -> Curve:
-    """A curve by hundredths from the lowest on."""
-    points = tuple(
-        Point(threshold=at / BINS, dropped=0, pairs=count, families=None, largest_family=None)
-        for at, count in enumerate(pairs, lowest)
-    )
-    known = [point.threshold for point in points if point.pairs is not None]
+def curve(pairs: Sequence[int], lowest: int = 20, *, complete: bool = True) -> Curve:
+    """A curve by hundredths from the lowest on; without points where pairs are too many."""
+    points = [Point(threshold=at / BINS, dropped=0, pairs=count) for at, count in enumerate(pairs, lowest)]
     return Curve(
         recipe=Recipe(features="words:3"),
         documents=DOCUMENTS,
-        asked=asked,
-        lowest=known[0] if known else None,
+        asked=0.2,
+        complete=complete,
         most_pairs=10**6,
-        points=points,
+        points=tuple(points if complete else ()),
     )
 
 
 def advised(
     views: Sequence[View], whole: Curve | None = None, documents: int = DOCUMENTS, lowest: float = 0.2
 ) -> Advice:
-    drawn = sample(documents)
-    return advise(choose(views, drawn.corpus_pairs), drawn, whole, lowest=lowest, inputs=("a b.jsonl",))
+    pairs = documents * (documents - 1) // 2
+    return advise(choose(views, pairs), whole, lowest=lowest, corpus_pairs=pairs, inputs=("a b.jsonl",))
 
 
 def test_the_reach_is_where_a_tenfold_fewer_pairs_leave_one() -> None:
@@ -94,17 +74,15 @@ def test_the_reach_is_where_a_tenfold_fewer_pairs_leave_one() -> None:
     assert found.reach == pytest.approx(0.02 * math.log10(PAIRS), abs=0.01)
     more = separation_of(view("words:4", 0.02, 0.9, 0), 0, 1000 * PAIRS)
     assert more.reach == pytest.approx(found.reach + 0.06, abs=0.01)
-    assert (found.level, found.gap, found.between) == (None, None, None)
+    assert (found.level, found.gap) == (None, None)
 
 
-def test_the_level_is_what_nine_in_ten_alike_pairs_have() -> None:
+def test_the_level_is_what_90_percent_of_similar_pairs_have() -> None:
     one = view("words:4", 0.02, 0.8, 1000)
-    found = separation_of(one, alike_pairs([one]), PAIRS)
+    found = separation_of(one, similar_pairs([one]), PAIRS)
     assert found.level is not None
-    assert found.between is not None
     assert one.at_least(math.ceil(100 * found.level)) == pytest.approx(900, rel=0.05)
     assert found.gap == pytest.approx(found.level - found.reach)
-    assert 0 <= found.between < 0.05
 
 
 def test_copies_and_nothing_else_are_at_the_level_of_one() -> None:
@@ -117,7 +95,7 @@ def test_copies_and_nothing_else_are_at_the_level_of_one() -> None:
 
 def test_no_pairs_at_all_reach_nothing() -> None:
     empty = replace(view("words:4", 0.02, 0.8), counts=(0,) * BINS, pairs=0)
-    assert separation_of(empty, 0, 0) == Separation(0.0, 0, None, None)
+    assert separation_of(empty, 0, 0) == Separation(0.0, 0, None)
     one = replace(empty, zero=1, pairs=1)
     assert separation_of(one, 0, 1).reach < 0.05
 
@@ -135,22 +113,22 @@ def test_a_heap_of_pairs_with_the_same_boilerplate_is_not_taken_for_a_pace() -> 
 
 def test_everything_alike_reaches_everywhere() -> None:
     one = view("words:1", 0.02, 0.8, 10**8)
-    assert separation_of(one, alike_pairs([one]), PAIRS).reach == 1.0
+    assert separation_of(one, similar_pairs([one]), PAIRS).reach == 1.0
 
 
 def test_the_widest_gap_is_chosen_and_of_equal_ones_the_longest() -> None:
     shapes = [(0.1, 0.95), (0.03, 0.9), (0.012, 0.85), (0.0105, 0.84), (0.01, 0.7)]
     found = advised(words(*shapes))
     assert found.features == "words:4"
-    assert says(found.reason, "words:4 part", "sample best")
+    assert says(found.reason, "words:4 separates pairs best")
     assert [name for name, _ in found.separations] == [f"words:{n}" for n in range(1, 6)]
     told = dict(found.alternatives)
     assert "about as wide" in told["words:3"]
-    assert "where words:4 leave" in told["words:1"]
+    assert "words:4 has" in told["words:1"]
     assert "a threshold of 0.85" in told
 
 
-def test_few_alike_pairs_leave_the_choice_to_the_unrelated_ones() -> None:
+def test_few_similar_pairs_leave_the_choice_to_the_unrelated_ones() -> None:
     shapes = [(0.1, 0.95), (0.03, 0.9), (0.012, 0.85), (0.01, 0.84)]
     found = advised(words(*shapes, pairs=6))
     assert found.features == "words:3"
@@ -159,7 +137,7 @@ def test_few_alike_pairs_leave_the_choice_to_the_unrelated_ones() -> None:
     assert larger.features == "words:4"
     far = advised(words((0.1, 0.95), (0.05, 0.9), pairs=6))
     assert far.features == "words:2"
-    assert says(far.reason, "words:2", "unrelated pairs", "the least, 0.3")
+    assert says(far.reason, "words:2", "unrelated pairs", "least far, 0.3")
 
 
 def test_qgrams_must_be_worth_it() -> None:
@@ -174,22 +152,22 @@ def test_recipes_are_chosen_from_where_there_is_nothing_else() -> None:
     alone = advised([recipe])
     assert alone.features == "spots:1:2"
     assert alone.command[:4] == ("dedup", "a b.jsonl", "--features", "spots:1:2")
-    assert says(alone.reason, "Nothing else", "spotsigs")
+    assert says(alone.reason, "Only spotsigs")
 
 
 def test_a_gap_that_is_none_is_said_to_be() -> None:
     found = advised(words((0.3, 0.6)) + words((0.3, 0.6))[:1])
-    assert says(found.reason, "No n-grams part", "unrelated pairs")
+    assert says(found.reason, "Nothing separates", "unrelated pairs")
 
 
 def test_the_threshold_lies_in_the_valley() -> None:
     found = advised(words((0.1, 0.95), (0.015, 0.85)))
     assert found.valley is not None
-    assert found.valley == valley_of(above(words((0.1, 0.95), (0.015, 0.85))[1]))
+    assert found.valley == valley_of(words((0.1, 0.95), (0.015, 0.85))[1].cumulative())
     assert found.valley.clear
     assert not found.whole
     assert found.valley.low <= found.threshold <= found.valley.high
-    assert says(found.reason, "In the sample", "clear valley")
+    assert says(found.reason, "The sample", "clear valley")
     assert (round(found.threshold * 100)) % 5 == 0
     assert found.command == (
         *("dedup", "a b.jsonl", "--features", "words:2", "--threshold"),
@@ -205,26 +183,23 @@ def test_the_whole_corpus_has_the_last_word() -> None:
     assert found.whole
     assert found.valley is not None
     assert found.valley.low >= 0.2
-    assert says(found.reason, "In the whole corpus", "clear valley")
+    assert says(found.reason, "The whole corpus", "clear valley")
     assert f"{exact[round(100 * found.threshold) - 20]:,} pairs" in found.reason
 
 
-def test_a_curve_that_begins_too_high_leaves_it_to_a_sample_with_pairs_enough() -> None:
-    views = words((0.015, 0.85))
-    found, known = pairs_above(views[0], sample(), curve([None] * 50 + [10**6] * 31))
-    assert known == 0
-    assert found.tolist() == above(views[0]).tolist()
-    poor = words((0.015, 0.85), pairs=10)
-    assert pairs_above(poor[0], sample(), curve([None] * 50 + [10**6] * 31))[1] == 70
-    assert pairs_above(views[0], sample(), curve([None] * 81))[1] == 0
+def test_where_pairs_are_too_many_for_a_curve_the_sample_decides() -> None:
+    views = words((0.1, 0.95), (0.015, 0.85))
+    found = advised(views, curve([], complete=False))
+    assert not found.whole
+    assert found == advised(views)
 
 
 def test_without_a_valley_the_middle_is_advised() -> None:
     found = advised(words((0.015, 0.85), pairs=0))
     assert found.threshold == 0.5
     assert found.valley is None
-    assert "No valley says where to cut" in found.reason
-    assert "no pair is at 0.5" in found.reason
+    assert "There is no valley to cut in" in found.reason
+    assert "no pair scores at least 0.5" in found.reason
     far = advised(words((0.11, 0.85), pairs=0))
     assert 0.65 <= far.threshold <= 0.75
 
@@ -247,8 +222,8 @@ def test_a_distance_keeps_its_own_threshold() -> None:
 def test_content_and_options_are_part_of_the_command() -> None:
     one = view("words:3:multiset", 0.015, 0.85)
     one = replace(one, recipe=one.recipe.changed(content="tags", normalize="whitespace"))
-    drawn = sample()
-    found = advise(choose([one], PAIRS), drawn, None, lowest=0.2, options=("--text-column", "body"))
+    reading = ("--text-column", "body")
+    found = advise(choose([one], PAIRS), None, lowest=0.2, corpus_pairs=PAIRS, reading=reading)
     text = " ".join(found.command)
     assert text.startswith("dedup INPUT --text-column body --features words:3:multiset")
     assert "--content tags" in text

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.errors import RecipeError
-from neardup.exploration import sample as overlaps
-from neardup.exploration.sample import AllPairs, all_pairs
+from neardup.exploration import views as views
+from neardup.exploration.views import AllPairs, all_pairs
 from neardup.features.store import Vectors
 from neardup.kernels.bounds import COSINE, EUCLIDEAN, JACCARD
 from neardup.kernels.postings import hundredths
@@ -144,7 +144,7 @@ def test_threads_and_room_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         vectors = vectors_of(documents, weighted=weighted)
         one = all_pairs(vectors, measure, least=1)
         with monkeypatch.context() as changed:
-            changed.setattr(overlaps, "_ROOM", 1)
+            changed.setattr(views, "_ROOM", 1)
             three = all_pairs(vectors, measure, least=1, threads=3)
         assert one.zero == three.zero
         for left, right in zip((*one[1:3], *one.close), (*three[1:3], *three.close), strict=True):

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from explored import curve, examples, explored, falling, lengths, view
+from explored import curve, examples, explored, lengths
 from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.exploration import messages as telling
+from neardup.exploration import messages
 from neardup.pages import numbers
 from neardup.recipe import Recipe
 
@@ -104,43 +104,47 @@ def test_bars() -> None:
 
 def test_what_was_compared() -> None:
     found = explored()
-    assert says(telling.compared(found.sample), "38 of 40 documents", "703 pairs")
+    assert says(messages.compared(found.sample), "38 of 40 documents", "703 pairs")
     every = replace(found.sample, documents=38)
-    assert says(telling.compared(every), "all 38 documents", "703 pairs")
+    assert says(messages.compared(every), "all 38 documents", "703 pairs")
 
 
 def test_the_advised_view_is_found_by_what_it_compares() -> None:
     found = explored()
-    assert telling.advised_view(found) is found.views[2]
-    assert telling.advised_view(explored(views=found.views[:2])) is None
-    weighted = view("words:3", falling(1), 703, recipe={"weights": "idf", "measure": "weighted_jaccard"})
-    assert telling.advised_view(explored(views=(weighted,))) is None
+    assert messages.advised_view(found) is found.views[2]
+    assert messages.advised_view(explored(views=found.views[:2])) is None
+    assert messages.advised_view(explored(views=found.views[4:])) is None
 
 
 def test_what_would_be_dropped() -> None:
-    assert says(telling.would_drop(explored()), "drop", "15 of 40 documents", "(38 %)")
-    assert telling.would_drop(explored(curve=None)) == ""
-    coarse = curve(Recipe(name="explored", features="words:3", threshold=0.35))
-    coarse = replace(coarse, points=coarse.points[50:])
-    assert telling.would_drop(explored(curve=coarse)) == ""
+    assert says(messages.would_drop(explored()), "drop", "15 of 40 documents", "(38 %)")
+    assert messages.would_drop(explored(curve=None)) == ""
+    recipe = Recipe(name="explored", features="words:3", threshold=0.35)
+    assert messages.would_drop(explored(curve=replace(curve(recipe), points=()))) == ""
+    assert says(messages.would_drop(explored(curve=curve(recipe, complete=False))), "15 of 40 documents")
+
+
+def test_an_incomplete_curve_says_why_and_the_way_out() -> None:
+    told = messages.incomplete_curve(curve(Recipe(features="words:3"), complete=False))
+    assert says(told, "1,000,000 pairs", "at 0.2", "raise lowest")
 
 
 def test_valleys_in_short() -> None:
     views = explored().views
-    assert [telling.valley_in_short(one) for one in views] == [".20-.50"] * 3 + [".20-.50?"]
-    assert telling.valley_in_short(replace(views[0], valley=None)) == "none"
+    assert [messages.valley_in_short(one) for one in views[:4]] == [".20-.50"] * 3 + [".20-.50?"]
+    assert messages.valley_in_short(replace(views[0], valley=None)) == "none"
 
 
 def test_bands_and_lengths() -> None:
-    said = [telling.band_in_words(one) for one in examples()]
+    said = [messages.band_in_words(one) for one in examples()]
     assert says(said[0], "34 pairs", "0.03 to 0.07", "in the sample")
     assert says(said[-1], "0 pairs", "0.88 to 1 ", "in the sample")
     from_all = replace(examples()[0], origin="corpus", found=1)
-    assert says(telling.band_in_words(from_all), "1 pair ", "0.03 to 0.07", "whole corpus", "sample has none")
-    told = telling.lengths_in_words(lengths("words"))
-    assert says(told, "half", "140 words or fewer", "nine in ten 12 to 390", "the longest 812")
+    assert says(messages.band_in_words(from_all), "1 pair ", "0.03 to 0.07", "whole corpus", "sample has none")
+    told = messages.lengths_in_words(lengths("words"))
+    assert says(told, "median has 140 words", "90 % have 12 to 390", "longest has 812")
 
 
 def test_commands_can_be_typed() -> None:
-    assert telling.advised_command(explored().advice).startswith("neardup dedup 'it'\"'\"'s here.jsonl' --features")
-    assert telling.advised_rule(explored().advice) == "words:3, jaccard >= 0.35"
+    assert messages.advised_command(explored().advice).startswith("neardup dedup 'it'\"'\"'s here.jsonl' --features")
+    assert messages.advised_rule(explored().advice) == "words:3, jaccard >= 0.35"

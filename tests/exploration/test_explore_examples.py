@@ -16,8 +16,8 @@ from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
 from neardup.documents.records import Names
 from neardup.exploration.examples import Examples, examples_of, longest_shared
-from neardup.exploration.histogram import CUTOFFS
-from neardup.exploration.sample import SamplePairs, draw_sample
+from neardup.exploration.sample import draw_sample
+from neardup.exploration.views import CUTOFFS, SamplePairs
 from neardup.keep.pairs import Pairs
 from neardup.pages.documents import Material
 from neardup.text.normalize import tokens
@@ -81,7 +81,7 @@ def sample_pairs(rows: Sequence[Row]) -> SamplePairs:
 
 
 def chosen(corpus: Corpus, rows: Sequence[Row], **options: object) -> tuple[Examples, ...]:
-    _, survey = draw_sample(corpus)
+    _, survey = draw_sample(corpus, sample=2000)
     return examples_of(sample_pairs(rows), survey, Material(corpus, survey.names), **options)  # type: ignore[arg-type]
 
 
@@ -131,7 +131,7 @@ def test_pairs_are_of_many_families_lengths_and_sources(tmp_path: Path) -> None:
     family = np.zeros(40, np.int64)
     family[0:20:2] = 1
     with open_corpus([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]) as corpus:
-        _, survey = draw_sample(corpus)
+        _, survey = draw_sample(corpus, sample=2000)
         material = Material(corpus, survey.names)
         (found,) = examples_of(sample_pairs(crowd + others), survey, material, family=family, cutoffs=(0.5,), count=4)
     said = {(int(pair.left.id), int(pair.right.id)) for pair in found.pairs}

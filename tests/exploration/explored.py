@@ -8,16 +8,25 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.records import Names
-from neardup.exploration.advice import Advice
-from neardup.exploration.curve import Curve, Growth, Point, Size
+from neardup.exploration.advice import Advice, Separation
+from neardup.exploration.curve import Curve, Point
 from neardup.exploration.examples import ExamplePair, Examples
 from neardup.exploration.exploration import Exploration
-from neardup.exploration.histogram import BINS, CUTOFFS, Separation, Valley, View
-from neardup.exploration.profile import Copies, CopyGroup, LargeFamily, Lengths, Makeup, ScriptCount, Scripts, Source
+from neardup.exploration.profile import (
+    Copies,
+    CopyGroup,
+    CorpusProfile,
+    LargeFamily,
+    Lengths,
+    ScriptCount,
+    Scripts,
+    Source,
+)
 from neardup.exploration.runs import Boilerplate, Passage
-from neardup.exploration.sample import Sample, SamplePairs
+from neardup.exploration.sample import Sample
 from neardup.exploration.templates import Slot, Template
-from neardup.exploration.weights import Moved, Weighting
+from neardup.exploration.valley import Valley
+from neardup.exploration.views import BINS, CUTOFFS, SamplePairs, View
 from neardup.pages.diff import Shown
 from neardup.recipe import Recipe
 
@@ -39,7 +48,6 @@ def view(features: str, counts: tuple[int, ...], pairs: int, **values: Any) -> V
         "name": features,
         "recipe": recipe,
         "n": int(features.partition(":")[2]),
-        "weighted": False,
         "documents": 40,
         "empty": 1,
         "pairs": pairs,
@@ -47,7 +55,6 @@ def view(features: str, counts: tuple[int, ...], pairs: int, **values: Any) -> V
         "counts": counts,
         "edges": tuple(edges),
         "valley": Valley(0.2, 0.5, 0.35, pairs - 40, 30, 12.5, features != "words:4"),
-        "seconds": 0.01,
         "typical": 120,
     }
     return View(**(given | values))
@@ -85,23 +92,20 @@ def examples() -> tuple[Examples, ...]:
     return tuple(found)
 
 
-def curve(recipe: Recipe, lowest: float | None = 0.2) -> Curve:
-    """Fewer pairs and dropped documents the higher the threshold."""
-    points = []
-    for hundredths in range(20, 101):
-        at, known = hundredths / 100, lowest is not None and hundredths / 100 >= lowest
-        pairs = round(300 * (1.05 - at))
-        dropped = round(20 * (1.1 - at))
-        points.append(
-            Point(
-                threshold=at,
-                dropped=dropped,
-                pairs=pairs if known else None,
-                families=4 if known else None,
-                largest_family=6 if known else None,
-            )
+def curve(recipe: Recipe, *, complete: bool = True) -> Curve:
+    """Fewer pairs and dropped documents the higher the threshold; only the recipe's own where pairs are too many."""
+    points = [
+        Point(
+            threshold=at / 100,
+            dropped=round(20 * (1.1 - at / 100)),
+            pairs=round(300 * (1.05 - at / 100)) if complete else None,
+            families=4 if complete else None,
+            largest_family=6 if complete else None,
         )
-    return Curve(recipe=recipe, documents=40, asked=0.2, lowest=lowest, most_pairs=1_000_000, points=tuple(points))
+        for at in range(20, 101)
+        if complete or at / 100 == recipe.threshold
+    ]
+    return Curve(recipe=recipe, documents=40, asked=0.2, complete=complete, most_pairs=1_000_000, points=tuple(points))
 
 
 def lengths(unit: str) -> Lengths:
@@ -120,21 +124,20 @@ def lengths(unit: str) -> Lengths:
     )
 
 
-def makeup() -> Makeup:
+def profile() -> CorpusProfile:
     """Each kind of thing that a corpus can be made of."""
-    script = ScriptCount("Latin", "", 30, 0.75, 0.0, ("a", HOSTILE)), ScriptCount("Arabic", "", 10, 0.25, 0.0, ("b",))
-    language = ScriptCount("English", "en", 28, 0.7, 31.5, ("a",)), ScriptCount("unclear", "", 12, 0.3, 0.0, ("b",))
+    scripts = ScriptCount("Latin", 30, 0.75, ("a", HOSTILE)), ScriptCount("Arabic", 10, 0.25, ("b",))
     passages = Passage(HOSTILE, 12, 9, 8, 7, 0.225, ("a", "b")), Passage(ARABIC * 12, 120, 5, 5, None, 0.125, ("b",))
     slots = Slot((("Monday", 4), (HOSTILE, 2), ("", 1)), 5), Slot((("seven", 7),), 1)
     pieces = (("On ", -1), (HOSTILE, 0), (" the harbour opened at ", -1), ("", 1), (HOSTILE, -1))
-    return Makeup(
+    return CorpusProfile(
         40,
         12_345,
         lengths("words"),
         lengths("bytes"),
         (Source(HOSTILE, 30, 9_000), Source("two.jsonl", 10, 3_345)),
         3,
-        Scripts(40, script, language),
+        Scripts(40, scripts),
         Copies(5, 2, 1_500, (CopyGroup(4, 300, ("a", "b"), HOSTILE), CopyGroup(3, 300, ("c",), ARABIC))),
         Boilerplate(passages, 5, 5, 8, 12, 0.18),
         (Template(1, 7, 6, ("a", HOSTILE), 60, 0.91, pieces, slots),),
@@ -148,44 +151,29 @@ def makeup() -> Makeup:
 
 def explored(**changes: Any) -> Exploration:
     """An exploration of 40 documents, two of which are not in the sample."""
-    views = tuple(view(f"words:{n}", falling(n), 703) for n in range(1, 5))
+    idf = {"weights": "idf", "measure": "weighted_jaccard"}
+    weighted = view("words:3", falling(2), 703, recipe=idf, name="words:3, idf")
+    views = (*(view(f"words:{n}", falling(n), 703) for n in range(1, 5)), weighted)
     advised = Recipe(name="explored", features="words:3", threshold=0.35)
     names = Names(np.arange(40), pa.array([f"d{at}" for at in range(40)]))
-    weighted = view("words:3", falling(2), 703, weighted=True, recipe={"weights": "idf", "measure": "weighted_jaccard"})
-    growth = Growth(
-        threshold=0.35,
-        first=tuple(Size(documents=m, pairs=m // 4, dropped=m // 8) for m in (5, 10, 20, 40)),
-        drawn=tuple(Size(documents=m, pairs=m // 5, dropped=m // 9) for m in (5, 10, 20, 40)),
-        together=0.4,
-        seed=3,
-    )
     given: dict[str, Any] = {
         "sample": Sample(
             positions=np.arange(38), texts=[HOSTILE] * 38, names=names, documents=40, bytes=12_345, seed=3
         ),
         "views": views,
         "pairs": SamplePairs(np.array([0]), np.array([1]), np.array([0.5])),
-        "weighting": Weighting(
-            plain=views[2],
-            weighted=weighted,
-            plain_overlap=0.02,
-            weighted_overlap=None,
-            moved=(Moved(0.1, 0.2, 12, 0.13, 0.09), Moved(0.9, 1.0, 50, 0.97, 0.99)),
-            sentence=f"idf helps here: {HOSTILE}",
-        ),
         "advice": Advice(
             recipe=advised,
             reason=f"The valley of words:3 is the deepest. {HOSTILE}",
             command=("dedup", "it's here.jsonl", "--features", "words:3", "--threshold", "0.35", "-o", "x.jsonl"),
             separations=(
-                ("words:1", Separation(0.3, 4, None, None)),
-                ("words:3", Separation(0.05, 12, 0.61, 0.2)),
+                ("words:1", Separation(0.3, 4, None)),
+                ("words:3", Separation(0.05, 12, 0.61)),
             ),
             alternatives=(("words:1", "Single words are shared by chance."), (HOSTILE, HOSTILE)),
         ),
         "curve": curve(advised),
-        "growth": growth,
-        "makeup": makeup(),
+        "profile": profile(),
         "examples": examples(),
         "notes": (f"Two documents were not drawn. {HOSTILE}",),
         # No file is called by what no name of a file can hold.

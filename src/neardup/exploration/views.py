@@ -1,0 +1,423 @@
+"""The similarities of all pairs of a sample by one recipe, counted exactly: histograms and close pairs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.documents import Corpus
+from neardup.errors import RecipeError
+from neardup.exploration.valley import Valley, valley_of
+from neardup.features.extraction import Extractor
+from neardup.features.reading import Progress, gather, heaviest_of, pieces
+from neardup.features.statistics import Statistics
+from neardup.features.store import FeatureStore, Vectors
+from neardup.kernels.bounds import OVERLAP
+from neardup.kernels.grams import COUNTED
+from neardup.kernels.postings import (
+    COUNTS,
+    Postings,
+    count_known,
+    count_pairs,
+    enter_places,
+    fill_postings,
+    number_features,
+)
+from neardup.recipe import Recipe
+from neardup.recipe.measures import similarities
+from neardup.runtime import in_order
+from neardup.search.nearest import code_of, empty_table, kind_of, rows_of, values_of
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+#: Bin i holds the pairs with i/100 < s <= (i + 1)/100, in exact fractions; those that share nothing are apart.
+BINS = 100
+#: Where pairs are counted, and read.
+CUTOFFS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+
+
+def per_million(pairs: int, of: int) -> float:
+    """Return how many pairs in a million that is; 0 of none."""
+    return 1e6 * pairs / of if of else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The similarities of all pairs of a sample by one recipe.
+
+    Attributes
+    ----------
+    name : str
+        For people: the features, or the name of the recipe.
+    recipe : Recipe
+        What was compared; its threshold does not matter.
+    n : int or None
+        The length of its n-grams or q-grams; None for a named recipe.
+    documents, empty : int
+        Documents of the sample, and those of them without a feature.
+    pairs : int
+        All pairs of them.
+    zero, equal : int
+        Pairs that share nothing, and those of similarity 1.
+    counts : tuple of int
+        ``BINS`` of them: pairs with i/100 < s <= (i + 1)/100.
+    edges : tuple of int
+        ``BINS + 1`` of them: pairs of similarity i/100 exactly.
+    valley : Valley or None
+        Between unrelated and related pairs, where there is one.
+    typical : int
+        The median number of features of a document.
+    """
+
+    name: str
+    recipe: Recipe
+    n: int | None
+    documents: int
+    empty: int
+    pairs: int
+    zero: int
+    counts: tuple[int, ...]
+    edges: tuple[int, ...]
+    valley: Valley | None
+    typical: int = 0
+
+    @property
+    def features(self) -> str:
+        """What is compared, as recipes write it: words:4:multiset."""
+        return self.recipe.features
+
+    @property
+    def measure(self) -> str:
+        """The measure, as recipes write it."""
+        return self.recipe.measure
+
+    @property
+    def equal(self) -> int:
+        """Pairs of similarity 1."""
+        return self.edges[BINS]
+
+    @property
+    def above(self) -> tuple[tuple[float, int], ...]:
+        """Each of ``CUTOFFS`` with the number of pairs at or above it."""
+        return tuple((cutoff, self.at_least(round(cutoff * BINS))) for cutoff in CUTOFFS)
+
+    def at_least(self, hundredths: int) -> int:
+        """Return how many pairs have a similarity of at least this many hundredths."""
+        if hundredths <= 0:
+            return self.pairs
+        return sum(self.counts[hundredths:]) + self.edges[hundredths]
+
+    def cumulative(self) -> npt.NDArray[np.float64]:
+        """Return float64[101]: how many pairs are at or above each hundredth."""
+        return np.array([self.at_least(i) for i in range(BINS + 1)], np.float64)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it ready for JSON."""
+        return {
+            "name": self.name,
+            "features": self.features,
+            "normalize": self.recipe.normalize,
+            "measure": self.measure,
+            "weights": self.recipe.weights,
+            "n": self.n,
+            "multiset": self.recipe.parsed_features.multiset,
+            "documents": self.documents,
+            "empty": self.empty,
+            "typical": self.typical,
+            "pairs": self.pairs,
+            "zero": self.zero,
+            "equal": self.equal,
+            "counts": list(self.counts),
+            "edges": list(self.edges),
+            "above": [
+                {"cutoff": cutoff, "pairs": pairs, "per_million": round(per_million(pairs, self.pairs), 3)}
+                for cutoff, pairs in self.above
+            ],
+            "valley": None if self.valley is None else asdict(self.valley),
+        }
+
+
+#: Documents in a piece of work for a thread, and the pairs that one writes down before they are collected, at least.
+_AT_A_TIME = 64
+_ROOM = 1 << 16
+#: No pair is so close: 101 hundredths.
+NONE_CLOSE = 101
+
+
+class SamplePairs(NamedTuple):
+    """Pairs of documents.
+
+    Attributes
+    ----------
+    left, right : int64[k]
+        Their positions, left before right, sorted.
+    similarity : float64[k]
+        Of each.
+    """
+
+    left: Integers
+    right: Integers
+    similarity: npt.NDArray[np.float64]
+
+
+class AllPairs(NamedTuple):
+    """How similar all pairs of some documents are.
+
+    Attributes
+    ----------
+    zero : int
+        Pairs that have nothing in common.
+    counts : int64[100]
+        Pairs with i/100 < s <= (i + 1)/100.
+    edges : int64[101]
+        Pairs of similarity i/100 exactly.
+    close : SamplePairs
+        Those at or above the bound that was asked for, by their places among the documents.
+    """
+
+    zero: int
+    counts: Integers
+    edges: Integers
+    close: SamplePairs
+
+
+def all_pairs(vectors: Vectors, measure: str, *, unit: int = 1, least: int = NONE_CLOSE, threads: int = 1) -> AllPairs:
+    """Compare all pairs of documents, exactly.
+
+    Parameters
+    ----------
+    vectors : Vectors
+        The documents; for ``hamming`` one 64-bit value each, or none. One without features has nothing in common with
+        any.
+    measure : str
+        A measure of sets, of weights where there are weights, or ``hamming``. Distances count as what is shown in their
+        place (``neardup.recipe.measures``).
+    unit : int
+        How much of o, a and b makes 1 (``measures.similarities``).
+    least : int
+        Pairs of at least this many hundredths are collected; 101 for none. Lowering it takes memory: 24 bytes a pair.
+    threads : int
+        Changes the time, never the answer.
+
+    Raises
+    ------
+    RecipeError
+        If the measure does not fit.
+    NeardupError
+        If the weights of a document are too large.
+    """
+    formula, rows, totals = _prepared(vectors, measure)
+    count = len(totals)
+    local = threading.local()
+
+    def search(begin: int) -> tuple[Integers, Integers, list[Integers]]:
+        if not hasattr(local, "scratch"):
+            local.scratch = np.zeros(count, np.int64), np.empty((max(count, _ROOM if least <= 100 else 0), 3), np.int64)
+        counts, edges, found = np.zeros(101, np.int64), np.zeros(101, np.int64), []
+        common, out = local.scratch
+        end = min(begin + _AT_A_TIME, count)
+        while begin < end:
+            begin, written = count_pairs(begin, end, (*formula, unit, least), rows, totals, common, counts, edges, out)
+            found.append(out[:written].copy())
+        return counts, edges, found
+
+    counts, edges, close = np.zeros(101, np.int64), np.zeros(101, np.int64), [np.zeros((0, 3), np.int64)]
+    for part in in_order(search, range(0, count, _AT_A_TIME), threads):
+        counts += part[0]
+        edges += part[1]
+        close += part[2]
+    return AllPairs(int(counts[100]), counts[:100], edges, _written(np.concatenate(close), totals, measure, unit))
+
+
+def _prepared(vectors: Vectors, measure: str) -> tuple[tuple[int, int], tuple[Postings, Words], Integers]:
+    """Return code and kind of a measure, the rows to compare, and their totals."""
+    everyone = np.ones(len(vectors.heads) - 1, np.bool_)
+    if measure == "hamming" or not len(vectors.features):
+        documents, found = values_of(vectors, everyone)
+        values, totals = np.zeros(len(everyone), np.uint64), np.zeros(len(everyone), np.int64)
+        values[documents], totals[documents] = found, 64
+        none = _postings(np.zeros(len(everyone) + 1, np.int64), vectors.features[:0], vectors.weights[:0])
+        return (OVERLAP, COUNTS), (none, values), totals
+    kind = kind_of(measure, weighted=len(vectors.weights) > 0)
+    totals = rows_of(vectors, measure, everyone).totals
+    return (code_of(measure), kind), (_postings(*vectors), vectors.features[:0]), totals
+
+
+def _postings(heads: Integers, features: Words, weights: Integers) -> Postings:
+    places, lengths = np.empty(len(features), np.int64), np.zeros(len(features), np.int64)
+    distinct = number_features(features, empty_table(len(features)), places, lengths)
+    room, weighed = len(features), len(weights)
+    postings = Postings(
+        np.empty(len(heads), np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(weighed, np.int64),
+        np.empty(room, np.int32),
+        np.empty(weighed, np.int64),
+    )
+    fill_postings(heads, places, lengths[:distinct], weights, postings)
+    return postings
+
+
+def _written(rows: Integers, totals: Integers, measure: str, unit: int) -> SamplePairs:
+    later, earlier, common = rows.T
+    order = np.lexsort((later, earlier))
+    left, right = earlier[order], later[order]
+    counts = np.column_stack([common[order], totals[left], totals[right]])
+    return SamplePairs(left, right, similarities(measure, counts, unit))
+
+
+class _Counted(NamedTuple):
+    """Of some documents: how many they are, the largest sum of squared counts, and their distinct features."""
+
+    documents: int
+    heaviest: int
+    features: Words
+
+
+def frequencies_of(
+    corpus: Corpus,
+    recipe: Recipe,
+    texts: pa.LargeStringArray,
+    *,
+    threads: int = 1,
+    report: Progress | None = None,
+) -> Statistics:
+    """Return the document frequencies in a corpus of the features that some texts have, for these texts alone.
+
+    For them it says what ``features.reading.gather`` says, in memory for the features of these texts instead of those
+    of the corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        It is read once; where content is part of the recipe, that of each document is found.
+    recipe : Recipe
+        One with ``needs_statistics``.
+    texts : pyarrow.LargeStringArray
+        What is compared of some documents of the corpus: for a recipe with ``content``, their contents.
+    threads : int
+        They change the time, never the answer.
+    report : callable, optional
+        Told ("count", bytes done, bytes in all or None).
+    """
+    if recipe.signature.startswith("sketch"):
+        # Its prime is the one closest to the number of all features.
+        return gather(corpus, recipe, threads=threads, report=report)
+    weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
+    plain, form = recipe.without_statistics(), COUNTED if weighs else None
+    wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
+    table, df = empty_table(len(wanted)), np.zeros(len(wanted), np.int64)
+    enter_places(wanted, table)
+    documents = heaviest = 0
+    for part in in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
+        count_known(part.features, table, df)
+        documents += part.documents
+        heaviest = max(heaviest, part.heaviest)
+    several = df > 1
+    return Statistics(documents, len(wanted), heaviest, wanted[several], df[several])
+
+
+def _counted(extractor: Extractor, texts: pa.LargeStringArray) -> _Counted:
+    block = extractor(texts)
+    return _Counted(len(texts), heaviest_of(block), block.features)
+
+
+#: Texts in a piece of work for a thread.
+_TEXTS_AT_A_TIME = 128
+_GRAMS = ("words", "qgrams")
+
+
+def check_comparable(recipe: Recipe, content: str) -> None:
+    """Refuse a recipe whose similarities do not follow from features.
+
+    Raises
+    ------
+    RecipeError
+        In one sentence: what it compares, and the way out.
+    """
+    if recipe.measure == "semantic":
+        raise RecipeError(
+            f"recipe {recipe.name!r} compares embeddings (measure 'semantic'), and explore looks at all pairs by "
+            "features, weights or simhashes: leave it out"
+        )
+    if content and recipe.content not in ("", content):
+        raise RecipeError(
+            f"recipe {recipe.name!r} compares content {recipe.content!r}, and the sample is of content {content!r}: "
+            "give one of the two"
+        )
+
+
+def texts_array(texts: Sequence[str]) -> pa.LargeStringArray:
+    """Return texts as the array that features are made of."""
+    return pa.array(texts, pa.large_string())
+
+
+def vectors_of(
+    texts: pa.LargeStringArray, recipe: Recipe, statistics: Statistics | None = None, *, threads: int = 1
+) -> Vectors:
+    """Return the features of texts, which are contents already where the recipe asks for these."""
+    extractor = Extractor(recipe.changed(content=""), statistics)
+    with FeatureStore() as store:
+        parts = [texts.slice(begin, _TEXTS_AT_A_TIME) for begin in range(0, len(texts), _TEXTS_AT_A_TIME)]
+        for block in in_order(partial(extractor, allocate=store.allocate), parts, threads):
+            store.add(block)
+        return store.vectors()
+
+
+def view_of(
+    vectors: Vectors,
+    recipe: Recipe,
+    statistics: Statistics | None = None,
+    *,
+    name: str = "",
+    least: int = NONE_CLOSE,
+    threads: int = 1,
+) -> tuple[View, SamplePairs]:
+    """Compare all pairs of texts by a recipe, without its threshold, its second step and its search.
+
+    Parameters
+    ----------
+    vectors : Vectors
+        The features of the texts.
+    recipe : Recipe
+        What made them (``vectors_of``).
+    statistics : Statistics, optional
+        For a recipe with ``needs_statistics``.
+    name : str
+        Of the view; where it is empty, it is called by its features, and has an n.
+    least : int
+        Pairs of at least this many hundredths are returned; 101 for none.
+    threads : int
+        They change the time, never the answer.
+
+    Returns
+    -------
+    View, SamplePairs
+        The pairs by the places of the texts.
+    """
+    unit = 1 if statistics is None else statistics.unit(recipe)
+    found = all_pairs(vectors, recipe.measure, unit=unit, least=least, threads=threads)
+    sizes, features = np.diff(vectors.heads), recipe.parsed_features
+    view = View(
+        name=name or recipe.features + (f", {recipe.weights}" if recipe.is_weighted else ""),
+        recipe=recipe,
+        n=features.n if features.kind in _GRAMS and not name else None,
+        documents=len(sizes),
+        empty=int((sizes == 0).sum()),
+        typical=int(np.median(sizes)) if len(sizes) else 0,
+        pairs=len(sizes) * (len(sizes) - 1) // 2,
+        zero=found.zero,
+        counts=tuple(found.counts.tolist()),
+        edges=tuple(found.edges.tolist()),
+        valley=None,
+    )
+    return replace(view, valley=valley_of(view.cumulative())), found.close

@@ -1,0 +1,258 @@
+"""What each threshold would give on the whole corpus: the figures of a run of its own, from one join."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from saying import says
+
+import neardup as nd
+from neardup.documents import corpus_of
+from neardup.exploration.curve import Curve, Point, ThresholdSearch
+from neardup.recipe import Recipe
+from neardup.runtime import Clock
+from neardup.search.matches import Matches
+from neardup.search.thresholds import levels_of
+
+MEASURES = ("jaccard", "overlap", "dice", "cosine", "containment")
+
+
+def search(data: Any, recipe: Recipe, lowest: float = 0.2) -> ThresholdSearch:
+    return ThresholdSearch(
+        corpus_of(data), recipe, lowest, threads=2, memory=None, clock=Clock(), progress=lambda *_: None
+    )
+
+
+def curve_of(data: Any, recipe: Recipe, lowest: float = 0.2) -> Curve:
+    with search(data, recipe, lowest) as found:
+        return found.curve()
+
+
+@pytest.fixture
+def few_pairs(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Says how many pairs are too many."""
+
+    def most(pairs: int) -> None:
+        monkeypatch.setattr("neardup.exploration.curve.PAIRS_PER_DOCUMENT", 0)
+        monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", pairs)
+
+    return most
+
+
+def small_corpus(seed: int, count: int = 40, words: int = 12) -> list[str]:
+    """Return texts with copies, edited copies, empty ones and ones of a single word."""
+    drawn = random.Random(seed)
+    texts: list[str] = []
+    for _ in range(count):
+        kind = drawn.random()
+        if texts and kind < 0.1:
+            texts.append(drawn.choice(texts))
+        elif texts and kind < 0.6:
+            some = drawn.choice(texts).split() or ["one"]
+            for _ in range(drawn.choice([1, 1, 2, 4])):
+                some[drawn.randrange(len(some))] = f"w{drawn.randrange(40)}"
+            texts.append(" ".join(some))
+        else:
+            texts.append(" ".join(f"w{drawn.randrange(40)}" for _ in range(drawn.choice([0, 1, words, 2 * words]))))
+    return texts
+
+
+def expected(texts: Sequence[str], recipe: Recipe, threshold: Fraction) -> tuple[int, int, int, int]:
+    """Pairs, dropped documents, families and the largest family at one threshold, slow and plain."""
+    features = recipe.parsed_features
+    sets = [naive.grams(text, recipe.normalize, features.kind, features.n, features.multiset) for text in texts]
+    pairs = naive.all_pairs(sets, recipe.measure, threshold)
+    places = range(len(texts))
+    order = {
+        "first": list(places),
+        "longest": sorted(places, key=lambda d: -len(texts[d])),
+        "shortest": sorted(places, key=lambda d: len(texts[d])),
+    }[recipe.keep]
+    families = naive.families(len(texts), pairs)
+    return len(pairs), len(naive.keepers(len(texts), pairs, order)), len(families), max(map(len, families), default=0)
+
+
+def figures(point: Point) -> tuple[int | None, ...]:
+    return point.pairs, point.dropped, point.families, point.largest_family
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 1 << 30),
+    features=st.sampled_from(["words:1", "words:3:multiset", "qgrams:3"]),
+    measure=st.sampled_from(MEASURES),
+    keep=st.sampled_from(["first", "longest", "shortest"]),
+    lowest=st.sampled_from([0.05, 0.2, 0.25, 1 / 3, 0.6]),
+)
+def test_each_point_is_what_plain_python_finds(
+    seed: int, features: str, measure: str, keep: str, lowest: float
+) -> None:
+    texts = small_corpus(seed, 25)
+    recipe = Recipe(features=features, measure=measure, keep=keep)
+    curve = curve_of(texts, recipe, lowest)
+    assert curve.complete
+    assert (curve.documents, curve.asked) == (len(texts), lowest)
+    assert [point.threshold for point in curve.points] == sorted(
+        {lowest, *(k / 100 for k in range(1, 101) if k / 100 > lowest)}
+    )
+    for point in curve.table:
+        at = Fraction(str(point.threshold)).limit_denominator(10**9)
+        assert figures(point) == expected(texts, recipe, at), point
+
+
+@given(
+    counts=st.lists(
+        st.tuples(st.integers(1, 50), st.integers(0, 50), st.integers(0, 50)).map(
+            lambda c: (c[0], c[0] + c[1], c[0] + c[2])
+        ),
+        min_size=1,
+        max_size=60,
+    ),
+    measure=st.sampled_from(MEASURES),
+    thresholds=st.sets(st.fractions(Fraction(1, 60), 1, max_denominator=60), min_size=1, max_size=150),
+    near=st.booleans(),
+)
+def test_the_level_of_a_pair_is_exact(
+    counts: list[tuple[int, int, int]], measure: str, thresholds: set[Fraction], near: bool
+) -> None:
+    if near:  # thresholds that pairs reach exactly, and ones that are hardly higher
+        for o, a, b in counts[:20]:
+            exact = Fraction(o, a + b - o)
+            thresholds |= {exact, min(exact + Fraction(1, 10**9), Fraction(1))}
+    ascending = sorted(thresholds)
+    reached = [[naive.reaches(measure, o, a, b, t) for t in ascending] for o, a, b in counts]
+    joined = [place for place, row in enumerate(reached) if row[0]]
+    array = np.array([counts[place] for place in joined], np.int64).reshape(-1, 3)
+    left = np.arange(len(joined), dtype=np.int64)
+    matches = Matches(np.arange(2 * len(joined) + 1), left, left + len(joined), array)
+    levels = levels_of(matches, measure, np.arange(2 * len(joined) + 1), ascending)
+    assert levels.level.tolist() == [sum(reached[place]) - 1 for place in joined]
+    assert levels.pairs().tolist() == [sum(reached[place][k] for place in joined) for k in range(len(ascending))]
+
+
+@given(seed=st.integers(0, 1 << 30), data=st.data())
+def test_figures_of_chosen_documents_are_those_of_a_graph_of_them_alone(seed: int, data: st.DataObject) -> None:
+    """More thresholds than bits of a word, documents in any keep order, some of them equal, some left out."""
+    drawn = random.Random(seed)
+    count, thresholds = drawn.randrange(1, 30), drawn.choice([1, 3, 64, 65, 150])
+    groups = [drawn.randrange(count) for _ in range(count)]
+    first = [groups.index(group) if drawn.random() < 0.95 else -1 for group in groups]
+    representative = [d if place < 0 or first[place] < 0 else place for d, place in enumerate(first)]
+    representative = [-1 if first[d] < 0 else place for d, place in enumerate(representative)]
+    nodes = [d for d in range(count) if representative[d] == d]
+    edges = {(i, j): drawn.randrange(thresholds) for i in nodes for j in nodes if i < j and drawn.random() < 0.2}
+    order = drawn.sample(range(count), count)
+    chosen = [drawn.random() < 0.7 for _ in range(count)]
+    pairs = np.array(sorted(edges), np.int64).reshape(-1, 2)
+    reached = np.array([edges[i, j] + 1 for i, j in sorted(edges)], np.int64)
+    counts = np.column_stack([reached, np.full((len(reached), 2), thresholds)])
+    matches = Matches(np.array(representative), pairs[:, 0], pairs[:, 1], counts)
+    fractions = [Fraction(k + 1, thresholds) for k in range(thresholds)]
+    levels = levels_of(matches, "overlap", np.array(order), fractions)
+    mask = data.draw(st.sampled_from([None, np.array(chosen)]))
+    found = levels.figures(mask)
+    members = [d for d in range(count) if mask is None or chosen[d]]
+    for k in {0, thresholds // 2, thresholds - 1}:
+        there = {
+            (i, j): 1.0
+            for i in members
+            for j in members
+            if i < j and representative[i] >= 0 and representative[j] >= 0
+            for a, b in [sorted((representative[i], representative[j]))]
+            if a == b or edges.get((a, b), -1) >= k
+        }
+        families = naive.families(count, there)
+        assert found.pairs[k] == len(there)
+        assert found.dropped[k] == len(naive.keepers(count, there, [d for d in order if d in members]))
+        assert found.families[k] == len(families)
+        assert found.largest_family[k] == max(map(len, families), default=0)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 1 << 30),
+    most=st.integers(0, 60),
+    own=st.sampled_from([0.2, 0.4, 0.8, 1.0]),
+    measure=st.sampled_from(["jaccard", "containment"]),
+)
+def test_where_pairs_are_too_many_the_advised_threshold_is_exact_all_the_same(
+    few_pairs: Callable[[int], None], seed: int, most: int, own: float, measure: str
+) -> None:
+    few_pairs(most)
+    texts = small_corpus(seed, 30)
+    recipe = Recipe(features="words:1", threshold=own, measure=measure)
+    distinct = list({frozenset(text.split()): text for text in texts}.values())
+    with search(texts, recipe) as found:
+        curve = found.curve()
+        findings, point = found.at(recipe)
+    assert curve.complete == (expected(distinct, recipe, Fraction(1, 5))[0] <= most)
+    assert (curve.points == ()) == (found.pairs is None) == (not curve.complete)
+    assert findings is not None
+    assert point is not None
+    pairs, dropped, families, largest = expected(texts, recipe, Fraction(str(own)))
+    assert point.dropped == dropped == findings.goes.sum()
+    if point.pairs is not None:
+        assert figures(point) == (pairs, dropped, families, largest)
+    assert curve.at(own) in (point, None)
+
+
+def test_points_are_what_dedup_says_at_each_threshold() -> None:
+    texts = small_corpus(11, 120)
+    recipe = Recipe(features="words:2:multiset")
+    with search(texts, recipe) as found:
+        curve = found.curve()
+        for threshold in (0.2, 0.33, 0.5, 1.0):
+            summary = nd.dedup(texts, features="words:2:multiset", threshold=threshold).summary
+            expect = {name: summary[name] for name in ("pairs", "dropped", "families", "largest_family")}
+            point = curve.at(threshold)
+            assert point is not None
+            assert figures(point) == tuple(expect.values())
+            assert found.at(recipe.changed(threshold=threshold))[1] == point
+    assert len(curve.points) == 81
+    assert curve.at(0.123) is None
+
+
+def test_weighted_vectors_have_a_curve_too(few_pairs: Callable[[int], None]) -> None:
+    texts = small_corpus(3, 60)
+    choices: dict[str, Any] = {"features": "words:1", "weights": "idf", "measure": "cosine"}
+    recipe = Recipe(**choices, threshold=0.5)
+    for point in curve_of(texts, recipe).points[::20]:
+        alone = nd.dedup(texts, threshold=point.threshold, **choices)
+        assert figures(point) == tuple(
+            alone.summary[name] for name in ("pairs", "dropped", "families", "largest_family")
+        )
+    few_pairs(3)
+    with search(texts, recipe) as found:
+        assert not found.curve().complete
+        assert found.at(recipe) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        (Recipe(signature="simhash", measure="hamming", threshold=3), ("measure 'hamming'", "no similarity")),
+        (Recipe(measure="euclidean", threshold=3), ("measure 'euclidean'", "no similarity")),
+        (Recipe(second_step="edit >= 0.9"), ("then 'edit >= 0.9'", "threshold", "leave it out")),
+        (Recipe(search="lsh"), ("search 'lsh'", "other pairs", "search 'exact'")),
+    ],
+    ids=["bits", "distance", "second step", "lsh"],
+)
+def test_recipes_without_a_curve_are_refused(recipe: Recipe, message: tuple[str, ...]) -> None:
+    with pytest.raises(nd.RecipeError) as caught:
+        search(["a b c"], recipe)
+    assert says(caught.value, *message)
+
+
+@pytest.mark.parametrize("texts", [[""], ["", ""], ["one"], ["one", "one"], ["\x00", "مرحبا", "你好", "🙂"]])
+def test_hardly_any_documents(texts: list[str]) -> None:
+    curve = curve_of(texts, Recipe(features="words:1"))
+    assert curve.complete
+    assert {point.dropped for point in curve.points} == {int(texts == ["one", "one"])}
