@@ -66,6 +66,11 @@ class Commands(TyperGroup):
         name, _, rest = super().resolve_command(ctx, args)
         return name, command_of(str(name)), rest
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what each command does, whole."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
     def make_context(self, info_name: str | None, args: list[str], *others: Any, **extra: Any) -> Any:
         """Remember what was typed, for reports."""
         TYPED.set(tuple(args))
