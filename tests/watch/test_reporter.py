@@ -18,7 +18,7 @@ from newsroom import Newsroom, edited, feed_of, lines_of, text_of
 from saying import says
 
 from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
-from neardup.pages.flow_report import ELSEWHERE, ORIGINAL
+from neardup.pages.builder import ELSEWHERE, ORIGINAL
 from neardup.pages.report import Extent
 from neardup.stream.document import Document
 from neardup.stream.index import Index
@@ -159,7 +159,7 @@ def test_a_store_as_a_flow(room: Newsroom) -> None:
         verdicts = room.verdicts()
         assert flow.ids.to_pylist() == list(verdicts)
         for at, (kind, of) in enumerate(verdicts.values()):
-            assert flow.repeats(at) == (of or "")
+            assert flow.keeper(at) == (of or "")
             assert (flow.of[at] == ORIGINAL) == (kind == "original")
             assert flow.exact[at] == (kind == "exact")
         assert flow.sources is not None
@@ -262,7 +262,7 @@ def test_chains_of_everything_begin_where_the_report_does(tmp_path: Path) -> Non
             flow = StoredFlow(reader, Delivered("", "", "auto", 0), "", 2).flow
     assert flow.ids.to_pylist() == ["1", "2", "3"]
     assert flow.of.tolist() == [ELSEWHERE, 0, 1]
-    assert flow.repeats(0) == "0"
+    assert flow.keeper(0) == "0"
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_report_of_a_running_watcher(room: Newsroom, tmp_path: Path) -> None:
         assert said["bytes"] == len(page.encode())
         for words in (
             "neardup watch &lt;in&gt;",
-            "set aside: the file ends in the middle",
+            "rejected: the file ends in the middle",
             "wire/b.txt",
             "What arrived",
         ):

@@ -9,15 +9,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.errors import NeardupError, RecipeError, command_running
+from neardup.keep.keepers import Integers
+from neardup.pages.builder import ELSEWHERE, ORIGINAL, Verdicts, named
 from neardup.pages.diff import Shown
-from neardup.pages.flow_report import ELSEWHERE, ORIGINAL, Flow, Integers
-from neardup.pages.sections import named
 from neardup.stream.document import Verdict
 from neardup.stream.store import Stored, StoreReader
 from neardup.text.encoding import page_text
@@ -161,7 +162,7 @@ class StoredFlow:
 
     Attributes
     ----------
-    flow : Flow
+    flow : Verdicts
         They, and before them the originals from before that they repeat.
     """
 
@@ -223,7 +224,7 @@ class StoredFlow:
         return found
 
 
-def _flow_of(rows: Sequence[Stored], before: int) -> Flow:
+def _flow_of(rows: Sequence[Stored], before: int) -> Verdicts:
     place = {row.id: at for at, row in enumerate(rows)}
     of = np.full(len(rows), ORIGINAL, np.int64)
     elsewhere: dict[int, str] = {}
@@ -235,7 +236,7 @@ def _flow_of(rows: Sequence[Stored], before: int) -> Flow:
         of[at] = other if other < at else ELSEWHERE
         if of[at] == ELSEWHERE:
             elsewhere[at] = name
-    return Flow(
+    return Verdicts(
         ids=pa.array([row.id for row in rows], pa.large_string()),
         times=np.array([round(row.verdict.time * 1e6) for row in rows], np.int64),
         of=of,
@@ -362,8 +363,9 @@ def _report_of(
     recipe: Recipe,
     decision: Decision | None,
 ) -> Report:
-    from neardup.pages.flow_report import About, Sources, by_lag, by_source, by_time, counts_in_words, flow_report
+    from neardup.pages.builder import About, Sources, build_report, counts_in_words
     from neardup.pages.report import Extent
+    from neardup.search.margin import has_threshold, scale_of
 
     flow = stored.flow
     reported = len(flow) - flow.before
@@ -395,18 +397,18 @@ def _report_of(
         command=task["command"],
         inputs=[task["inbox"]],
         recipe=recipe,
-        decision=decision,
+        scale=scale_of(recipe, decision),
+        movable=has_threshold(recipe) and (decision is None or isfinite(decision.cut)),
         window=task["window"],
         everything=task["against"] == "everything",
-        gone="The text is not there any more: it has left the window, or was taken from where it was put.",
+        left="The text is not there any more: it has left the window, or was taken from where it was put.",
         quarantined=[(reason, count) for reason, count in task["quarantined"]],
         stages=task["stages"],
         facts={name: value for name, value in (task["facts"] | arrived).items() if value},
         notes=notes,
-        curves=[*by_time(flow), *by_lag(flow), *by_source(flow)],
     )
     sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
-    return flow_report(flow, about, sources, Extent(**task["extent"]))
+    return build_report(flow, about, sources, Extent(**task["extent"]))
 
 
 def _matching(
