@@ -15,20 +15,13 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.errors import RecipeError
-from neardup.pages.builder import (
-    ELSEWHERE,
-    ORIGINAL,
-    About,
-    KnownPairs,
-    Sources,
-    Verdicts,
-    build_report,
-    counts_in_words,
-)
+from neardup.pages.builder import About, Sources, build_report
 from neardup.pages.diff import Shown
 from neardup.pages.report import COPY, EQUAL_FEATURES, FLOW, KEPT, NEAR, Arrivals, Extent, Report
 from neardup.pages.report_charts import arrival_charts
 from neardup.pages.report_page import report_page
+from neardup.pages.sweep import counts_in_words
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.margin import scale_of
 from neardup.stream.document import Document

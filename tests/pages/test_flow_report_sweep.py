@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.pages.builder import ELSEWHERE, ORIGINAL, KnownPairs, Swept, Verdicts, swept
+from neardup.pages.sweep import Swept, swept
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.search.margin import Scale, scale_of
 from neardup.stream.document import Document

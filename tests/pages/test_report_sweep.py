@@ -15,8 +15,8 @@ from ways import TEXTS, WAYS, moved
 
 from neardup.documents import corpus_of
 from neardup.pages.batch_report import known_pairs, verdicts_of
-from neardup.pages.builder import Swept, steps_of, swept
 from neardup.pages.report import BINS, binned
+from neardup.pages.sweep import Swept, steps_of, swept
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe

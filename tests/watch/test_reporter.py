@@ -18,8 +18,8 @@ from newsroom import Newsroom, edited, feed_of, lines_of, text_of
 from saying import says
 
 from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
-from neardup.pages.builder import ELSEWHERE, ORIGINAL
 from neardup.pages.report import Extent
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader

@@ -15,24 +15,14 @@ import pyarrow as pa
 from neardup.classifier.evidence import Learned
 from neardup.errors import RecipeError, option
 from neardup.keep.keepers import Integers
-from neardup.pages.builder import (
-    ORIGINAL,
-    About,
-    KnownPairs,
-    Sources,
-    Verdicts,
-    build_report,
-    listed_rows,
-    named,
-    shared_in_words,
-    similarity_of,
-    value_of,
-)
+from neardup.pages.builder import About, Sources, build_report, listed_rows, named
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
 from neardup.pages.html import clipped, html_of, table
 from neardup.pages.page import check_drawing
 from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Extent, Report, binned
+from neardup.pages.sweep import shared_in_words, similarity_of, value_of
+from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.recipe import CHAIN_VERSION
 from neardup.search.findings import APART, EQUAL, Findings

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from neardup.documents.output import OutputFile, check_place
 from neardup.errors import OutputError
-from neardup.pages.builder import value_of
 from neardup.pages.diff_view import beginning, change_of, side_by_side
 from neardup.pages.html import Chart, Html, bar, rendered, table, text
 from neardup.pages.page import check_drawing, page
 from neardup.pages.report import COPY, EQUAL_FEATURES, Example, Family, Report, Sweep, Wording
 from neardup.pages.report_charts import charts_of
+from neardup.pages.sweep import value_of
 
 #: Said of a document whose text or features a removed one had before it, where its keeper has others.
 _OF_REMOVED = {COPY: "copy of a removed one", EQUAL_FEATURES: "equal to a removed one"}

@@ -23,17 +23,7 @@ from neardup.documents import Corpus
 from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
 from neardup.features.statistics import Statistics
-from neardup.pages.builder import (
-    NO_TIME,
-    ORIGINAL,
-    About,
-    KnownPairs,
-    Sources,
-    Verdicts,
-    build_report,
-    counts_in_words,
-    named,
-)
+from neardup.pages.builder import About, Sources, build_report, named
 from neardup.pages.charts import COLOURS, FAINT, count_axis, finished, log_axis, time_axis
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
@@ -41,6 +31,8 @@ from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
 from neardup.pages.report import Extent, Report
 from neardup.pages.report_page import Section, report_page
+from neardup.pages.sweep import counts_in_words
+from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.runtime import Stage
 from neardup.search.margin import has_threshold, loosened, scale_of

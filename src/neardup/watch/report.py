@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from neardup.errors import NeardupError, RecipeError, command_running
 from neardup.keep.keepers import Integers
-from neardup.pages.builder import ELSEWHERE, ORIGINAL, Verdicts, named
+from neardup.pages.builder import named
 from neardup.pages.diff import Shown
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts
 from neardup.stream.document import Verdict
 from neardup.stream.store import Stored, StoreReader
 from neardup.text.encoding import page_text
@@ -363,8 +364,9 @@ def _report_of(
     recipe: Recipe,
     decision: Decision | None,
 ) -> Report:
-    from neardup.pages.builder import About, Sources, build_report, counts_in_words
+    from neardup.pages.builder import About, Sources, build_report
     from neardup.pages.report import Extent
+    from neardup.pages.sweep import counts_in_words
     from neardup.search.margin import has_threshold, scale_of
 
     flow = stored.flow
