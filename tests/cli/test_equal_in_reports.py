@@ -44,7 +44,7 @@ def test_copies_are_counted_alike_everywhere(tmp_path: Path) -> None:
     assert said_of(page).count("exact copy") >= 2
     result = nd.dedup(TEXTS, features="words:3", threshold=0.8)
     assert result.summary["exact_copies"] == 3
-    assert re.search(r"exact copy</th><td [^>]*>3</td>", result._repr_html_())
+    assert re.search(r"exact copy</th><td [^>]*>3</td>", result._repr_html_() or "")
 
 
 def test_a_document_inside_another_is_not_called_equal(tmp_path: Path) -> None:

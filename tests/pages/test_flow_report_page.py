@@ -126,7 +126,7 @@ def test_the_page_opens_alone_and_items_stay_text(page: Path) -> None:
         assert int(tiles["passed"]) + int(tiles["stopped"]) == 16
 
 
-@pytest.mark.parametrize("options", [{"width": 360}, {"dark": True}, {"script": False}])
+@pytest.mark.parametrize("options", [{"width": 360, "dark": True}, {"script": False}])
 def test_on_a_phone_in_the_dark_and_without_scripts(page: Path, options: dict[str, Any]) -> None:
     with browser.opened(page, **options) as view:
         assert view.evaluate("document.documentElement.scrollWidth <= innerWidth")

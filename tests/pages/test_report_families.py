@@ -52,7 +52,7 @@ def plain_reasons(documents: list[str], recipe: Recipe, result: Result) -> dict[
 
 @pytest.mark.parametrize("way", ["jaccard", "multiset", "cosine", "edit", "then", "hamming"])
 @given(TEXTS)
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: list[str]) -> None:
     recipe, around = WAYS[way]
     result, report = made(documents, recipe, {"around": around})
@@ -95,7 +95,7 @@ def test_what_is_said_of_families_is_what_the_pairs_say(way: str, documents: lis
 @pytest.mark.parametrize("way", ["jaccard", "containment", "weighted", "euclidean", "then"])
 @given(TEXTS, st.integers(0, 3))
 @example(["fox", "fox fox fox", "fox dog owl ran", "fox dog owl sat"], 1)
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str], count: int) -> None:
     recipe, around = WAYS[way]
     result, report = made(documents, recipe, {"around": around}, cases=count)

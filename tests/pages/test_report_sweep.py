@@ -34,7 +34,7 @@ def sweep_of(result: Result, watched: Any, edges: Any) -> Swept:
 
 @pytest.mark.parametrize("way", WAYS)
 @given(TEXTS, st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], data: Any) -> None:
     recipe, around = WAYS[way]
     result = found(documents, recipe, around=data.draw(st.sampled_from([around, None])))

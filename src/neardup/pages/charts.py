@@ -64,13 +64,14 @@ def log_axis(**options: Any) -> alt.Axis:
 def log_counts(name: str, title: str, *, most: float = 0) -> alt.Y:
     """Return an axis of counts on a logarithmic scale; its lowest line is half of one, so that one can be seen.
 
-    Where ``most``, the highest count, is given and not small, only the powers of ten are marked.
+    Marked are the powers of ten; where ``most``, the highest count, is below 100, twice and five times these, too.
     """
     import altair as alt
 
     powers = [10**power for power in range(len(str(int(most))))]
-    marked = {"values": powers} if len(powers) > 2 else {"tickCount": 4}
-    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log", domainMin=0.5), title=title, axis=log_axis(**marked))
+    between = [part * power for power in powers for part in (1, 2, 5)]
+    axis = log_axis(values=powers if len(powers) > 2 else between, format=",d")
+    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log", domainMin=0.5), title=title, axis=axis)
 
 
 def count_axis(most: float, **options: Any) -> alt.Axis:
