@@ -15,7 +15,7 @@ from deciding import decision_of
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
 
 from neardup.errors import OutputError, RecipeError, StoreError
-from neardup.pages.flow_report import ELSEWHERE, ORIGINAL
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.store import StoreReader
@@ -47,7 +47,7 @@ def test_a_store_as_a_flow(room: Newsroom) -> None:
         verdicts = room.verdicts()
         assert flow.ids.to_pylist() == list(verdicts)
         for at, (kind, of) in enumerate(verdicts.values()):
-            assert flow.repeats(at) == (of or "")
+            assert flow.keeper(at) == (of or "")
             assert (flow.of[at] == ORIGINAL) == (kind == "original")
             assert flow.exact[at] == (kind == "exact")
         assert flow.sources is not None
@@ -150,7 +150,7 @@ def test_chains_of_everything_begin_where_the_report_does(tmp_path: Path) -> Non
             flow = StoredFlow(reader, Delivered("", "", "auto", 0), "", 2).flow
     assert flow.ids.to_pylist() == ["1", "2", "3"]
     assert flow.of.tolist() == [ELSEWHERE, 0, 1]
-    assert flow.repeats(0) == "0"
+    assert flow.keeper(0) == "0"
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
         page = (tmp_path / "page.html").read_text("utf-8")
         for words in (
             "neardup report &lt;news.db&gt;",
-            "set aside: the file ends in the middle",
+            "rejected: the file ends in the middle",
             "9: 5 originals and 4 duplicates",
             "wire/b.txt",
             "What arrived",

@@ -1,54 +1,33 @@
-"""The report of a run over a corpus."""
+"""The report of a run over a corpus, and what a notebook shows of it."""
 
 from __future__ import annotations
 
-import platform
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib import metadata
+from itertools import combinations
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
+import pyarrow as pa
 
+from neardup.classifier.evidence import Learned
 from neardup.errors import RecipeError, option
 from neardup.keep.keepers import Integers
+from neardup.pages.builder import About, Sources, build_report, listed_rows, named
+from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
-from neardup.pages.html import clipped, escaped
+from neardup.pages.html import clipped, html_of, table
 from neardup.pages.page import check_drawing
-from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Case, Extent, Report, Row, binned
-from neardup.pages.report_page import similarity_chart
-from neardup.pages.sections import (
-    DROPPED_LISTED,
-    KEPT_LISTED,
-    Cases,
-    Picked,
-    Reasons,
-    Swept,
-    Telling,
-    case_of,
-    chosen_cases,
-    chosen_families,
-    family_of,
-    head_of,
-    known_pairs,
-    named,
-    reasons_of,
-    similarity_at,
-    similarity_of,
-    swept,
-    value_at,
-)
+from neardup.pages.report import COPY, EQUAL_FEATURES, NEAR, Extent, Report, binned
+from neardup.pages.sweep import shared_in_words, similarity_of, value_of
+from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
+from neardup.recipe.measures import SET_MEASURES
 from neardup.recipe.recipe import CHAIN_VERSION
-from neardup.search.findings import Findings
-from neardup.search.margin import has_threshold
-from neardup.version import __version__
-
-_MEANINGS = {
-    COPY: "the text of a document that comes before it, byte for byte",
-    EQUAL_FEATURES: "other bytes, but the same features as a document that comes before it",
-    NEAR: "features of its own, and a keeper that they match",
-}
+from neardup.search.findings import APART, EQUAL, Findings
+from neardup.search.margin import Scale, has_threshold
+from neardup.search.matches import Matches
 
 
 class Wanted(TypedDict, total=False):
@@ -58,15 +37,8 @@ class Wanted(TypedDict, total=False):
     ----------
     title, command : str
         The heading, and the command that made it; by default the usual one, and none.
-    families : int
-        So many of the largest families, 50 by default, and half as many of the others, drawn at random. Raising it
-        makes pages larger.
-    cases : int
-        So many pairs just above and just below the threshold, 10 by default.
-    rows : int
-        So many dropped documents in the list to search, 2000 by default; a random part of them if they are more.
-    seed : int
-        Of what is drawn at random; another one draws others.
+    families, cases, rows, seed : int
+        As in ``Extent``.
     title_column, time_column : str
         Columns of titles and times; by default they are found by their names.
     """
@@ -102,91 +74,147 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
     for name in known:
         if name not in Wanted.__annotations__:
             raise RecipeError(f"{name!r} is no option of a report; its options are {', '.join(Wanted.__annotations__)}")
-    wanted = Extent(**{field.name: known[field.name] for field in fields(Extent) if field.name in known})
-    reasons = reasons_of(found)
-    listed = chosen_families(found, wanted.families, wanted.seed)
-    cases = chosen_cases(found, wanted.cases, wanted.seed)
-    rows = _drawn(np.flatnonzero(found.goes), wanted.rows, wanted.seed)
-    members = np.array([place for family in listed for place in (*family.stay, *family.go)], np.int64)
+    extent = Extent(**{field.name: known[field.name] for field in fields(Extent) if field.name in known})
+    verdicts, recipe = verdicts_of(found), found.recipe
     material = Material(
         found.corpus,
         found.documents.names,
-        content=found.recipe.content,
+        content=recipe.content,
         threads=summary["threads"],
         title_column=asked.get("title_column", ""),
         time_column=asked.get("time_column", ""),
     )
-    kept = found.kept.keeper[members]
-    material.load(np.unique(np.concatenate([members, kept, rows, np.array(cases.positions, np.int64)])))
-    loose, around = known_pairs(found)[0], found.margin
-    unknown = "" if around is not None and around.matches is not None else _unknown(found)
-    every = None
-    if found.matches.complete and has_threshold(found.recipe):
-        edges = np.array([case.edge for case in cases.every], np.int64)
-        every = swept(found, members, edges, unknown)
-    goes, matching = _fates(every, members, cases)
-    evidence = Telling(found, [place for family in listed for place in family.go])
-
-    def shown(picked: Sequence[Picked], *, near: bool = True) -> list[Case]:
-        return [
-            case_of(one, material, head_of(found, loose, one), matching.get(one.edge, ""), near=near) for one in picked
-        ]
-
-    return Report(
-        title=asked.get("title") or "What was dropped, and why",
-        documents=summary["documents"],
-        kept=summary["kept"],
+    documents = _Documents(found, material, listed_rows(verdicts, extent))
+    about = About(
+        title=asked.get("title") or "What was removed, and why",
         command=asked.get("command", ""),
         inputs=found.corpus.inputs,
-        recipe=found.recipe.to_toml(),
-        in_words=f"{found.recipe.in_words()}, keep {found.recipe.keep}",
-        fingerprint=found.recipe.fingerprint,
-        versions=_versions(found),
-        reasons=[(name, int(number.sum()), _MEANINGS[name]) for name, number in zip(_MEANINGS, reasons, strict=True)],
+        recipe=recipe,
+        scale=found.scale,
+        movable=found.matches.complete and has_threshold(recipe),
         quarantined=sorted(summary["set_aside"].items(), key=lambda item: (-item[1], item[0])),
-        similarity=binned(found.kept.similarity[found.goes]),
-        similarity_of=similarity_of(found),
-        pair_similarity=binned(found.scale.similarities(loose)) if loose.complete else (),
-        threshold=float(similarity_at(found.scale, found.scale.threshold)),
-        families=[family_of(family, found, reasons, material, evidence, goes.__getitem__) for family in listed],
-        families_total=summary["families"],
-        largest_family=summary["largest_family"],
-        cases_above=shown(cases.above),
-        cases_below=shown(cases.below),
-        cases_elsewhere=shown(cases.elsewhere, near=False),
-        cases_note=unknown,
-        sweep=every.sweep if every else None,
         stages=list(summary["stages"]),
-        rows=[_row(place, found, reasons, material) for place in rows.tolist()],
-        rows_total=summary["dropped"],
         facts=_facts(summary),
-        notes=_notes(found, summary, wanted),
+        versions=_versions(found),
+        notes=[] if found.matches.complete else [_too_many()],
     )
+    sources = Sources(
+        texts=documents.texts, words=documents.words, evidence=documents.evidence, matching=documents.matching
+    )
+    return build_report(verdicts, about, sources, extent, known_pairs(found))
+
+
+def verdicts_of(found: Findings) -> Verdicts:
+    """Return what became of the documents of a run."""
+    goes, keeper = found.goes, found.kept.keeper
+    marks, same = found.documents.text_marks, found.matches.representative
+    return Verdicts(
+        ids=_names(found),
+        of=np.where(goes, keeper, ORIGINAL),
+        similarity=found.kept.similarity,
+        exact=(marks == marks[keeper]).all(axis=1),
+        equal=same == same[keeper],
+        present=found.documents.present,
+        connected=found.families,
+        why=_why(found),
+    )
+
+
+def _why(found: Findings) -> Integers:
+    """Return the reason of each document by its number."""
+    return np.where(found.copies, 1, np.where(found.equals, 2, np.where(found.goes, 3, 0)))
+
+
+def _names(found: Findings) -> pa.Array:
+    names = found.documents.names
+    return pa.array(names.rows) if names.ids is None else names.ids
+
+
+def known_pairs(found: Findings) -> KnownPairs:
+    """Return the pairs that a run knows: those that match, and those beyond the threshold if it looked for them."""
+    around, scale, own = found.margin, found.scale, found.matches
+    wide = None if around is None else around.matches
+    every, loosest = (own, scale.threshold) if around is None or wide is None else (wide, around.loosest)
+    count = len(every.representative)
+    matching = np.isin(every.left * count + every.right, own.left * count + own.right)
+    return KnownPairs(
+        left=every.left,
+        right=every.right,
+        similarity=scale.similarities(every),
+        loosest=loosest,
+        known=every.complete,
+        note="" if wide is not None else _unknown(found),
+        matching=matching,
+        reaching=lambda threshold: scale.reaching(every, threshold),
+        representative=every.representative,
+        order=found.documents.order,
+        numbers=lambda edge: _numbers_of(scale, every, edge),
+    )
+
+
+def _numbers_of(scale: Scale, matches: Matches, edge: int) -> str:
+    """Return what is behind the similarity of a known pair, in numbers; empty where that says nothing more."""
+    counts, unit = scale.counts(matches)
+    o, a, b = counts[edge].tolist()
+    if scale.measure == "hamming":
+        return f"{64 - o} of 64 bits differ"
+    if scale.measure == "edit":
+        return f"{a - o:,} of {a:,} characters edited"
+    return shared_in_words(o, a, b) if scale.measure in SET_MEASURES and unit == 1 else ""
+
+
+class _Documents:
+    """The documents of a run, and why removed ones match their keepers."""
+
+    def __init__(self, found: Findings, material: Material, rows: Integers) -> None:
+        self._found, self._material, self._rows = found, material, rows
+        self._edges: dict[int, int] = {}
+        self._learned: dict[int, str] = {}
+
+    def texts(self, places: list[int]) -> Mapping[int, Shown]:
+        found = self._found
+        # The list of removed documents is made from the same reading.
+        self._material.load(np.unique(np.concatenate([np.array(places, np.int64), self._rows])))
+        gone = np.array([place for place in places if found.goes[place]], np.int64)
+        edges = found.edges(gone, found.kept.keeper[gone])
+        self._edges = dict(zip(gone.tolist(), edges.tolist(), strict=True))
+        if found.decision is not None and found.matches.vectors is not None:
+            learned = Learned(found.decision, found.matches.vectors, edges)
+            self._learned = {place: str(learned.evidence(at)) for at, place in enumerate(self._edges) if edges[at] >= 0}
+        return {place: self._material.shown(place) for place in places}
+
+    def words(self, places: Integers) -> Mapping[int, str]:
+        return {place: named(self._material.shown(place)) for place in places.tolist()}
+
+    def evidence(self, place: int) -> str:
+        edge = self._edges[place]
+        if edge == EQUAL:
+            return "equal in all that is compared"
+        if place in self._learned:
+            return f"pushed by {self._learned[place]}"
+        return _numbers_of(self._found.scale, self._found.matches, edge)
+
+    def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
+        found = self._found
+        if not found.matches.complete:
+            return None
+        together: dict[int, list[int]] = {}
+        for place in sorted(texts):
+            together.setdefault(int(found.kept.keeper[place]), []).append(place)
+        pairs = [pair for members in together.values() for pair in combinations(members, 2)]
+        if not pairs:
+            return set()
+        edges = found.edges(*np.array(pairs, np.int64).T)
+        return {pair for pair, edge in zip(pairs, edges.tolist(), strict=True) if edge != APART}
 
 
 def similarity_plot(found: Findings) -> Any:
-    """Return the similarities of dropped documents to their keepers as an Altair chart, which loads nothing."""
+    """Return the similarities of removed documents to their keepers as an Altair chart, which loads nothing."""
+    from neardup.pages.report_charts import similarity_chart
+
     check_drawing("a chart")
-    return similarity_chart(binned(found.kept.similarity[found.goes]), similarity_of(found), y="dropped documents")
-
-
-def _drawn(places: Integers, most: int, seed: int) -> Integers:
-    """Return the places, or some of them that are drawn at random, in order."""
-    if len(places) <= most:
-        return places
-    return np.sort(np.random.default_rng(seed).choice(places, most, replace=False))
-
-
-def _fates(every: Swept | None, members: Integers, cases: Cases) -> tuple[Mapping[int, str], Mapping[int, str]]:
-    """Return at which thresholds documents go, and pairs match, as texts of 0 and 1."""
-    if every is None:
-        return dict.fromkeys(members.tolist(), ""), {}
-    goes = ["".join("01"[go] for go in column) for column in every.goes.T.astype(int).tolist()]
-    matches = ["".join("01"[match] for match in column) for column in every.matches.T.astype(int).tolist()]
-    return (
-        dict(zip(members.tolist(), goes, strict=True)),
-        dict(zip((case.edge for case in cases.every), matches, strict=True)),
-    )
+    title = similarity_of(found.scale, found.recipe)
+    return similarity_chart(binned(found.kept.similarity[found.goes]), title, y="removed documents")
 
 
 def _unknown(found: Findings) -> str:
@@ -201,51 +229,34 @@ def _unknown(found: Findings) -> str:
 
 def _too_many() -> str:
     return (
-        f"More pairs match than {option('--pairs-per-document')} allows to find: only those of dropped documents with "
+        f"More pairs match than {option('--pairs-per-document')} allows to find: only those of removed documents with "
         "kept ones are known, so other thresholds, and which members of a family do not match each other, are not."
     )
 
 
 def _versions(found: Findings) -> dict[str, str]:
-    versions = {
-        "neardup": __version__,
-        "chain of steps": str(CHAIN_VERSION),
-        "Unicode": unicodedata.unidata_version,
-        "Python": platform.python_version(),
-    }
+    versions = {"chain of steps": str(CHAIN_VERSION), "Unicode": unicodedata.unidata_version}
     if found.recipe.content == "html":
         versions["trafilatura"] = metadata.version("trafilatura")
     return versions
 
 
-def _row(place: int, found: Findings, reasons: Reasons, material: Material) -> Row:
-    shown = material.shown(place)
-    return Row(
-        shown.id,
-        material.id(int(found.kept.keeper[place])),
-        float(found.kept.similarity[place]),
-        int(found.families.family[place]),
-        reasons.of(place),
-        named(shown),
-    )
-
-
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     facts = {
-        "text": f"{summary['bytes_saved']:,} of {summary['text_bytes']:,} bytes dropped",
+        "text": f"{summary['bytes_saved']:,} of {summary['text_bytes']:,} bytes removed",
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents"),
         "threads": f"{summary['threads']}",
     }
     if summary["undecidable"]:
-        facts["undecidable"] = f"{summary['undecidable']:,} without anything to compare: kept, for nothing can match"
+        facts["undecidable"] = f"{summary['undecidable']:,} with too little text to compare; kept"
     if summary["without_keep_value"]:
-        facts["keep order"] = f"{summary['without_keep_value']:,} without a value to go by, put last"
+        facts["keep order"] = f"{summary['without_keep_value']:,} without a value to sort by, put last"
     if "decision" in summary:
         known = summary["decision"]
         cut = "no cut" if known["cut"] is None else f"g >= {known['cut']:.4g}"
         facts["decision"] = (
-            f"{known['fingerprint']}, {cut}; {known['passed']:,} of {known['candidates']:,} candidates of its net pass "
-            f"({known['net']}); it compares {known['vector']}"
+            f"{known['fingerprint']}, {cut}; {known['passed']:,} of {known['candidates']:,} candidates of its rule "
+            f"pass ({known['net']}); it compares {known['vector']}"
         )
     search = summary["search"]
     if "bands" in search:
@@ -256,35 +267,9 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
-def _notes(found: Findings, summary: Mapping[str, Any], wanted: Extent) -> list[str]:
-    """Return what a reader of the page must know: what is sampled, cut or unknown."""
-    notes = []
-    shown = min(summary["families"], wanted.families + wanted.families // 2)
-    if shown < summary["families"]:
-        notes.append(
-            f"{shown:,} of {summary['families']:,} families are shown: the {wanted.families:,} largest and a random "
-            f"{shown - wanted.families:,} of the others ({option('--report-families', 'families')})."
-        )
-    if found.families.documents.max(initial=0) > DROPPED_LISTED + 1:
-        notes.append(
-            f"Of a family, up to {KEPT_LISTED} kept and {DROPPED_LISTED} dropped documents are listed, the least "
-            "similar to their keepers first."
-        )
-    if summary["dropped"] > wanted.rows:
-        every = option("--duplicates FILE writes all of them", "result.dropped has all of them")
-        notes.append(
-            f"The list of dropped documents holds a random {wanted.rows:,} of {summary['dropped']:,} "
-            f"({option('--report-rows', 'rows')}); {every}."
-        )
-    if not found.matches.complete:
-        notes.append(_too_many())
-    return notes
-
-
 #: So many of the largest families, and of the pairs nearest to the threshold, are listed.
 _LISTED = 5
 _NAME_IN_CELL = 60
-_CELL = 'style="text-align:left;padding:2px 12px 2px 0;vertical-align:top"'
 
 
 def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
@@ -297,49 +282,44 @@ def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
     summary : mapping
         That of the result.
     """
-    head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} dropped"
-    counts = dict(zip((COPY, EQUAL_FEATURES, NEAR), reasons_of(found), strict=True))
-    rows: list[Sequence[object]] = [[name, f"{int(number.sum()):,}"] for name, number in counts.items()]
-    rows += [[f"set aside: {name}", f"{number:,}"] for name, number in sorted(summary["set_aside"].items())]
+    why = _why(found)
+    head = f"{summary['documents']:,} documents: {summary['kept']:,} kept, {summary['dropped']:,} removed"
+    rows: list[list[object]] = [
+        [name, f"{int((why == at).sum()):,}"] for at, name in enumerate((COPY, EQUAL_FEATURES, NEAR), 1)
+    ]
+    rows += [[f"rejected: {name}", f"{number:,}"] for name, number in sorted(summary["set_aside"].items())]
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
     rows += [["by", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]
-    parts = [f"<p><strong>{escaped(head)}</strong></p>", _table(rows), _families(found), _borderline(found)]
+    lists = _largest(found), _nearest(found)
+    parts = [f"<p><strong>{html_of(head)}</strong></p>", table([], rows, left=2)]
+    parts += [f"<p>{title}</p>{table(names, rows, left=3)}" for title, names, rows in lists if rows]
     return f'<div class="neardup">{"".join(parts)}</div>'
 
 
-def _families(found: Findings) -> str:
+def _largest(found: Findings) -> tuple[str, Sequence[str], list[list[object]]]:
     sizes = found.families.documents
-    largest = np.argsort(-sizes, kind="stable")[:_LISTED].tolist()
-    rows = []
-    for place in largest:
+    rows: list[list[object]] = []
+    for place in np.argsort(-sizes, kind="stable")[:_LISTED].tolist():
         members = np.flatnonzero(found.families.family == place + 1)
-        named = ", ".join(_name_in_cell(found, int(member)) for member in members[:_LISTED])
+        some = ", ".join(_name_in_cell(found, int(member)) for member in members[:_LISTED])
         more = f" and {len(members) - _LISTED:,} more" if len(members) > _LISTED else ""
-        rows.append([f"{len(members):,}", f"from {found.families.smallest[place]:.3f}", named + more])
-    return "<p>The largest families</p>" + _table(rows, ("documents", "similarities", "members")) if rows else ""
+        rows.append([f"{len(members):,}", f"from {found.families.smallest[place]:.3f}", some + more])
+    return "The largest families", ("documents", "similarities", "members"), rows
 
 
-def _borderline(found: Findings) -> str:
-    matches, similarity = found.matches, found.similarity
-    nearest = np.argsort(similarity, kind="stable")[:_LISTED].tolist()
-    rows = [
+def _nearest(found: Findings) -> tuple[str, Sequence[str], list[list[object]]]:
+    matches, scale = found.matches, found.scale
+    rows: list[list[object]] = [
         [
-            value_at(found.scale, float(similarity[at])),
+            value_of(scale.measure, float(found.similarity[at]), distance=scale.distance),
             _name_in_cell(found, int(matches.left[at])),
             _name_in_cell(found, int(matches.right[at])),
         ]
-        for at in nearest
+        for at in np.argsort(found.similarity, kind="stable")[:_LISTED].tolist()
     ]
-    return "<p>Pairs that only just match</p>" + _table(rows, ("similarity", "left", "right")) if rows else ""
+    return "Pairs that only just match", ("similarity", "left", "right"), rows
 
 
 def _name_in_cell(found: Findings, place: int) -> str:
     return clipped(str(found.documents.names.one(place)), _NAME_IN_CELL)
-
-
-def _table(rows: Sequence[Sequence[object]], head: Sequence[str] = ()) -> str:
-    names = "".join(f'<th scope="col" {_CELL}>{escaped(name)}</th>' for name in head)
-    lines = "".join("<tr>" + "".join(f"<td {_CELL}>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    first = f"<thead><tr>{names}</tr></thead>" if head else ""
-    return f"<table>{first}<tbody>{lines}</tbody></table>"

@@ -16,12 +16,16 @@ from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
 
 class Shown(NamedTuple):
-    """A document as it is shown; title and time are empty where there is none."""
+    """A document as it is shown; title and time are empty where there is none.
+
+    ``gone`` says that its text is not there any more.
+    """
 
     id: str
     title: str
     text: str
     time: str = ""
+    gone: bool = False
 
 
 #: What between two words says nothing of a difference.

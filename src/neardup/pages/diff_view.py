@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from neardup.pages.diff import Mark, Shown
+from neardup.pages.diff import Block, Differences, Mark, Shown, differences, direction_of
 from neardup.pages.document_view import BETWEEN, SOFT, looks_of
-from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, html_of, rest_of
+from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, html_of, macro_of, rest_of
+from neardup.text.normalize import Token
 
 _SIDES = ("left", "right")
 #: A word takes the place of so many characters, and what is longer that of several words. One row is always shown, with
@@ -160,3 +162,106 @@ def _marked(html: Html, mark: int) -> str:
     if mark == SOFT:
         return f'<span class="soft">{html}</span>'
     return f'<mark class="{_KINDS[mark]}">{html}</mark>' if mark in _KINDS else html
+
+
+#: Of longer texts only so many characters are compared.
+_COMPARED = 16_000
+#: Equal words around a change; changes with fewer equal words between them stand together.
+_CONTEXT = 6
+#: So many words of a change are shown, and so many changes.
+_WORDS, _CHANGES = 40, 6
+#: Characters that are shown of one text alone.
+_BEGINNING = 320
+
+
+class Change(NamedTuple):
+    """How a document differs from its keeper.
+
+    Attributes
+    ----------
+    pieces : list of (str, str, int)
+        ``equal``, ``del`` (words only in the keeper), ``ins`` (words only in the document) or ``gap``; the words; and
+        how many more there are.
+    note : str
+        What is not shown, or that nothing differs.
+    passage : int
+        How long the longest passage is that both texts have, in words.
+    direction : str
+        In which the text runs.
+    """
+
+    pieces: list[tuple[str, str, int]]
+    note: str
+    passage: int
+    direction: str
+
+
+def change_of(keeper: Shown, member: Shown) -> Change:
+    """Return how a document differs from its keeper."""
+    texts = keeper.text[:_COMPARED], member.text[:_COMPARED]
+    cut = max(len(keeper.text), len(member.text)) > _COMPARED
+    found = differences(*texts)
+    hunks = list(_hunks(found))
+    said = []
+    if not hunks:
+        same = "the same text" if texts[0] == texts[1] else "the same words in another form"
+        said.append(same + (f", as far as it was compared ({_COMPARED:,} characters)" if cut else ""))
+    if len(hunks) > _CHANGES:
+        said.append(f"{len(hunks) - _CHANGES:,} more changes are not shown")
+    if hunks and cut:
+        said.append(f"compared up to {_COMPARED:,} characters")
+    passage = max((block.length for block in found.blocks), default=0)
+    pieces = list(_changes(hunks[:_CHANGES], found, texts))
+    return Change(pieces, "; ".join(said), passage, direction_of(texts[1] or texts[0]))
+
+
+def beginning(document: Shown) -> Html:
+    """Return how a document's text begins, as a paragraph."""
+    return macro_of("change.html", "beginning", clipped(document.text, _BEGINNING), direction_of(document.text))
+
+
+class _Hunk(NamedTuple):
+    """Words left[i:j] in the place of right[k:m]."""
+
+    i: int
+    j: int
+    k: int
+    m: int
+
+
+def _hunks(found: Differences) -> Iterator[_Hunk]:
+    blocks = [Block(0, 0, 0), *found.blocks]
+    for one, other in pairwise(blocks):
+        i, k = one.left + one.length, one.right + one.length
+        if i < other.left or k < other.right:
+            yield _Hunk(i, other.left, k, other.right)
+
+
+def _changes(hunks: Sequence[_Hunk], found: Differences, texts: tuple[str, str]) -> Iterator[tuple[str, str, int]]:
+    """Yield the changes and the equal words around them, of which a gap is left where they are many."""
+    right = found.right
+    at = 0
+    for hunk in hunks:
+        if hunk.k - at <= 2 * _CONTEXT:
+            yield "equal", _words(right, at, hunk.k, texts[1]), 0
+        else:
+            if at:
+                yield "equal", _words(right, at, at + _CONTEXT, texts[1]), 0
+            yield "gap", "", 0
+            yield "equal", _words(right, hunk.k - _CONTEXT, hunk.k, texts[1]), 0
+        if hunk.j > hunk.i:
+            yield "del", _words(found.left, hunk.i, hunk.j, texts[0]), max(hunk.j - hunk.i - _WORDS, 0)
+        if hunk.m > hunk.k:
+            yield "ins", _words(right, hunk.k, hunk.m, texts[1]), max(hunk.m - hunk.k - _WORDS, 0)
+        at = hunk.m
+    if hunks and at < len(right):
+        yield "equal", _words(right, at, min(at + _CONTEXT, len(right)), texts[1]), 0
+        if at + _CONTEXT < len(right):
+            yield "gap", "", 0
+
+
+def _words(words: list[Token], begin: int, end: int, text: str) -> str:
+    if begin >= end:
+        return ""
+    last = min(end, begin + _WORDS)
+    return " ".join(text[words[begin].start : words[last - 1].end].split())

@@ -1,4 +1,7 @@
-"""Texts in HTML: what is HTML already, and what has to be escaped."""
+"""Texts in HTML, and the parts of pages, which are macros of ``templates/parts.html``.
+
+Templates escape every value that is not HTML already, in the one way that `html_of` has.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import groupby
 from numbers import Integral, Real
 from typing import Any, NamedTuple
+
+from neardup.errors import OutputError
 
 #: Control characters but tab and line feed, and halves of surrogate pairs: no page can hold them.
 _UNSHOWABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -21,6 +27,10 @@ class Html(str):
     """A text that is HTML already."""
 
     __slots__ = ()
+
+    def __html__(self) -> Html:
+        """Return itself: templates do not escape it again."""
+        return self
 
 
 def escaped(value: object) -> Html:
@@ -43,8 +53,8 @@ def html_of(value: object) -> Html:
 
     Whole numbers have commas, others three digits that count; nothing stands for None.
     """
-    if isinstance(value, Html):
-        return value
+    if hasattr(value, "__html__"):
+        return value if isinstance(value, Html) else Html(value.__html__())
     if value is None:
         return Html("")
     if isinstance(value, bool):
@@ -193,36 +203,76 @@ def _not_shown(number: int, what: str) -> str:
     return f'<bdi class="dim left-out" dir="ltr"> … {number:,} {what} not shown … </bdi>'
 
 
-#: Texts up to so many characters stand on one line in a table, and are large in a tile.
-_SHORT, _LARGE = 24, 14
-_SAVES = (
-    '<span class="saves"><button type="button" data-save="svg" aria-label="Save this chart as SVG">SVG</button>'
-    '<button type="button" data-save="png" aria-label="Save this chart as PNG">PNG</button></span>'
-)
-_BEHIND = '<details data-print="no"><summary>The figures</summary>{}</details>'
+#: Texts up to so many characters stand on one line in a table.
+_SHORT = 24
+
+
+@cache
+def _environment() -> Any:
+    """Return what renders templates: all that they print goes through `html_of`."""
+    try:
+        import jinja2
+    except ImportError:
+        raise OutputError(
+            'pages need Jinja2, which is not installed; pip install "neardup[report]" brings it'
+        ) from None
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("neardup.pages"),
+        autoescape=True,
+        finalize=html_of,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["plain"] = plain
+    made.globals |= {"text": text, "excerpt": excerpt, "is_html": _is_html, "aligned": _aligned}
+    return made
+
+
+def rendered(template: str, **values: Any) -> Html:
+    """Return what a template makes of values; functions among them it can call."""
+    return Html(_environment().get_template(template).render(**values))
+
+
+def macro_of(template: str, macro: str, *values: object) -> Html:
+    """Return what a macro of a template makes of values."""
+    return Html(getattr(_environment().get_template(template).module, macro)(*values))
+
+
+def _part(macro: str, *values: object) -> Html:
+    return macro_of("parts.html", macro, *values)
+
+
+def _is_html(value: object) -> bool:
+    return hasattr(value, "__html__")
+
+
+def _aligned(at: int, left: int, value: object) -> Html:
+    """Return the attributes of a cell: texts begin at the left, numbers end at the right."""
+    if at >= left:
+        return Html("")
+    long = isinstance(value, str) and len(plain(value)) > _SHORT
+    return Html(f' class="text{" long" if long else ""}" dir="auto"')
 
 
 def opening(title: str, *lines: str) -> Html:
     """Return the head of a page: its title, and lines that say of what it is the page."""
-    brand = '<p class="brand" translate="no">neardup</p>'
-    said = f'<h1 dir="auto">{html_of(title)}</h1>{_paragraphs(lines, "dim")}'
-    return Html(f'<header class="opening">{brand}{said}</header>')
+    return _part("opening", title, lines)
 
 
 def closing(*lines: str) -> Html:
     """Return the foot of a page: versions, and what made it."""
-    return Html(f'<footer class="closing">{_paragraphs(lines)}</footer>')
+    return _part("closing", lines)
 
 
 def command(line: str) -> Html:
     """Return a command line that one click selects."""
-    return Html(f'<pre class="command" tabindex="0" translate="no">{html_of(line)}</pre>')
+    return _part("command", line)
 
 
 def bar(share: float, value: object = "") -> Html:
     """Return a value with a small bar beside it, which ``share``, from 0 to 1, fills."""
-    filled = f"{100 * min(max(share, 0.0), 1.0):.4g}%"
-    return Html(f'{html_of(value)}<span class="bar" aria-hidden="true"><i style="inline-size:{filled}"></i></span>')
+    return _part("bar", f"{100 * min(max(share, 0.0), 1.0):.4g}", value)
 
 
 def table(
@@ -240,7 +290,7 @@ def table(
     Parameters
     ----------
     head : sequence of str
-        The names of the columns, with their units.
+        The names of the columns, with their units; none for a table of names and values.
     rows : sequence of sequences
         The cells, as `html_of` shows them; the first one names its row.
     caption : str
@@ -254,56 +304,22 @@ def table(
     searched : sequence of str or None
         For each row the words that a search field finds it by; None leaves rows alone.
     """
-    names = "".join(f'<th scope="col"{_aligned(at, left, name)}>{html_of(name)}</th>' for at, name in enumerate(head))
-    lines = []
-    for number, row in enumerate(rows):
-        cells = "".join(_cell(at, cell, left) for at, cell in enumerate(row))
-        kind = ' class="best"' if number in best else ""
-        found = "" if searched is None else f' data-search="{escaped(searched[number])}"'
-        lines.append(f"<tr{kind}{found}>{cells}</tr>")
-    title = f"<caption>{html_of(caption)}</caption>" if caption else ""
-    body = f"<table>{title}<thead><tr>{names}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    label = escaped(caption or ", ".join(map(plain, head)))
-    return Html(
-        f'<div class="scroll{" tall" if tall else ""}" tabindex="0" role="region" aria-label="{label}">{body}</div>'
-    )
-
-
-def _cell(at: int, value: object, left: int) -> str:
-    kind = _aligned(at, left, value)
-    return f'<th scope="row"{kind}>{html_of(value)}</th>' if at == 0 else f"<td{kind}>{html_of(value)}</td>"
-
-
-def _aligned(at: int, left: int, value: object) -> str:
-    if at >= left:
-        return ""
-    long = isinstance(value, str) and len(plain(value)) > _SHORT
-    return f' class="text{" long" if long else ""}" dir="auto"'
+    return _part("table", head, rows, caption, tall, best, left, searched)
 
 
 def facts(rows: Mapping[str, object]) -> Html:
     """Return names and what is said of each, as a list."""
-    items = "".join(f"<div><dt>{html_of(name)}</dt><dd>{html_of(value)}</dd></div>" for name, value in rows.items())
-    return Html(f'<dl class="facts">{items}</dl>')
+    return _part("facts", rows)
 
 
 def tiles(rows: Sequence[tuple[str, str, str]]) -> Html:
     """Return the headline of a page: for each tile a value in large figures, what it is, and a note."""
-    items = []
-    for value, label, note in rows:
-        kind = "value long" if len(plain(value)) > _LARGE else "value"
-        small = f"<small>{html_of(note)}</small>" if note else ""
-        figure = f'<bdi class="{kind}" dir="auto">{html_of(value)}</bdi>'
-        items.append(f"<div><dt>{html_of(label)}</dt><dd>{figure}{small}</dd></div>")
-    return Html(f'<dl class="tiles">{"".join(items)}</dl>')
+    return _part("tiles", rows)
 
 
 def notes(items: Sequence[str], *, title: str) -> Html:
     """Return a box of what a reader should know first; nothing where there are no items."""
-    if not items:
-        return Html("")
-    listed = "".join(f'<li dir="auto">{html_of(item)}</li>' for item in items)
-    return Html(f'<div class="notes" role="note"><strong>{html_of(title)}</strong><ul>{listed}</ul></div>')
+    return _part("notes", items, title) if items else Html("")
 
 
 def section(key: str, title: str, *content: str, intro: str = "") -> Html:
@@ -320,21 +336,7 @@ def section(key: str, title: str, *content: str, intro: str = "") -> Html:
     intro : str
         A paragraph before that.
     """
-    name = escaped(key)
-    anchor = f'<a class="anchor" href="#{name}" aria-label="Link to this section">#</a>'
-    heading = f'<h2><span id="{name}-title">{html_of(title)}</span>{anchor}</h2>'
-    first = _paragraphs([intro], "intro") if intro else ""
-    return Html(
-        f'<section id="{name}" aria-labelledby="{name}-title" data-contents="{escaped(plain(title))}">'
-        f"{heading}{first}{_paragraphs(content)}</section>"
-    )
-
-
-def _paragraphs(content: Iterable[str], kind: str = "") -> str:
-    name = f' class="{kind}"' if kind else ""
-    return "".join(
-        part if isinstance(part, Html) and not kind else f"<p{name}>{html_of(part)}</p>" for part in content if part
-    )
+    return _part("section", key, title, content, intro)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,37 +370,12 @@ class Chart:
 
 def figures(charts: Sequence[Chart], *, wide: bool = False) -> Html:
     """Return charts with their captions and the tables behind them; ``wide`` gives each the whole width."""
-    return (
-        Html(f'<div class="charts{" wide" if wide else ""}">{"".join(map(_figure, charts))}</div>')
-        if charts
-        else Html("")
-    )
-
-
-def _figure(chart: Chart) -> str:
-    key, height = escaped(chart.key), chart.specification.get("height")
-    if chart.missing:
-        title = f'<figcaption id="{key}-title">{html_of(chart.title)}</figcaption>'
-        said = f'<p class="dim">Nothing to show: {escaped(chart.missing)}.</p>'
-        return f'<figure aria-labelledby="{key}-title">{title}{said}</figure>'
-    note = f"<small>{html_of(chart.note)}</small>" if chart.note else ""
-    room = f' style="min-height:{height}px"' if isinstance(height, int) else ""
-    behind = _BEHIND.format(chart.behind) if chart.behind else ""
-    return (
-        f'<figure aria-labelledby="{key}-title"><figcaption id="{key}-title">{html_of(chart.title)}{note}</figcaption>'
-        f'<div class="chart" id="{key}" role="img" aria-label="{escaped(plain(chart.told))}"{room}></div>'
-        f'<div class="behind">{_SAVES}{behind}</div></figure>'
-    )
+    return _part("figures", charts, wide) if charts else Html("")
 
 
 def legend(names: Sequence[str], colours: Sequence[str], *, label: str = "Show one of them") -> Html:
     """Return buttons with the colours of a page's charts; each sets their parameter ``highlight`` to its name."""
-    buttons = "".join(
-        f'<button type="button" aria-pressed="false" data-highlight="{escaped(name)}">'
-        f'<span style="background:{escaped(colours[at % len(colours)])}"></span>{text(name)}</button>'
-        for at, name in enumerate(names)
-    )
-    return Html(f'<div class="legend" role="group" aria-label="{escaped(label)}">{buttons}</div>')
+    return _part("legend", names, colours, label)
 
 
 def fold(
@@ -421,13 +398,7 @@ def fold(
     printed : bool
         Whether it is opened on paper; else it is printed as the reader has left it.
     """
-    name = f' id="{escaped(key)}"' if key else ""
-    found = f' data-search="{escaped(searched)}"' if searched else ""
-    paper = "" if printed else ' data-print="no"'
-    return Html(
-        f'<details class="fold"{name}{found}{paper}{" open" if opened else ""}><summary>{html_of(summary)}</summary>'
-        f'<div class="inside">{_paragraphs(content)}</div></details>'
-    )
+    return _part("fold", summary, content, key, opened, searched, printed)
 
 
 def search_field(within: str, *, label: str, noun: str = "entries") -> Html:
@@ -435,10 +406,4 @@ def search_field(within: str, *, label: str, noun: str = "entries") -> Html:
 
     The page needs the script ``search.js``.
     """
-    scope = escaped(within)
-    return Html(
-        f'<div class="search" role="search"><label for="{scope}-search">{html_of(label)}</label>'
-        f'<input type="search" id="{scope}-search" data-within="{scope}" data-noun="{escaped(noun)}" dir="auto" '
-        f'autocomplete="off" spellcheck="false" aria-controls="{scope}">'
-        f'<output for="{scope}-search" aria-live="polite"></output></div>'
-    )
+    return _part("search_field", within, label, noun)

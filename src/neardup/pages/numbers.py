@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 _UNITS = ("", "k", "M", "G", "T")
 _SIZES = ("bytes", "kB", "MB", "GB", "TB")

@@ -19,9 +19,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from neardup.errors import OutputError
-from neardup.pages.html import Chart, escaped
-
-__all__ = ["check_drawing", "escaped", "make_ready", "page"]
+from neardup.pages.html import Chart, Html, rendered
 
 #: A bundle that is being made is waited for rather than made twice.
 _MAKING = Lock()
@@ -37,7 +35,7 @@ def check_drawing(output: str) -> None:
     OutputError
         Saying how to get them.
     """
-    if any(importlib.util.find_spec(name) is None for name in ("altair", "vl_convert")):
+    if any(importlib.util.find_spec(name) is None for name in ("altair", "jinja2", "vl_convert")):
         raise OutputError(
             f'{output} needs packages that draw charts and are not installed; pip install "neardup[report]" brings them'
         )
@@ -80,49 +78,27 @@ def page(
         f"default-src 'none'; script-src {' '.join(map(_hashed, code))}; style-src {_hashed(style)}; "
         "style-src-attr 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
     )
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="referrer" content="no-referrer">',
-            '<meta name="color-scheme" content="light dark">',
-            '<link rel="icon" href="data:,">',
-            f"<title>{escaped(title)}</title>",
-            f"<style>{style}</style>",
-            "</head>",
-            "<body>",
-            '<a class="skip" href="#main">Skip to the content</a>',
-            f'<div class="page{" listed" if contents else ""}">{contents}',
-            f'<main id="main" tabindex="-1">{body}</main></div>',
-            _json("charts", charts),
-            *([_json("data", data)] if data else []),
-            *(f"<script>{script}</script>" for script in code),
-            "</body>",
-            "</html>",
-        ]
+    return rendered(
+        "page.html",
+        title=title,
+        policy=Html(policy),
+        style=Html(style),
+        contents=contents,
+        body=Html(body),
+        data={key: _json(value) for key, value in {"charts": charts, **({"data": data} if data else {})}.items()},
+        code=[Html(script) for script in code],
     )
 
 
-def _contents(body: str) -> str:
-    """Return a table of contents, where there is more than one section."""
-    sections = _SECTION.findall(body)
-    if len(sections) < 2:
-        return ""
-    items = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title in sections)
-    return (
-        '<nav class="contents" aria-label="Contents"><details open><summary>Contents</summary>'
-        f"<ol>{items}</ol></details></nav>"
-    )
+def _contents(body: str) -> list[tuple[str, Html]]:
+    """Return the ids and titles of the sections, for a table of contents; none where there is one alone."""
+    sections = [(key, Html(title)) for key, title in _SECTION.findall(body)]
+    return sections if len(sections) > 1 else []
 
 
-def _json(key: str, value: Any) -> str:
+def _json(value: Any) -> Html:
     # Inside a script element only "<" could end it, and as an escape it is the same JSON.
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json" id="{key}">{text}</script>'
+    return Html(json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _hashed(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Reports: a page of what a run did, made of what a run knows: what came in, stayed and went, and why."""
+"""What a report says, as data: what was read, kept and removed, and why. Pages are functions of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.pages.html import Chart, Html
+from neardup.pages.diff import Shown
 
 
 class Wording(NamedTuple):
@@ -19,48 +19,47 @@ class Wording(NamedTuple):
     Attributes
     ----------
     documents, document : str
-        What came in.
+        What was read.
     kept, gone : str
-        Documents that stay, and those that do not, as a list has them.
-    stays, goes : str
-        What one does that stays, and one that does not.
+        Documents that are kept, and those that are not, as a list has them.
+    keeps, removes : str
+        What becomes of one that is kept, and of one that is not.
     keeper : str
-        What a document that goes has in its place.
+        What a removed document has in its place.
     run : str
         What was done.
     kept_means : str
-        Why documents stay.
-    tiles : (str, str)
-        What is said of how many stay, and of how many do not.
+        Why documents are kept.
+    stopped : str
+        What a tile says of how many are not kept.
     sections : (str, str)
-        The headings of the tables of reasons and of documents that go.
-    alike, moved, points : str
-        The titles of the charts of similarities and of thresholds, and what a point of the latter is.
+        The headings of the tables of reasons and of removed documents.
+    alike, moved, points, pairs : str
+        The titles of the charts of similarities and of thresholds, what a point of the latter is, and which pairs the
+        chart of them counts.
     families : str
         What families are, and how their members are shown.
-    pairs : str
-        Which pairs the chart of them counts.
     """
 
     documents: str = "documents"
     document: str = "document"
     kept: str = "kept"
-    gone: str = "dropped"
-    stays: str = "stays"
-    goes: str = "goes"
+    gone: str = "removed"
+    keeps: str = "kept"
+    removes: str = "removed"
     keeper: str = "keeper"
     run: str = "run"
-    kept_means: str = "no document that stays matches them"
-    tiles: tuple[str, str] = ("stayed", "went")
-    sections: tuple[str, str] = ("What stayed, and what went", "Dropped documents")
-    alike: str = "How alike dropped documents and their keepers are"
-    moved: str = "Dropped documents by threshold"
-    points: str = "each point is what a run at that threshold drops; the line is the slider's threshold"
-    families: str = (
-        "Documents that matching pairs connect, the largest family first. Each dropped one is shown by what it has "
-        "otherwise than its keeper: struck out what only the keeper has, underlined what only the document has."
-    )
+    kept_means: str = "matches no other kept document"
+    stopped: str = "removed"
+    sections: tuple[str, str] = ("What was kept, and what was removed", "Removed documents")
+    alike: str = "Similarity of removed documents to their keepers"
+    moved: str = "Removed documents by threshold"
+    points: str = "each point is what a run at that threshold removes; the line is the slider's threshold"
     pairs: str = "pairs of documents that differ in what is compared"
+    families: str = (
+        "Documents connected by matching pairs, the largest family first. Each removed one is shown by how it differs "
+        "from its keeper: words only in the keeper are struck out, words only in the document are underlined."
+    )
 
 
 #: Of a run over a corpus.
@@ -71,21 +70,21 @@ FLOW = Wording(
     document="item",
     kept="passed",
     gone="duplicates",
-    stays="passes",
-    goes="is stopped",
+    keeps="passes",
+    removes="is stopped",
     keeper="original",
     run="flow",
-    kept_means="the window held nothing that they match",
-    tiles=("passed", "were stopped"),
+    kept_means="matches nothing that the window held",
+    stopped="stopped",
     sections=("What passed, and what was stopped", "Duplicates"),
-    alike="How alike duplicates and what they repeat are",
+    alike="Similarity of duplicates to what they repeat",
     moved="Duplicates by threshold",
     points="duplicates that each threshold leaves, as the text above says; the line is the slider's threshold",
-    families=(
-        "Items that go back to one original, the largest family first. Each duplicate is shown by what it has "
-        "otherwise than what it repeats: struck out what only that one has, underlined what only the duplicate has."
-    ),
     pairs="pairs of items with a similarity below 1",
+    families=(
+        "Items that go back to one original, the largest family first. Each duplicate is shown by how it differs from "
+        "what it repeats: words only in that one are struck out, words only in the duplicate are underlined."
+    ),
 )
 
 
@@ -104,46 +103,35 @@ def binned(similarity: npt.NDArray[np.float64]) -> list[int]:
     return found
 
 
-class Named(NamedTuple):
-    """A document as lists name it; title and time are empty where there is none."""
-
-    id: str
-    title: str = ""
-    time: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A document of a family.
 
     Attributes
     ----------
-    document : Named
-        What it is called.
+    document : Shown
+        The document.
     why : str
-        KEPT, COPY, EQUAL or NEAR.
-    keeper : str
-        The id of its keeper; empty for a kept document.
-    similarity : float or None
-        To the keeper; None for a kept document.
+        KEPT, COPY, EQUAL_FEATURES or NEAR.
+    keeper : Shown or None
+        What it has in its place; None for a kept document.
+    similarity : float
+        To the keeper; 0 for a kept document.
     to_keeper : str
-        COPY, EQUAL or NEAR: how it is like the keeper, which need not be the document that it is a copy of.
-    look : Html
-        Its text with what differs from the keeper's marked; of a kept document, how its text begins. May be empty.
+        COPY, EQUAL_FEATURES or NEAR: how it is like the keeper, which need not be the document that it is a copy of.
     evidence : str
         Why the two match, in a line; may be empty.
     apart : sequence of str
         Ids of listed members that have the same keeper and do not match this one.
     goes : str
-        For each threshold of the report's sweep "1" where the document goes, "0" where it stays; empty without a sweep.
+        For each threshold of the report's sweep "1" where the document is removed, else "0"; empty without a sweep.
     """
 
-    document: Named
+    document: Shown
     why: str
-    keeper: str = ""
-    similarity: float | None = None
+    keeper: Shown | None = None
+    similarity: float = 0.0
     to_keeper: str = ""
-    look: Html = field(default=Html(""), repr=False)
     evidence: str = ""
     apart: Sequence[str] = ()
     goes: str = ""
@@ -151,14 +139,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Documents that near-duplicate pairs connect, some of them listed.
+    """Documents connected by matching pairs, some of them listed.
 
     Attributes
     ----------
     number : int
         Its name, from 1.
     documents, kept : int
-        How many it has, and how many of them stay.
+        How many it has, and how many of them are kept.
     lead : str
         What it is called: the title, or how the text begins, of its first member; empty for that member's title or id.
     pairs : int or None
@@ -193,29 +181,28 @@ class Family:
         return self.documents - len(self.members)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Example(NamedTuple):
     """A pair to read, near the threshold or elsewhere.
 
     Attributes
     ----------
-    left, right : Named
+    left, right : Shown
         The documents, in the order of the input.
     similarity : float
         As the run compares them.
     matches : bool
         Whether the run takes them for near-duplicates.
-    look : Html
-        Both texts side by side with what differs marked.
+    head : str
+        How alike they are, in words.
     matching : str
         For each threshold of the report's sweep "1" where the pair matches, else "0"; empty without a sweep.
     """
 
-    left: Named
-    right: Named
+    left: Shown
+    right: Shown
     similarity: float
     matches: bool
-    look: Html = field(default=Html(""), repr=False)
+    head: str = ""
     matching: str = ""
 
 
@@ -267,11 +254,25 @@ class Row(NamedTuple):
     words: str
 
 
-class Section(NamedTuple):
-    """A section as the page shows it, and the charts that it holds."""
+class Arrivals(NamedTuple):
+    """When and where the items of a flow came from.
 
-    content: Html
-    charts: Sequence[Chart] = ()
+    Attributes
+    ----------
+    step : str
+        The length of the stretches of time.
+    stretches : list of (str, str, int, int)
+        Where each begins and ends (UTC), its originals and its duplicates.
+    lags : list of (str, int)
+        How long after what they repeat duplicates came, and how many did.
+    sources : list of (str, int, int)
+        Folders, the one with most items first, their items and their duplicates; empty where there are none to compare.
+    """
+
+    step: str
+    stretches: list[tuple[str, str, int, int]]
+    lags: list[tuple[str, int]]
+    sources: list[tuple[str, int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,9 +292,9 @@ class Report:
     versions : mapping of str to str
         Of neardup and what the answer depends on besides.
     documents, kept : int
-        How many were read whole, and how many stay.
+        How many were read whole, and how many are kept.
     reasons : sequence of (str, int, str)
-        Why documents went: name, number, and what the name means.
+        Why documents were removed: name, number, and what the name means.
     quarantined : sequence of (str, int)
         Records that were set aside, by reason; they are not among ``documents``.
     similarity : sequence of int
@@ -308,12 +309,12 @@ class Report:
         The largest ones and some of the others.
     families_total, largest_family : int
         How many there are, and how many documents the largest has.
-    cases_above, cases_below : sequence of Case
+    above, below : sequence of Example
         Pairs that only just match, and that only just do not, the nearest to the threshold first.
-    cases_elsewhere : sequence of Case
+    elsewhere : sequence of Example
         Pairs at other similarities, for whoever moves the threshold, in rising order.
-    cases_note : str
-        What is not known of them, such as pairs below the threshold.
+    unknown : str
+        What is not known of pairs, such as those below the threshold.
     sweep : Sweep or None
         What other thresholds would have done.
     stages : sequence of dict
@@ -328,10 +329,10 @@ class Report:
         What is sampled or cut, and what is not known.
     wording : Wording
         What the page calls documents, and what becomes of them.
-    curves : sequence of Chart
-        More charts, drawn behind those of the similarities.
-    sections : sequence of Section
-        More sections, before those on what the run cost and how it was made.
+    arrivals : Arrivals or None
+        Of a flow.
+    left : str
+        What is said in the place of a text that is not there any more.
     """
 
     title: str
@@ -352,10 +353,10 @@ class Report:
     families: Sequence[Family] = ()
     families_total: int = 0
     largest_family: int = 0
-    cases_above: Sequence[Case] = ()
-    cases_below: Sequence[Case] = ()
-    cases_elsewhere: Sequence[Case] = ()
-    cases_note: str = ""
+    above: Sequence[Example] = ()
+    below: Sequence[Example] = ()
+    elsewhere: Sequence[Example] = ()
+    unknown: str = ""
     sweep: Sweep | None = None
     stages: Sequence[Mapping[str, Any]] = ()
     rows: Sequence[Row] = ()
@@ -363,27 +364,27 @@ class Report:
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     wording: Wording = BATCH
-    curves: Sequence[Chart] = ()
-    sections: Sequence[Section] = ()
+    arrivals: Arrivals | None = None
+    left: str = ""
 
     @property
     def dropped(self) -> int:
-        """How many documents went."""
+        """How many documents are not kept."""
         return self.documents - self.kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much of a flow a report lists.
+    """How much a report lists.
 
     Attributes
     ----------
     families : int
         So many of the largest families, and half as many of the others, drawn at random. Raising it makes pages larger.
     cases : int
-        So many pairs just above the threshold.
+        So many pairs just above, and just below the threshold.
     rows : int
-        So many duplicates in the list to search: the latest ones.
+        So many removed documents in the list to search: the latest ones of a flow, else a random part.
     seed : int
         Of what is drawn at random; another one draws others.
 

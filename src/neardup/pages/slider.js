@@ -49,7 +49,7 @@
       const yes = states[at] === "1";
       fate.textContent = pair
         ? `${yes ? "a match" : "no match"} at ${threshold}`
-        : `${yes ? wording.goes : wording.stays} at ${threshold}`;
+        : `${yes ? wording.removes : wording.keeps} at ${threshold}`;
     }
     for (const { fate, members } of families) {
       const changed = members.filter(({ states }) => states[at] !== states[sweep.own]);

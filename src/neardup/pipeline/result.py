@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -288,7 +289,10 @@ class Result:
 
         return similarity_plot(self._found)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        # Without what renders templates, a notebook shows the text that `repr` gives.
+        if find_spec("jinja2") is None:
+            return None
         from neardup.pages.batch_report import cell_of
 
         return cell_of(self._found, self.summary)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,29 +22,19 @@ from neardup.documents import Corpus
 from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
 from neardup.features.statistics import Statistics
+from neardup.pages.builder import About, Sources, build_report, named
 from neardup.pages.charts import COLOURS, FAINT, count_axis, finished, log_axis, time_axis
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
-from neardup.pages.flow_report import (
-    NO_TIME,
-    ORIGINAL,
-    About,
-    Around,
-    Flow,
-    Sources,
-    by_lag,
-    by_time,
-    counts_in_words,
-    flow_report,
-)
 from neardup.pages.html import Chart, Html, facts, figures, section, table
 from neardup.pages.page import check_drawing
-from neardup.pages.report import Extent, Report, Section
-from neardup.pages.report_page import report_page
-from neardup.pages.sections import named
+from neardup.pages.report import Extent, Report
+from neardup.pages.report_page import Section, report_page
+from neardup.pages.sweep import counts_in_words
+from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
 from neardup.runtime import Stage
-from neardup.search.margin import loosened, scale_of
+from neardup.search.margin import has_threshold, loosened, scale_of
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index, matching
@@ -149,7 +140,7 @@ def around_of(
     *,
     statistics: Statistics | None = None,
     report: Progress,
-) -> Around:
+) -> KnownPairs:
     """Return the pairs of items of one window that reach a looser threshold.
 
     Parameters
@@ -175,10 +166,12 @@ def around_of(
     recipe, decision = settings.recipe, settings.decision
     own = scale_of(recipe, decision).threshold
     if not around:
-        return Around.nothing(own, "Pairs below the threshold were not looked for; --report-margin 0.2 looks for them.")
+        return KnownPairs.nothing(
+            own, "Pairs below the threshold were not looked for; --report-margin 0.2 looks for them."
+        )
     looser = loosened(recipe, around)
     if isinstance(looser, str):
-        return Around.nothing(own, looser)
+        return KnownPairs.nothing(own, looser)
     every = None if decision is None else decision.everything()
     loosest = Fraction(0) if every is not None else scale_of(looser).threshold
     length = Length.parse(settings.window, settings.window_by)
@@ -199,7 +192,7 @@ def around_of(
                 note = (
                     f"More than {pairs.most:,} pairs reach the looser threshold, so they were not kept; look less far."
                 )
-                return Around.nothing(own, note)
+                return KnownPairs.nothing(own, note)
     return pairs.around(loosest)
 
 
@@ -249,8 +242,8 @@ class _Pairs:
         scale = _HOUR if length.unit == "hour" else 1
         return abs(time // scale - other // scale) <= length.value
 
-    def around(self, loosest: Fraction) -> Around:
-        return Around(
+    def around(self, loosest: Fraction) -> KnownPairs:
+        return KnownPairs(
             left=np.array(self._left, np.int64),
             right=np.array(self._right, np.int64),
             similarity=np.array(self._similarity, np.float64),
@@ -318,7 +311,7 @@ class Arrived:
         o, a, b = self._counts[3 * at : 3 * at + 3]
         return None if o < 0 else (o, a, b)
 
-    def flow(self, timeline: Timeline) -> Flow:
+    def flow(self, timeline: Timeline) -> Verdicts:
         """Return all that arrived.
 
         Parameters
@@ -343,7 +336,7 @@ class Arrived:
         equal = exact.copy()
         equal[places] |= (o == a) & (a == b) & (o >= 0)
         times = np.concatenate([np.full(before, NO_TIME, np.int64), np.array(self._times, np.int64)])
-        return Flow(ids=ids, times=times, of=of, similarity=similarity, exact=exact, equal=equal, before=before)
+        return Verdicts(ids=ids, times=times, of=of, similarity=similarity, exact=exact, equal=equal, before=before)
 
 
 def _array(values: Any) -> Any:
@@ -377,7 +370,7 @@ class ReplayReport:
         self,
         corpus: Corpus,
         timeline: Timeline,
-        around: Around,
+        around: KnownPairs,
         totals: Totals,
         *,
         extent: Extent,
@@ -393,7 +386,7 @@ class ReplayReport:
         ----------
         corpus, timeline : Corpus, Timeline
             What was replayed.
-        around : Around
+        around : KnownPairs
             The pairs that come near the threshold.
         totals : Totals
             What the replay came to.
@@ -411,7 +404,7 @@ class ReplayReport:
         settings = self._settings
         flow = self._arrived.flow(timeline)
         if flow.before:
-            around = Around.nothing(around.loosest, _MORE)
+            around = KnownPairs.nothing(around.loosest, _MORE)
         texts = _Texts(corpus, timeline, self._arrived, flow, settings, statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         about = About(
@@ -419,17 +412,17 @@ class ReplayReport:
             command=command,
             inputs=inputs,
             recipe=settings.recipe,
-            decision=settings.decision,
+            scale=scale_of(settings.recipe, settings.decision),
+            movable=has_threshold(settings.recipe) and (settings.decision is None or isfinite(settings.decision.cut)),
             window=settings.window,
             everything=settings.against == "everything",
-            gone="This item came before the corpus, from the store, which keeps no text of it for this page.",
+            left="This item came before the corpus, from the store, which keeps no text of it for this page.",
             quarantined=sorted(quarantined.items(), key=lambda item: (-item[1], item[0])),
             stages=stages,
             facts={"flags": flags} if flags else {},
-            curves=[*by_time(flow), *by_lag(flow)],
         )
         sources = Sources(texts=texts.shown, words=texts.words, evidence=texts.evidence, matching=texts.matching)
-        return flow_report(flow, about, sources, extent, around)
+        return build_report(flow, about, sources, extent, around)
 
 
 class _Texts:
@@ -440,13 +433,13 @@ class _Texts:
         corpus: Corpus,
         timeline: Timeline,
         arrived: Arrived,
-        flow: Flow,
+        flow: Verdicts,
         settings: ReplaySettings,
         statistics: Statistics | None,
     ) -> None:
         self._corpus, self._timeline, self._arrived, self._flow = corpus, timeline, arrived, flow
         self._settings, self._statistics = settings, statistics
-        self._before = flow.before
+        self._before, self._times = flow.before, np.zeros(0, np.int64) if flow.times is None else flow.times
         self._positions = np.searchsorted(timeline.rows, arrived.rows)
 
     @cached_property
@@ -480,7 +473,7 @@ class _Texts:
             return None
         titles = self._titles(list(texts))
         documents = {
-            place: Document(str(place), shown.text, utc(int(self._flow.times[place])), title=titles.get(place, ""))
+            place: Document(str(place), shown.text, utc(int(self._times[place])), title=titles.get(place, ""))
             for place, shown in texts.items()
         }
         return matching(documents, recipe if decision else recipe.changed(content=""), decision, self._statistics)
@@ -550,11 +543,8 @@ def replay_page(content: Mapping[str, Any], report: Report) -> str:
         Section(section("hours", "Hour by hour", _hours_table(hours), intro=some.strip("; ").capitalize())),
     ]
     return report_page(
-        replace(
-            report,
-            facts={"replayed": _basis(content)} | dict(report.facts),
-            sections=[one for one in sections if one.content],
-        )
+        replace(report, facts={"replayed": _basis(content)} | dict(report.facts)),
+        [one for one in sections if one.content],
     )
 
 

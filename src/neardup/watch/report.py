@@ -9,16 +9,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
+from neardup.keep.keepers import Integers
+from neardup.pages.builder import named
 from neardup.pages.diff import Shown
-from neardup.pages.flow_report import ELSEWHERE, ORIGINAL, Flow, Integers
 from neardup.pages.report import Extent
-from neardup.pages.sections import named
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts
 from neardup.stream.document import Verdict
 from neardup.stream.store import Stored, StoreReader
 from neardup.text.encoding import page_text
@@ -168,7 +170,7 @@ class StoredFlow:
 
     Attributes
     ----------
-    flow : Flow
+    flow : Verdicts
         They, and before them the originals from before that they repeat.
     """
 
@@ -230,7 +232,7 @@ class StoredFlow:
         return found
 
 
-def _flow_of(rows: Sequence[Stored], before: int) -> Flow:
+def _flow_of(rows: Sequence[Stored], before: int) -> Verdicts:
     place = {row.id: at for at, row in enumerate(rows)}
     of = np.full(len(rows), ORIGINAL, np.int64)
     elsewhere: dict[int, str] = {}
@@ -242,7 +244,7 @@ def _flow_of(rows: Sequence[Stored], before: int) -> Flow:
         of[at] = other if other < at else ELSEWHERE
         if of[at] == ELSEWHERE:
             elsewhere[at] = name
-    return Flow(
+    return Verdicts(
         ids=pa.array([row.id for row in rows], pa.large_string()),
         times=np.array([round(row.verdict.time * 1e6) for row in rows], np.int64),
         of=of,
@@ -315,7 +317,7 @@ class StoreReport:
     command: str = ""
     decision: Decision | None = None
 
-    def write(self, *, force: bool = False) -> Flow:
+    def write(self, *, force: bool = False) -> Verdicts:
         """Write the page and return what it is about: it is there as a whole or not at all.
 
         Parameters
@@ -364,7 +366,9 @@ class StoreReport:
         return self.decision.recipe
 
     def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
-        from neardup.pages.flow_report import About, Sources, by_lag, by_source, by_time, counts_in_words, flow_report
+        from neardup.pages.builder import About, Sources, build_report
+        from neardup.pages.sweep import counts_in_words
+        from neardup.search.margin import has_threshold, scale_of
 
         flow, counts = stored.flow, reader.counts
         reported = len(flow) - flow.before
@@ -400,17 +404,17 @@ class StoreReport:
             command=self.command,
             inputs=[inbox],
             recipe=recipe,
-            decision=self.decision,
+            scale=scale_of(recipe, self.decision),
+            movable=has_threshold(recipe) and (self.decision is None or isfinite(self.decision.cut)),
             window=reader.meta("setting window") or "",
             everything=reader.meta("setting against") == "everything",
-            gone="The text is not there any more: it has left the window, or was taken from where it was put.",
+            left="The text is not there any more: it has left the window, or was taken from where it was put.",
             quarantined=sorted(reasons.items(), key=lambda counted: -counted[1]),
             facts={name: value for name, value in facts.items() if value},
             notes=notes,
-            curves=[*by_time(flow), *by_lag(flow), *by_source(flow)],
         )
         sources = Sources(texts=stored.texts, words=stored.words, evidence=evidence, matching=matching)
-        return flow_report(flow, about, sources, self.extent)
+        return build_report(flow, about, sources, self.extent)
 
 
 def recipe_of(reader: StoreReader) -> Recipe:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from neardup.pages.charts import COLOURS, bars, histogram, lines
+import altair as alt
+
+from neardup.pages.charts import COLOURS, finished, log_counts
 from neardup.pages.diff import Shown
 from neardup.pages.diff_view import side_by_side
 from neardup.pages.html import (
@@ -90,6 +92,23 @@ PAIRS = {
 }
 
 
+def histogram(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    drawn = alt.Chart(alt.Data(values=rows)).mark_rect().transform_calculate(none="0.5")
+    told = [alt.Tooltip("low:Q", format="~g"), alt.Tooltip("count:Q", format=",")]
+    y = log_counts("count", "pairs", most=max(row["count"] for row in rows))
+    return finished(drawn.encode(x=alt.X("low:Q"), x2="high:Q", y=y, y2="none:Q", tooltip=told))
+
+
+def lines(rows: list[dict[str, Any]], names: list[str]) -> dict[str, Any]:
+    faint = alt.condition("highlight == '' || datum.name == highlight", alt.value(1), alt.value(0.12))
+    colour = alt.Color("name:N", scale=alt.Scale(domain=names, range=list(COLOURS[: len(names)])), legend=None)
+    return finished(alt.Chart(alt.Data(values=rows)).mark_line().encode(x="x:Q", y="y:Q", color=colour, opacity=faint))
+
+
+def bars(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return finished(alt.Chart(alt.Data(values=rows)).mark_bar().encode(x="count:Q", y=alt.Y("name:N", sort=None)))
+
+
 def demo_charts() -> list[Chart]:
     """Return three kinds of charts."""
     counts = [(at / 50, int(10 ** (5.5 * math.exp(-at / 9)) - 1) + (40 if at > 44 else 0)) for at in range(50)]
@@ -109,7 +128,7 @@ def demo_charts() -> list[Chart]:
             "Similarity of dropped documents",
             "to their keepers; counts on a logarithmic scale",
             "Histogram of Jaccard similarity, from 0 to 1, of 412,009 pairs: most are below 0.1.",
-            histogram(bins, x="Jaccard similarity", y="pairs", logarithmic=True),
+            histogram(bins),
             table(
                 ["from", "to", "pairs"], [[row["low"], row["high"], row["count"]] for row in bins], left=0, tall=True
             ),
@@ -119,7 +138,7 @@ def demo_charts() -> list[Chart]:
             "Dropped documents by threshold",
             "all documents; stricter towards the right",
             "Lines of the number of dropped documents by threshold, falling from thousands at 0.2 to tens at 1.",
-            lines(curve, names, x="threshold", y="documents", logarithmic=True),
+            lines(curve, names),
             table(
                 ["recipe", "threshold", "documents"], [[row["name"], row["x"], row["y"]] for row in curve], tall=True
             ),
@@ -129,7 +148,7 @@ def demo_charts() -> list[Chart]:
             "Scripts",
             "of a sample of 2,000 documents",
             "Bars of the number of documents by script; Latin leads with 900.",
-            bars(scripts, x="documents", y="script"),
+            bars(scripts),
             table(["script", "documents"], [[row["name"], row["count"]] for row in scripts]),
         ),
     ]

@@ -181,15 +181,15 @@ def test_what_lies_beyond_the_largest_text_is_counted() -> None:
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        ("a b " * 100_000, "b a a " * 70_000),
-        ("same " * 200_000, "same " * 190_000 + "x"),
-        (" ".join(map(str, range(150_000))), " ".join(map(str, reversed(range(150_000))))),
+        ("a b " * 30_000, "b a a " * 20_000),
+        ("same " * 60_000, "same " * 55_000 + "x"),
+        (" ".join(map(str, range(60_000))), " ".join(map(str, reversed(range(60_000))))),
     ],
     ids=["two words", "one word", "reversed"],
 )
 def test_texts_made_to_be_slow_are_not(left: str, right: str) -> None:
     looks = looks_of(shown(left), shown(right))
-    assert looks["left"]["words"] > 100_000
+    assert looks["left"]["words"] >= 60_000
 
 
 def test_signs_between_equal_words_count_where_they_make_another_number() -> None:

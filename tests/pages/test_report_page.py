@@ -76,8 +76,8 @@ def test_the_page_opens_alone_and_documents_stay_text(page: Path) -> None:
         assert view.locator("img").count() == 0
         assert EVIL in view.inner_text("h1")
         assert view.locator("h2").all_inner_texts()[:3] == [
-            "What stayed, and what went#",
-            "How alike#",
+            "What was kept, and what was removed#",
+            "How similar#",
             "Another threshold#",
         ]
         view.locator(".family summary").first.click()
@@ -108,7 +108,7 @@ def test_the_slider_says_what_another_threshold_would_do(page: Path) -> None:
         for at in (0, len(sweep["thresholds"]) - 1, own + 10):
             put(view, at)
             other = result.at(sweep["thresholds"][at])
-            assert f"{len(other.kept)} kept, {len(other.dropped)} dropped" in said.inner_text()
+            assert f"{len(other.kept)} kept, {len(other.dropped)} removed" in said.inner_text()
             assert view.get_attribute("#threshold", "aria-valuetext") == said.inner_text()
             members = view.locator(".members > li").all()
             told = {one.locator(".about > span").first.text_content(): one for one in members}
@@ -116,7 +116,7 @@ def test_the_slider_says_what_another_threshold_would_do(page: Path) -> None:
             for name, one in told.items():
                 fate = one.locator(".about .fate")
                 assert fate.evaluate("one => !one.hidden") == (name in moved)
-                word = "stays" if name in other.kept else "goes"
+                word = "kept" if name in other.kept else "removed"
                 assert name not in moved or fate.text_content() == f"{word} at {sweep['thresholds'][at]:g}"
             assert at > own or moved
             view.wait_for_function(
@@ -160,7 +160,7 @@ def test_families_and_dropped_documents_are_found_by_id_and_word(page: Path) -> 
         )
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1280, True)])
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1280, False)])
 def test_it_fits_a_phone_and_the_dark(page: Path, width: int, dark: bool) -> None:
     with browser.opened(page, width=width, dark=dark) as view:
         for details in view.locator("main details").all():
@@ -225,12 +225,13 @@ def test_a_page_without_anything_to_tell_opens(tmp_path: Path) -> None:
 def test_a_notebook_shows_a_result_in_short_and_escaped() -> None:
     result = result_of()
     cell = result._repr_html_()
+    assert cell is not None
     assert "<script" not in cell
     assert "<img" not in cell
     assert "&lt;script&gt;" in cell
     assert len(cell) < 20_000
-    assert f"{len(result.kept)} kept, {len(result.dropped)} dropped" in cell
-    assert nd.dedup([])._repr_html_().startswith("<div")
+    assert f"{len(result.kept)} kept, {len(result.dropped)} removed" in cell
+    assert (nd.dedup([])._repr_html_() or "").startswith("<div")
 
 
 def test_similarities_can_be_drawn_as_an_altair_chart() -> None:

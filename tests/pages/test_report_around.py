@@ -37,7 +37,7 @@ def assert_same(one: Result, other: Result) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @given(TEXTS)
-@settings(max_examples=12)
+@settings(max_examples=5)
 def test_a_run_is_the_same_whether_it_looks_around_or_not(way: str, documents: list[str]) -> None:
     recipe, around = WAYS[way]
     plain, looked = found(documents, recipe), found(documents, recipe, margin=around)

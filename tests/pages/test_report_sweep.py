@@ -14,8 +14,9 @@ from trained import SETS, texts, trained
 from ways import TEXTS, WAYS, moved
 
 from neardup.documents import corpus_of
+from neardup.pages.batch_report import known_pairs, verdicts_of
 from neardup.pages.report import BINS, binned
-from neardup.pages.sections import steps_of, swept
+from neardup.pages.sweep import Swept, steps_of, swept
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
@@ -26,15 +27,20 @@ def found(documents: Any, recipe: Recipe, **options: Any) -> Result:
     return run(corpus_of(documents), recipe, threads=1, **options)
 
 
+def sweep_of(result: Result, watched: Any, edges: Any) -> Swept:
+    seen = result.findings
+    return swept(verdicts_of(seen), seen.scale, known_pairs(seen), watched=watched, edges=edges)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @given(TEXTS, st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], data: Any) -> None:
     recipe, around = WAYS[way]
     result = found(documents, recipe, margin=data.draw(st.sampled_from([around, None])))
     count = len(result.pairs.names)
     watched = np.arange(count)
-    told = swept(result._found, watched, np.zeros(0, np.int64))
+    told = sweep_of(result, watched, np.zeros(0, np.int64))
     sweep = told.sweep
     assert sweep.thresholds[sweep.own] == float(scale_of(recipe).threshold)
     assert (sweep.kept[sweep.own], sweep.dropped[sweep.own]) == (result.summary["kept"], result.summary["dropped"])
@@ -46,7 +52,7 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
         assert sweep.pairs[at] == len(again.pairs)
         names = result.pairs.names
         gone = {drop.id for drop in again.dropped}
-        assert [names.one(place) in gone for place in watched.tolist()] == told.goes[at].tolist()
+        assert [names.one(place) in gone for place in watched.tolist()] == told.gone[at].tolist()
 
 
 @given(st.integers(0, 40))
@@ -58,7 +64,7 @@ def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
     assert every is not None
     assert every.matches is not None
     edges = np.arange(len(every.matches.left))
-    told = swept(result._found, np.arange(30), edges)
+    told = sweep_of(result, np.arange(30), edges)
     sweep = told.sweep
     assert sweep.dropped[sweep.own] == len(result.dropped)
     assert int(told.matches[sweep.own].sum()) == len(result._joined.left)
@@ -81,7 +87,7 @@ def test_pairs_that_are_watched_match_at_the_thresholds_that_they_reach() -> Non
     every = result._found.margin
     assert every is not None
     assert every.matches is not None
-    told = swept(result._found, np.zeros(0, np.int64), np.arange(len(every.matches.left)))
+    told = sweep_of(result, np.zeros(0, np.int64), np.arange(len(every.matches.left)))
     similarity = result._found.scale.similarities(every.matches)
     for at, threshold in enumerate(told.sweep.thresholds):
         assert told.matches[at].tolist() == [

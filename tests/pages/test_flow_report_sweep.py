@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.pages.flow_report import ELSEWHERE, ORIGINAL, Around, Flow, swept
+from neardup.pages.sweep import Swept, swept
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
-from neardup.search.margin import scale_of
+from neardup.search.margin import Scale, scale_of
 from neardup.stream.document import Document
 from neardup.stream.index import Index
 from neardup.stream.replay import END_OF_TIME, Item, ReplaySettings
@@ -50,9 +51,9 @@ def verdicts_of(items: list[Item], wanted: ReplaySettings) -> list[Any]:
         return [index.add(Document(item.id, item.text, EPOCH + timedelta(microseconds=item.time))) for item in items]
 
 
-def flow_of(items: list[Item], verdicts: list[Any]) -> Flow:
+def flow_of(items: list[Item], verdicts: list[Any]) -> Verdicts:
     place = {item.id: at for at, item in enumerate(items)}
-    return Flow(
+    return Verdicts(
         ids=None,
         times=np.array([item.time for item in items], np.int64),
         of=np.array([ORIGINAL if v.of is None else place[v.of] for v in verdicts], np.int64),
@@ -62,11 +63,16 @@ def flow_of(items: list[Item], verdicts: list[Any]) -> Flow:
     )
 
 
+def sweep_of(flow: Verdicts, scale: Scale, known: KnownPairs, *, everything: bool = False) -> Swept:
+    every, none = np.arange(len(flow)), np.zeros(0, np.int64)
+    return swept(flow, scale, known, watched=every, edges=none, everything=everything)
+
+
 def silent(stage: str, done: int, total: int | None) -> None:
     """Tell nobody."""
 
 
-def around(items: list[Item], wanted: ReplaySettings, far: float) -> Around:
+def around(items: list[Item], wanted: ReplaySettings, far: float) -> KnownPairs:
     return around_of(items, wanted, far, len(items), report=silent)
 
 
@@ -78,10 +84,8 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
     everything = against == "everything"
-    found = swept(flow, scale_of(RECIPE), around(items, wanted, 0.3), everything=everything, whole=everything)
-    assert found.sweep is not None
+    found = sweep_of(flow, scale_of(RECIPE), around(items, wanted, 0.3), everything=everything)
     assert found.sweep.exact
-    assert found.gone is not None
     assert found.sweep.thresholds[0] == 0.3
     assert found.sweep.thresholds[found.sweep.own] == 0.6
     for at, threshold in list(enumerate(found.sweep.thresholds))[::17]:
@@ -90,7 +94,6 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
         assert found.gone[at].tolist() == gone
         assert found.sweep.dropped[at] == sum(gone)
         assert found.sweep.kept[at] == len(items) - sum(gone)
-        assert [found.goes(flow, place)[at] for place in range(len(items))] == ["01"[one] for one in gone]
 
 
 @settings(max_examples=20, deadline=None)
@@ -100,9 +103,8 @@ def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[in
     wanted = ReplaySettings(RECIPE, "12h", against=against)
     verdicts = verdicts_of(items, wanted)
     flow, everything = flow_of(items, verdicts), against == "everything"
-    nothing = Around.nothing(scale_of(RECIPE).threshold, "not looked for")
-    sweep = swept(flow, scale_of(RECIPE), nothing, everything=everything, whole=everything).sweep
-    assert sweep is not None
+    nothing = KnownPairs.nothing(scale_of(RECIPE).threshold, "not looked for")
+    sweep = sweep_of(flow, scale_of(RECIPE), nothing, everything=everything).sweep
     assert (sweep.own, sweep.thresholds[0], sweep.exact) == (0, 0.6, everything)
     assert "stricter thresholds only" in sweep.note
     for threshold, dropped in zip(sweep.thresholds, sweep.dropped, strict=True):
@@ -116,7 +118,7 @@ def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[in
 
 def test_what_cannot_be_done_again_is_counted() -> None:
     """An item that was compared with what a store held before."""
-    flow = Flow(
+    flow = Verdicts(
         ids=None,
         times=np.arange(2),
         of=np.array([ELSEWHERE, ORIGINAL]),
@@ -125,14 +127,11 @@ def test_what_cannot_be_done_again_is_counted() -> None:
         equal=np.zeros(2, np.bool_),
     )
     none = np.zeros(0, np.int64)
-    known = Around(left=none, right=none, similarity=np.zeros(0), loosest=scale_of(RECIPE).threshold / 2)
-    found = swept(flow, scale_of(RECIPE), known, everything=False, whole=False)
-    assert found.gone is None
-    assert found.sweep is not None
+    known = KnownPairs(left=none, right=none, similarity=np.zeros(0), loosest=scale_of(RECIPE).threshold / 2)
+    found = sweep_of(flow, scale_of(RECIPE), known)
     assert not found.sweep.exact
     assert found.sweep.dropped[0] == 1
-    assert found.goes(flow, 0).count("1") == 31
-    assert found.goes(flow, 1) == "0" * 41
+    assert found.gone.sum(axis=0).tolist() == [31, 0]
 
 
 @pytest.mark.parametrize("window_by", ["time", "hour"])
@@ -170,8 +169,7 @@ def test_a_decision_is_moved_by_its_probability() -> None:
     wanted = ReplaySettings(decision.recipe, "12h", decision=decision)
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
-    found = swept(flow, scale_of(decision.recipe, decision), around(items, wanted, 0.2), everything=False, whole=False)
-    assert found.sweep is not None
+    found = sweep_of(flow, scale_of(decision.recipe, decision), around(items, wanted, 0.2))
     assert found.sweep.what == "probability"
     assert found.sweep.exact
     assert found.sweep.dropped[found.sweep.own] == sum(verdict.is_duplicate for verdict in verdicts)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from saying import says
 
 from neardup.pages.diff import Shown
-from neardup.pages.sections import beginning, changed
+from neardup.pages.diff_view import beginning, change_of
+from neardup.pages.html import macro_of
 
 
 def texts_of(look: str, tag: str) -> list[str]:
@@ -23,7 +24,7 @@ def plain(look: str) -> str:
 
 
 def differ(left: str, right: str) -> str:
-    return changed(Shown("l", "", left), Shown("r", "", right)).look
+    return macro_of("change.html", "changed", change_of(Shown("l", "", left), Shown("r", "", right)))
 
 
 def test_what_went_and_what_came_stand_among_the_words_around_them() -> None:
@@ -36,7 +37,7 @@ def test_what_went_and_what_came_stand_among_the_words_around_them() -> None:
         *("…", "w14", "w15", "w16", "w17", "w18", "w19", "w20", "new", "w21", "w22", "w23", "w24", "w25", "w26"),
         *("…", "w44", "w45", "w46", "w47", "w48", "w49", "added", "w50", "w51", "w52", "w53", "w54", "w55", "…"),
     ]
-    assert changed(Shown("l", "", " ".join(words)), Shown("r", "", " ".join(other))).passage == 29
+    assert change_of(Shown("l", "", " ".join(words)), Shown("r", "", " ".join(other))).passage == 29
 
 
 def test_words_between_two_near_changes_are_shown_once() -> None:
@@ -61,9 +62,9 @@ def test_long_and_many_changes_are_cut_and_counted() -> None:
     ("left", "right", "said"),
     [
         ("a rose", "a rose", ("the same text",)),
-        ("A rose.", "a  rose!", ("the same words", "otherwise")),
+        ("A rose.", "a  rose!", ("the same words", "another form")),
         ("", "", ("the same text",)),
-        ("...", "!!", ("the same words", "otherwise")),
+        ("...", "!!", ("the same words", "another form")),
     ],
 )
 def test_texts_of_the_same_words_say_so(left: str, right: str, said: tuple[str, ...]) -> None:

@@ -1,0 +1,511 @@
+"""Makes the report of a run or of a flow from its verdicts, the pairs that are known, and the documents."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neardup.errors import option
+from neardup.keep.keepers import Bools, Floats, Integers
+from neardup.pages.diff import Shown
+from neardup.pages.html import clipped
+from neardup.pages.report import (
+    BATCH,
+    FLOW,
+    KEPT,
+    NEAR,
+    Example,
+    Extent,
+    Family,
+    Member,
+    Report,
+    Row,
+    binned,
+)
+from neardup.pages.sweep import Swept, name_of, similarity_at, similarity_of, swept, value_of
+from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, REASONS, KnownPairs, Verdicts, arrivals_of, time_text
+from neardup.recipe import Recipe
+from neardup.search.margin import Scale
+from neardup.version import __version__
+
+#: Texts of documents by their places; those that are not there any more are missing.
+Texts = Callable[[list[int]], Mapping[int, Shown]]
+#: How the texts of documents begin, in a line, for the search, by their places; those that are not there are missing.
+Words = Callable[[Integers], Mapping[int, str]]
+#: Why a removed document matches its keeper, in a line, by its place; empty where that is not known.
+Evidence = Callable[[int], str]
+#: Which of some documents with the same keeper match each other, as pairs of places; None where that is not known.
+Matching = Callable[[Mapping[int, Shown]], set[tuple[int, int]] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where a report has from what it says of single documents; ``texts`` is asked first, for all that is shown.
+
+    Attributes
+    ----------
+    texts, words, evidence, matching : callable
+        See `Texts`, `Words`, `Evidence` and `Matching`.
+    """
+
+    texts: Texts
+    words: Words
+    evidence: Evidence
+    matching: Matching
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a report says besides its verdicts.
+
+    Attributes
+    ----------
+    title, command : str
+        The heading, and what was typed.
+    inputs : sequence of str
+        Where documents came from.
+    recipe : Recipe
+        What a match is.
+    scale : Scale
+        What decides last, and from where on.
+    movable : bool
+        Whether another threshold would change anything, and what is known says so.
+    window : str
+        How far back a flow looks; empty for a run.
+    everything : bool
+        Whether items are compared with duplicates as well, and not with originals alone.
+    left : str
+        What is said in the place of a text that is not there any more.
+    quarantined : sequence of (str, int)
+        What was rejected, by reason.
+    stages : sequence of dict
+        As ``Clock.stages`` has them.
+    facts, versions : mapping of str to str
+        More to say.
+    notes : sequence of str
+        What is sampled or cut besides what the report itself cuts.
+    """
+
+    title: str
+    command: str
+    inputs: Sequence[str]
+    recipe: Recipe
+    scale: Scale
+    movable: bool
+    window: str = ""
+    everything: bool = False
+    left: str = ""
+    quarantined: Sequence[tuple[str, int]] = ()
+    stages: Sequence[Mapping[str, Any]] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+#: Members that are listed of a family: removed ones, and kept ones.
+DROPPED_LISTED, KEPT_LISTED = 8, 4
+#: Pairs elsewhere are drawn from bands so wide, so many from each.
+_BANDS, _OF_EACH = 20, 2
+#: Among so many of the nearest pairs it is looked for some that are no examples of one family.
+_LOOKED_AT = 2000
+#: Characters of a title, or of how a text begins, in a list.
+_NAME = 90
+
+
+def named(document: Shown) -> str:
+    """Return a document's title, or how its text begins, for a line of a list."""
+    return clipped(document.title or document.text, _NAME)
+
+
+class _Listed(NamedTuple):
+    """A family that is shown: its number, and the places of the members that are listed, kept ones first."""
+
+    number: int
+    stay: list[int]
+    go: list[int]
+
+
+def _families(verdicts: Verdicts, extent: Extent) -> list[_Listed]:
+    """Return the largest families, and a random spread of the others, the largest first."""
+    reported = np.bincount(verdicts.family[verdicts.before :], minlength=len(verdicts.sizes) + 1)[1:]
+    alive = np.flatnonzero(reported)
+    ranked = alive[np.argsort(-reported[alive], kind="stable")]
+    rest = ranked[extent.families :]
+    drawn = np.random.default_rng(extent.seed).choice(rest, min(len(rest), extent.families // 2), replace=False)
+    shown = [*ranked[: extent.families].tolist(), *sorted(drawn.tolist(), key=lambda at: (-reported[at], at))]
+    return [_listed(verdicts, at + 1) for at in shown]
+
+
+def _listed(verdicts: Verdicts, number: int) -> _Listed:
+    members = verdicts.members(number)
+    stays = verdicts.of[members] == ORIGINAL
+    if not stays.any():
+        # What all of them go back to was repeated from elsewhere.
+        stays[0] = True
+    staying, going = members[stays].tolist(), members[~stays]
+    # The least similar ones are those that one doubts.
+    doubtful = going[np.argsort(verdicts.similarity[going], kind="stable")][:DROPPED_LISTED]
+    if verdicts.times is not None:
+        doubtful = np.sort(doubtful)
+    keepers = {place: at for at, place in enumerate(dict.fromkeys(verdicts.of[doubtful].tolist()))}
+    ranked = sorted(staying, key=lambda place: keepers.get(place, len(keepers)))
+    return _Listed(number, ranked[:KEPT_LISTED], doubtful.tolist())
+
+
+class _Picked(NamedTuple):
+    """A pair that is shown: places, similarity, whether it matches, and its place among the known ones or -1."""
+
+    left: int
+    right: int
+    similarity: float
+    matches: bool
+    edge: int
+
+
+class _Pairs(NamedTuple):
+    """Pairs to choose from, the nearest to the threshold first."""
+
+    left: Integers
+    right: Integers
+    similarity: Floats
+    matches: bool
+    edge: Integers
+
+    def picked(self, at: int) -> _Picked:
+        edge = int(self.edge[at])
+        return _Picked(int(self.left[at]), int(self.right[at]), float(self.similarity[at]), self.matches, edge)
+
+
+class _Examples(NamedTuple):
+    """The pairs that a report shows."""
+
+    above: list[_Picked]
+    below: list[_Picked]
+    elsewhere: list[_Picked]
+
+    @property
+    def every(self) -> list[_Picked]:
+        return [*self.above, *self.below, *self.elsewhere]
+
+
+def _candidates(verdicts: Verdicts, known: KnownPairs, everything: bool) -> tuple[_Pairs, _Pairs]:
+    """Return the pairs that match, and those that do not."""
+    if known.matching is not None:
+        return _of_known(known, known.matching, matches=True), _of_known(known, ~known.matching, matches=False)
+    near = verdicts.duplicates[~verdicts.exact[verdicts.duplicates] & (verdicts.of[verdicts.duplicates] >= 0)]
+    near = near[np.argsort(verdicts.similarity[near], kind="stable")]
+    matching = _Pairs(verdicts.of[near], near, verdicts.similarity[near], True, np.full(len(near), -1))
+    # Originals and what they nearly match of the items that they were compared with.
+    stays = verdicts.of == ORIGINAL
+    return matching, _of_known(known, stays[known.right] & (everything | stays[known.left]), matches=False)
+
+
+def _of_known(known: KnownPairs, chosen: Bools, *, matches: bool) -> _Pairs:
+    at = np.flatnonzero(chosen)
+    at = at[np.argsort(known.similarity[at] if matches else -known.similarity[at], kind="stable")]
+    return _Pairs(known.left[at], known.right[at], known.similarity[at], matches, at)
+
+
+def _examples(verdicts: Verdicts, known: KnownPairs, extent: Extent, everything: bool) -> _Examples:
+    """Choose the pairs to read: the nearest on each side, not two of one family while there are others."""
+    # A document without a family is a group of its own.
+    group = np.where(verdicts.family > 0, -verdicts.family, np.arange(len(verdicts)))
+    sides = _candidates(verdicts, known, everything)
+    # Sides are apart from themselves only: the nearest pair of each is shown, whatever the other one shows.
+    taken: tuple[set[int], set[int]] = set(), set()
+    near = [
+        _apart(pairs, np.arange(len(pairs.left)), extent.cases, group, seen)
+        for pairs, seen in zip(sides, taken, strict=True)
+    ]
+    rng, seen = np.random.default_rng(extent.seed), set.union(*taken)
+    elsewhere: list[_Picked] = []
+    bands = [np.ceil(pairs.similarity * _BANDS) for pairs in sides]
+    rest = [np.setdiff1d(np.arange(len(pairs.left)), chosen) for pairs, chosen in zip(sides, near, strict=True)]
+    for band in np.unique(np.concatenate([one[at] for one, at in zip(bands, rest, strict=True)])).tolist():
+        room = _OF_EACH
+        for pairs, one, at in zip(sides, bands, rest, strict=True):
+            inside = rng.permutation(at[one[at] == band])
+            chosen = _apart(pairs, inside, room, group, seen)
+            elsewhere += map(pairs.picked, chosen)
+            room -= len(chosen)
+    above, below = ([*map(pairs.picked, chosen)] for pairs, chosen in zip(sides, near, strict=True))
+    return _Examples(above, below, sorted(elsewhere, key=lambda one: (one.similarity, one.right, one.left)))
+
+
+def _apart(pairs: _Pairs, places: Integers, count: int, group: Integers, taken: set[int]) -> list[int]:
+    """Return the first of the pairs that have no family in common with others; where there are too few, any."""
+    chosen: dict[int, int] = {}
+    for strict in (True, False):
+        for rank, at in enumerate(places[:_LOOKED_AT].tolist()):
+            if len(chosen) >= count:
+                break
+            marks = {int(group[pairs.left[at]]), int(group[pairs.right[at]])}
+            if at not in chosen and not (strict and marks & taken):
+                chosen[at] = rank
+                taken |= marks
+    return sorted(chosen, key=chosen.__getitem__)
+
+
+def listed_rows(verdicts: Verdicts, extent: Extent) -> Integers:
+    """Return the removed documents that are listed: the latest ones of a flow, else a random part, in order."""
+    places = verdicts.duplicates
+    if verdicts.times is not None:
+        return places[len(places) - min(len(places), extent.rows) :][::-1]
+    if len(places) <= extent.rows:
+        return places
+    return np.sort(np.random.default_rng(extent.seed).choice(places, extent.rows, replace=False))
+
+
+_UNKNOWN = (
+    "Nothing is known of pairs below the threshold: a flow looks for a match, and does not find out what came nearest "
+    "to an item without one. neardup replay of the same items looks for them."
+)
+
+
+def build_report(
+    verdicts: Verdicts, about: About, sources: Sources, extent: Extent, known: KnownPairs | None = None
+) -> Report:
+    """Return the report of a run or of a flow.
+
+    Parameters
+    ----------
+    verdicts : Verdicts
+        What became of documents.
+    about : About
+        What else there is to say.
+    sources : Sources
+        Texts, and why two match.
+    extent : Extent
+        How much is listed.
+    known : KnownPairs, optional
+        The pairs that come near the threshold, where they are known.
+    """
+    scale, recipe = about.scale, about.recipe
+    known = known or KnownPairs.nothing(scale.threshold, _UNKNOWN)
+    chosen, examples = _families(verdicts, extent), _examples(verdicts, known, extent, about.everything)
+    members = np.array([place for one in chosen for place in (*one.stay, *one.go)], np.int64)
+    pairs, moved = [one for one in examples.every if one.edge >= 0], None
+    if about.movable:
+        edges = np.array([one.edge for one in pairs], np.int64)
+        bands = recipe.search == "lsh" and not scale.second
+        moved = swept(
+            verdicts,
+            scale,
+            known,
+            watched=members,
+            edges=edges,
+            everything=about.everything,
+            whole=not bands,
+        )
+    places = {*members.tolist(), *(place for one in examples.every for place in one[:2])}
+    places |= {int(verdicts.of[place]) for place in list(places) if verdicts.of[place] >= 0}
+    view = _View(verdicts, scale, known, sources, sources.texts(sorted(places)), chosen)
+    if moved is not None:
+        view.watch(moved, members, [one.edge for one in pairs])
+    rows, removed = listed_rows(verdicts, extent), verdicts.duplicates
+    begins, alive = sources.words(rows), np.unique(verdicts.family[removed])
+    is_flow = verdicts.times is not None
+    reported = len(verdicts) - verdicts.before if verdicts.present is None else int(verdicts.present.sum())
+    similar = known.similarity[known.similarity < 1] if is_flow else known.similarity
+    against = "everything in it" if about.everything else "the originals in it"
+    window = {"window": f"{about.window}; items are compared with {against}"} if about.window else {}
+    keep = "" if is_flow else f", keep {recipe.keep}"
+    return Report(
+        title=about.title,
+        documents=reported,
+        kept=reported - len(removed),
+        command=about.command,
+        inputs=about.inputs,
+        recipe=recipe.to_toml(),
+        in_words=recipe.in_words() + keep,
+        fingerprint=recipe.fingerprint,
+        versions={"neardup": __version__, **about.versions, "Python": platform.python_version()},
+        reasons=_reasons(verdicts),
+        quarantined=about.quarantined,
+        similarity=binned(verdicts.similarity[removed]),
+        similarity_of=similarity_of(scale, recipe),
+        threshold=similarity_at(scale, scale.threshold),
+        families=[view.family(listed) for listed in chosen],
+        families_total=int((alive > 0).sum()),
+        largest_family=int(verdicts.sizes[alive[alive > 0] - 1].max(initial=0)),
+        above=[view.example(pair) for pair in examples.above],
+        below=[view.example(pair) for pair in examples.below],
+        elsewhere=[view.example(pair) for pair in examples.elsewhere],
+        unknown=known.note,
+        sweep=moved.sweep if moved else None,
+        pair_similarity=binned(similar) if known.known else (),
+        stages=about.stages,
+        rows=[
+            Row(
+                verdicts.id(place),
+                verdicts.keeper(place),
+                float(verdicts.similarity[place]),
+                int(verdicts.family[place]),
+                verdicts.reason(place),
+                begins.get(place, ""),
+            )
+            for place in rows.tolist()
+        ],
+        rows_total=len(removed),
+        facts=window | dict(about.facts),
+        notes=[*about.notes, *_notes(verdicts, about, extent, len(chosen))],
+        wording=FLOW if is_flow else BATCH,
+        arrivals=arrivals_of(verdicts),
+        left=about.left,
+    )
+
+
+def _reasons(verdicts: Verdicts) -> list[tuple[str, int, str]]:
+    places = verdicts.duplicates
+    exact, equal = verdicts.exact[places], verdicts.equal[places] & ~verdicts.exact[places]
+    why = np.where(exact, 1, np.where(equal, 2, 3)) if verdicts.why is None else verdicts.why[places]
+    keeper = "a keeper" if verdicts.times is None else "an item that the window held"
+    before = "a document before it" if verdicts.times is None else "the item it repeats"
+    meanings = (
+        f"the text equals that of {before}, byte for byte",
+        f"other bytes, but the same features as {before}",
+        f"features of its own, which match those of {keeper}",
+    )
+    return [
+        (name, int((why == at).sum()), meaning)
+        for at, (name, meaning) in enumerate(zip(REASONS[1:], meanings, strict=True), 1)
+    ]
+
+
+def _notes(verdicts: Verdicts, about: About, extent: Extent, shown: int) -> list[str]:
+    """Return what a reader of the page must know: what is sampled or cut."""
+    found, words = [], FLOW if verdicts.times is not None else BATCH
+    families = int((np.unique(verdicts.family[verdicts.duplicates]) > 0).sum())
+    if shown < families:
+        found.append(
+            f"{shown:,} of {families:,} families are shown: the {extent.families:,} largest and a random "
+            f"{shown - extent.families:,} of the others ({option('--report-families', 'families')})."
+        )
+    if verdicts.sizes.max(initial=0) > DROPPED_LISTED + 1:
+        found.append(
+            f"Up to {KEPT_LISTED} {words.kept} and {DROPPED_LISTED} {words.gone} {words.documents} of a family are "
+            f"listed, those least similar to their {words.keeper}."
+            if words is BATCH
+            else f"At most {DROPPED_LISTED} duplicates of a family are listed, those least like what they repeat."
+        )
+    removed = len(verdicts.duplicates)
+    if removed > extent.rows:
+        some = f"{extent.rows:,} of {removed:,} ({option('--report-rows', 'rows')})"
+        every = option("--duplicates FILE writes all of them", "result.dropped has all of them")
+        found.append(
+            f"The list of removed documents holds a random {some}; {every}."
+            if words is BATCH
+            else f"The list of duplicates holds the latest {some}."
+        )
+    if words is FLOW and not about.everything:
+        found.append(
+            "A flow does not compare duplicates with each other. Those that are listed with one original were compared "
+            "for this page."
+        )
+    return found
+
+
+class _View:
+    """Shows families and pairs, with their texts where those are still there."""
+
+    def __init__(
+        self,
+        verdicts: Verdicts,
+        scale: Scale,
+        known: KnownPairs,
+        sources: Sources,
+        texts: Mapping[int, Shown],
+        chosen: Sequence[_Listed],
+    ) -> None:
+        self._verdicts, self._scale, self._known, self._sources, self._texts = verdicts, scale, known, sources, texts
+        # Of all families at once, for each question may cost an index.
+        asked = [place for one in chosen for place in one.go if len(one.go) > 1]
+        self._matching = sources.matching({place: texts[place] for place in asked if place in texts})
+        self._moved: Swept | None = None
+        self._goes: dict[int, str] = {}
+        self._matches: dict[int, str] = {}
+
+    def watch(self, moved: Swept, members: Integers, edges: Sequence[int]) -> None:
+        """Say from now on what other thresholds would do to these documents and pairs."""
+        self._moved = moved
+        self._goes = dict(zip(members.tolist(), map(_states, moved.gone.T), strict=True))
+        self._matches = dict(zip(edges, map(_states, moved.matches.T), strict=False))
+
+    def family(self, listed: _Listed) -> Family:
+        """Return a family with its listed members."""
+        verdicts, apart = self._verdicts, self._apart(listed.go)
+        members = [self._member(place, (apart or {}).get(place, [])) for place in (*listed.stay, *listed.go)]
+        places, connected, at = verdicts.members(listed.number), verdicts.connected, listed.number - 1
+        repeated, count = places[verdicts.of[places] != ORIGINAL], len(places)
+        equal = verdicts.equal[repeated] if verdicts.why is None else verdicts.why[repeated] < REASONS.index(NEAR)
+        family = Family(
+            number=listed.number,
+            documents=count,
+            kept=count - len(repeated),
+            members=members,
+            # A text that has left is called by one that repeats it.
+            lead=next(filter(None, (named(member.document) for member in members)), ""),
+            equal=bool(equal.all()),
+            smallest=float(verdicts.similarity[repeated].min() if connected is None else connected.smallest[at]),
+            apart=None if apart is None else sum(map(len, apart.values())) // 2,
+        )
+        if connected is None or apart is None:
+            return family
+        pairs = int(connected.pairs[at])
+        return replace(family, pairs=pairs, mean=float(connected.mean[at]), complete=pairs == count * (count - 1) // 2)
+
+    def _shown(self, place: int) -> Shown:
+        shown = self._texts.get(place) or Shown(self._verdicts.id(place), "", "", gone=True)
+        times = self._verdicts.times
+        return shown if times is None else shown._replace(time=time_text(int(times[place])))
+
+    def _member(self, place: int, apart: Sequence[int]) -> Member:
+        verdicts, goes = self._verdicts, self._goes.get(place, "")
+        other = int(verdicts.of[place])
+        if other == ORIGINAL:
+            return Member(document=self._shown(place), why=KEPT, goes=goes)
+        return Member(
+            document=self._shown(place),
+            why=verdicts.reason(place),
+            keeper=Shown(verdicts.keeper(place), "", "", gone=True) if other == ELSEWHERE else self._shown(other),
+            similarity=float(verdicts.similarity[place]),
+            to_keeper=verdicts.to_keeper(place),
+            evidence=self._sources.evidence(place),
+            apart=[verdicts.id(one) for one in apart],
+            goes=goes,
+        )
+
+    def _apart(self, members: Sequence[int]) -> dict[int, list[int]] | None:
+        """Return for each removed document those with the same keeper that do not match it; None if unknown."""
+        if self._matching is None:
+            return None
+        of, known = self._verdicts.of, [place for place in members if place in self._texts]
+        apart: dict[int, list[int]] = {place: [] for place in members}
+        for one, other in combinations(known, 2):
+            if of[one] == of[other] and (min(one, other), max(one, other)) not in self._matching:
+                apart[one].append(other)
+                apart[other].append(one)
+        return apart
+
+    def example(self, pair: _Picked) -> Example:
+        """Return two documents to read side by side."""
+        scale, known, moved = self._scale, self._known, self._moved
+        value = value_of(scale.measure, pair.similarity, distance=scale.distance)
+        numbers = known.numbers(pair.edge) if known.numbers is not None and pair.edge >= 0 else ""
+        head = f"{name_of(scale)} {value}: {'a match' if pair.matches else 'no match'}"
+        states = self._matches.get(pair.edge, "")
+        if moved is not None and not states:
+            reached = moved.bars <= pair.similarity
+            reached[moved.sweep.own] = pair.matches
+            states = _states(reached)
+        said = "; ".join(filter(None, (head, numbers)))
+        return Example(self._shown(pair.left), self._shown(pair.right), pair.similarity, pair.matches, said, states)
+
+
+def _states(column: Bools) -> str:
+    return "".join("01"[state] for state in column.astype(int).tolist())

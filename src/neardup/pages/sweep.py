@@ -1,0 +1,235 @@
+"""What other thresholds would have done, from pairs that are known already, and similarities in words."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from neardup.keep.keepers import Bools, Floats, Graph, Integers, graph, standing
+from neardup.pages.report import Sweep
+from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
+from neardup.recipe import Recipe
+from neardup.recipe.measures import SET_MEASURES
+from neardup.search.margin import Scale
+
+#: Thresholds of a similarity are so far apart; those of a distance that is no number of bits are such a share of it.
+_STEP, _SHARE = Fraction(1, 100), Fraction(1, 20)
+_STRICTER_ONLY = (
+    "It moves to stricter thresholds only: a flow does not find out how near an item came that matched nothing."
+)
+_COUNTED = {
+    True: "Items are compared with all that the window holds, so a stricter threshold stops exactly those whose "
+    "similarity reaches it.",
+    False: "It counts the duplicates whose recorded similarity reaches the threshold. Items that a stricter one lets "
+    "pass would themselves enter the window and could stop others, so a flow with that threshold differs a little: "
+    "replay it to know.",
+}
+
+
+def steps_of(scale: Scale, loosest: Fraction) -> list[Fraction]:
+    """Return the thresholds of a sweep, from the loosest to the strictest, the own one among them."""
+    own = scale.threshold
+    if scale.measure == "hamming":
+        return [Fraction(bits) for bits in range(int(loosest), -1, -1)]
+    if scale.distance:
+        step = own * _SHARE
+        steps = {step * place for place in range(1, int(loosest / step) + 1)}
+        return sorted(steps | {own, loosest}, reverse=True)
+    first = int(loosest / _STEP) + 1
+    steps = {_STEP * place for place in range(first, int(1 / _STEP) + 1)}
+    return sorted(steps | {own} | ({loosest} if loosest > 0 else set()))
+
+
+def similarity_at(scale: Scale, threshold: Fraction) -> float:
+    """Return how similar a pair exactly at a threshold is."""
+    if scale.measure == "hamming":
+        return float(1 - threshold / 64)
+    return 1 / (1 + float(threshold)) if scale.distance else float(threshold)
+
+
+class Swept(NamedTuple):
+    """A sweep, and what it says of documents and pairs.
+
+    Attributes
+    ----------
+    sweep : Sweep
+        The counts.
+    gone : bool[t, w]
+        Which of the watched documents would be removed at each threshold.
+    bars : float64[t]
+        The similarity that a pair has to reach at each threshold.
+    matches : bool[t, p]
+        Which of the watched pairs would match at each threshold.
+    """
+
+    sweep: Sweep
+    gone: Bools
+    bars: Floats
+    matches: Bools
+
+
+class _Removal:
+    """Says who would be removed if only some of the pairs matched."""
+
+    def __init__(self, count: int, pairs: KnownPairs, everything: bool, before: int = 0) -> None:
+        self._pairs, self._everything, self._before = pairs, everything, before
+        own = np.arange(count)
+        self.node = own if pairs.representative is None else pairs.representative
+        able = self.node >= 0
+        #: How many documents have the features of each representative.
+        self.copies = np.bincount(self.node[able], minlength=count).astype(np.int64)
+        if not everything:
+            numbers = np.arange(len(pairs.left), dtype=np.float64)
+            self._ranked = standing(self.node, own if pairs.order is None else pairs.order)
+            self._graph = graph(count, pairs.left, pairs.right, numbers)
+
+    def by(self, chosen: Bools, watched: Integers) -> tuple[int, Bools]:
+        """Return how many would be, and which of the watched ones; ``chosen`` says which pairs match."""
+        if self._everything:
+            gone = np.zeros(len(self.node), np.bool_)
+            gone[self._pairs.right[chosen]] = True
+            return int(gone[self._before :].sum()), gone[watched]
+        known = self._graph
+        some = chosen[known.similarity.astype(np.int64)]
+        heads = np.concatenate([[0], np.cumsum(some)]).astype(np.int64)[known.heads]
+        stays = self._ranked.staying(Graph(heads, known.neighbours[some], known.similarity[some]))
+        node = self.node[watched]
+        gone = (node >= 0) & ~(stays[node] & (self._ranked.top[node] == watched))
+        return int(self.copies.sum() - stays.sum()), gone
+
+    def pairs(self, chosen: Bools) -> int:
+        """Return how many pairs of documents match, equal ones among them."""
+        equal = int((self.copies * (self.copies - 1) // 2).sum())
+        left, right = self._pairs.left[chosen], self._pairs.right[chosen]
+        return equal + int((self.copies[left] * self.copies[right])[right >= self._before].sum())
+
+
+def swept(
+    verdicts: Verdicts,
+    scale: Scale,
+    known: KnownPairs,
+    *,
+    watched: Integers,
+    edges: Integers,
+    everything: bool = False,
+    whole: bool = True,
+) -> Swept:
+    """Return what other thresholds would have done, each as a run at that threshold.
+
+    Where no pairs but those of the verdicts are known, or where they do not say what the verdicts say (as of items that
+    came too late), stricter thresholds are counted by the recorded similarities.
+
+    Parameters
+    ----------
+    verdicts : Verdicts
+        What became of documents.
+    scale : Scale
+        What decides.
+    known : KnownPairs
+        The pairs that are known.
+    watched : int64[w]
+        Documents whose own fate is of interest.
+    edges : int64[p]
+        Pairs of which it is, too, by their places among the known ones.
+    everything : bool
+        Whether duplicates remove others as well.
+    whole : bool
+        Whether pairs are known at all thresholds; not with bands that are made for one.
+    """
+    count, own_gone = len(verdicts), verdicts.of != ORIGINAL
+    documents = count if verdicts.present is None else int(verdicts.present.sum())
+    removal, note = _Removal(count, known, everything), known.note
+    if known.matching is None:
+        own = known.similarity >= similarity_at(scale, scale.threshold)
+        if not known.known or not np.array_equal(removal.by(own, np.arange(count))[1], own_gone):
+            stopped = np.flatnonzero(own_gone)
+            known = KnownPairs(
+                left=stopped, right=stopped, similarity=verdicts.similarity[stopped], loosest=scale.threshold
+            )
+            removal, whole = _Removal(count, known, True, verdicts.before), whole and everything
+            documents = count - verdicts.before
+            note, own, edges = f"{_STRICTER_ONLY} {_COUNTED[everything]}", np.ones(len(stopped), np.bool_), edges[:0]
+    else:
+        # A decision goes by g, of which the probability is rounded: at its cut the run itself says what passes.
+        own = known.matching
+    steps = steps_of(scale, known.loosest)
+    bars = np.array([similarity_at(scale, step) for step in steps], np.float64)
+    place = steps.index(scale.threshold)
+    dropped, pairs = [], []
+    gone, matches = np.zeros((len(steps), len(watched)), np.bool_), np.zeros((len(steps), len(edges)), np.bool_)
+    for at, threshold in enumerate(steps):
+        reach = known.similarity >= bars[at] if known.reaching is None else known.reaching(threshold)
+        chosen = own if at == place else reach
+        number, gone[at] = removal.by(chosen, watched)
+        dropped.append(number)
+        pairs.append(removal.pairs(chosen))
+        matches[at] = chosen[edges]
+    gone[place] = own_gone[watched]
+    sweep = Sweep(
+        thresholds=[float(step) for step in steps],
+        kept=[documents - number for number in dropped],
+        dropped=dropped,
+        pairs=pairs,
+        own=place,
+        what=name_of(scale),
+        distance=scale.distance,
+        similarities=bars.tolist(),
+        exact=whole,
+        note=note,
+    )
+    return Swept(sweep, gone, bars, matches)
+
+
+def name_of(scale: Scale) -> str:
+    """Return what thresholds are of."""
+    return "probability" if scale.measure == "learned" else scale.measure
+
+
+def similarity_of(scale: Scale, recipe: Recipe) -> str:
+    """Return what the similarities of a report are of."""
+    if scale.measure == "learned":
+        return "probability"
+    shown = {"euclidean": "1 / (1 + distance)", "hamming": "1 - distance / 64"}.get(scale.measure, scale.measure)
+    if scale.measure in ("edit", "semantic"):
+        return f"{shown} similarity"
+    step = recipe.parsed_second_step
+    features = step.features if step is not None else recipe.signature or recipe.features
+    weights = f" weighted by {recipe.weights}" if recipe.weights and step is None and not recipe.signature else ""
+    return f"{shown} of {features}{weights}"
+
+
+def value_of(what: str, similarity: float, *, distance: bool) -> str:
+    """Return a similarity as people compare it with the threshold of that measure: a distance as a distance."""
+    if what == "hamming":
+        return f"{round(64 * (1 - similarity))} bits"
+    if distance:
+        return f"distance {1 / similarity - 1:.4g}" if similarity else "no distance"
+    return f"{similarity:.4f}"
+
+
+def shared_in_words(o: int, a: int, b: int) -> str:
+    """Return how many features two sets of sizes a and b share; that is o of them."""
+    inside = "one is wholly contained in the other: " if o == min(a, b) < max(a, b) else ""
+    return f"{inside}{o:,} features shared, of {a:,} and {b:,}"
+
+
+def counts_in_words(counts: tuple[int, int, int] | None, recipe: Recipe) -> str:
+    """Return the whole numbers behind a similarity; empty where they say nothing to people.
+
+    Parameters
+    ----------
+    counts : (int, int, int) or None
+        o, a and b, as a verdict has them.
+    recipe : Recipe
+        By which it was made.
+    """
+    if counts is None or recipe.second_step or recipe.is_weighted:
+        return ""
+    o, a, b = counts
+    if recipe.measure == "hamming":
+        return f"{64 - o} of 64 bits differ"
+    if recipe.measure in SET_MEASURES and not recipe.signature and recipe.parsed_features.kind != "checksum":
+        return shared_in_words(o, a, b)
+    return ""

@@ -1,0 +1,263 @@
+"""Verdicts and pairs as reports see them, of a run or of a flow, and when the items of a flow arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.keep.keepers import Bools, Families, Floats, Integers
+from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Arrivals
+
+#: In the place of a keeper: the document is kept, or its keeper is not among those that are reported.
+ORIGINAL, ELSEWHERE = -1, -2
+#: In the place of a time that is not known.
+NO_TIME = -(1 << 62)
+#: Reasons by their numbers in ``Verdicts.why``.
+REASONS = (KEPT, COPY, EQUAL_FEATURES, NEAR)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Verdicts:
+    """What became of documents, in the order of the input or of arrival; a number in this order is a document's place.
+
+    Attributes
+    ----------
+    ids : pyarrow.Array
+        What they are called.
+    of : int64[n]
+        The place of each one's keeper; ORIGINAL for a kept one, or ELSEWHERE. In a flow always an earlier place.
+    similarity : float64[n]
+        To the keeper; of kept ones any number.
+    exact, equal : bool[n]
+        Whether the text is the keeper's byte for byte, and whether its features are, as those of equal texts are.
+    times : int64[n] or None
+        Of a flow: microseconds since 1970, or NO_TIME.
+    before : int
+        So many of the first documents came before those that are reported, and are here because others repeat them.
+    sources : pyarrow.Array or None
+        Where each came from, as strings; None where that is not known.
+    elsewhere : mapping of int to str
+        The ids of keepers that are ELSEWHERE.
+    present : bool[n] or None
+        Which documents count; None for all.
+    connected : Families or None
+        The families; None where documents are connected by what they repeat, and by nothing else.
+    why : int64[n] or None
+        Why each was removed: 0 for a kept one, 1 for a copy of any document before it, 2 for equal features, 3 for
+        near; None where the keeper says that.
+    """
+
+    ids: pa.Array
+    of: Integers
+    similarity: Floats
+    exact: Bools
+    equal: Bools
+    times: Integers | None = None
+    before: int = 0
+    sources: pa.Array | None = None
+    elsewhere: Mapping[int, str] = field(default_factory=dict)
+    present: Bools | None = None
+    connected: Families | None = None
+    why: Integers | None = None
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def id(self, place: int) -> str:
+        """Return what a document is called."""
+        return str(self.ids[place].as_py())
+
+    def keeper(self, place: int) -> str:
+        """Return the id of a document's keeper; empty for a kept one."""
+        other = int(self.of[place])
+        if other == ORIGINAL:
+            return ""
+        return self.elsewhere.get(place, "") if other == ELSEWHERE else self.id(other)
+
+    def to_keeper(self, place: int) -> str:
+        """Return how a document is like its keeper."""
+        if self.of[place] == ORIGINAL:
+            return KEPT
+        return COPY if self.exact[place] else EQUAL_FEATURES if self.equal[place] else NEAR
+
+    def reason(self, place: int) -> str:
+        """Return why a document was removed, or that it is kept."""
+        return self.to_keeper(place) if self.why is None else REASONS[int(self.why[place])]
+
+    @cached_property
+    def duplicates(self) -> Integers:
+        """The places of the reported documents that are not kept."""
+        found = np.flatnonzero(self.of != ORIGINAL)
+        return found[found >= self.before]
+
+    @cached_property
+    def root(self) -> Integers:
+        """Of each document the first one that it goes back to, itself for a kept one."""
+        root = np.where(self.of >= 0, self.of, np.arange(len(self)))
+        while not np.array_equal(further := root[root], root):
+            root = further
+        return root
+
+    @cached_property
+    def family(self) -> Integers:
+        """The number of each document's family, from 1; 0 for none."""
+        if self.connected is not None:
+            return self.connected.family
+        roots, at, sizes = np.unique(self.root, return_inverse=True, return_counts=True)
+        number = np.zeros(len(roots), np.int64)
+        number[sizes > 1] = np.arange(1, int((sizes > 1).sum()) + 1)
+        return number[at]
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """How many documents each family has, by its number less 1."""
+        return np.bincount(self.family)[1:]
+
+    def members(self, number: int) -> Integers:
+        """Return the places of a family's documents."""
+        order, ends = self._by_family
+        return order[ends[number - 1] : ends[number]]
+
+    @cached_property
+    def _by_family(self) -> tuple[Integers, Integers]:
+        return np.argsort(self.family, kind="stable"), np.cumsum(np.bincount(self.family))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class KnownPairs:
+    """The pairs that are known, from a relaxed threshold on.
+
+    Attributes
+    ----------
+    left, right : int64[k]
+        Places of documents, in a flow the earlier one on the left; for equals their representative's.
+    similarity : float64[k]
+        Of each pair.
+    loosest : Fraction
+        The threshold from which on all pairs are there.
+    known : bool
+        Whether they were looked for at all.
+    note : str
+        What is not known, and why.
+    matching : bool[k] or None
+        Which of them match by the run itself; None for a flow, whose verdicts say that.
+    reaching : callable or None
+        Which of them, exactly, reach a threshold; None to go by the similarities.
+    representative, order : int64[n] or None
+        Of a run: of each document the first one with the same features, -1 for none; and the documents in keep order.
+    numbers : callable or None
+        What is behind the similarity of a pair, in words, by its place here.
+    """
+
+    left: Integers
+    right: Integers
+    similarity: Floats
+    loosest: Fraction
+    known: bool = True
+    note: str = ""
+    matching: Bools | None = None
+    reaching: Callable[[Fraction], Bools] | None = None
+    representative: Integers | None = None
+    order: Integers | None = None
+    numbers: Callable[[int], str] | None = None
+
+    @classmethod
+    def nothing(cls, own: Fraction, note: str) -> Self:
+        """Return what is known where no pairs were looked for; ``own`` is the threshold."""
+        none = np.zeros(0, np.int64)
+        return cls(left=none, right=none, similarity=np.zeros(0), loosest=own, known=False, note=note)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = 1_000_000
+_MINUTE, _HOUR = 60 * _SECOND, 3600 * _SECOND
+_DAY = 24 * _HOUR
+#: Steps of time; the first one that gives no more bars than this is taken.
+_STEPS = {
+    "minute": _MINUTE,
+    "ten minutes": 10 * _MINUTE,
+    "hour": _HOUR,
+    "six hours": 6 * _HOUR,
+    "day": _DAY,
+    "week": 7 * _DAY,
+    "30 days": 30 * _DAY,
+    "year": 365 * _DAY,
+}
+_BARS = 300
+#: Ends of the stretches of time by which a duplicate comes after what it repeats.
+_LAGS = {
+    "at once": _SECOND,
+    "1 s to 1 min": _MINUTE,
+    "1 to 10 min": 10 * _MINUTE,
+    "10 min to 1 h": _HOUR,
+    "1 to 3 h": 3 * _HOUR,
+    "3 to 6 h": 6 * _HOUR,
+    "6 to 12 h": 12 * _HOUR,
+    "12 to 24 h": _DAY,
+    "1 to 2 days": 2 * _DAY,
+    "2 to 7 days": 7 * _DAY,
+    "7 to 30 days": 30 * _DAY,
+}
+_LATER = "more than 30 days"
+
+
+def time_text(moment: int) -> str:
+    """Return a time in microseconds as people read it, to the second; empty where no calendar has it."""
+    try:
+        return (_EPOCH + timedelta(microseconds=moment)).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError):
+        return ""
+
+
+def arrivals_of(verdicts: Verdicts) -> Arrivals | None:
+    """Return when and where the items of a flow came from; None if nothing arrived, or for a run."""
+    if verdicts.times is None or len(verdicts) == verdicts.before:
+        return None
+    times, stopped = verdicts.times[verdicts.before :], verdicts.of[verdicts.before :] != ORIGINAL
+    first, last = int(times.min()), int(times.max())
+    name, step = next(
+        ((name, step) for name, step in _STEPS.items() if last // step - first // step < _BARS), ("year", 365 * _DAY)
+    )
+    bins, place = np.unique(times // step, return_inverse=True)
+    counts = [np.bincount(place[one], minlength=len(bins)).tolist() for one in (~stopped, stopped)]
+    begins, ends = ([_moment((number + more) * step) for number in bins.tolist()] for more in (0, 1))
+    return Arrivals(name, list(zip(begins, ends, *counts, strict=True)), _lags(verdicts), _sources(verdicts, stopped))
+
+
+def _moment(microseconds: int) -> str:
+    try:
+        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="minutes").replace("+00:00", "Z")
+    except OverflowError:
+        return "9999-12-31T23:59Z"
+
+
+def _lags(verdicts: Verdicts) -> list[tuple[str, int]]:
+    times, places = verdicts.times, verdicts.duplicates[verdicts.of[verdicts.duplicates] >= 0]
+    if times is None:
+        return []
+    places = places[times[verdicts.of[places]] != NO_TIME]
+    # One may repeat an item that is of a later time than itself, if it arrived late.
+    lag = np.abs(times[places] - times[verdicts.of[places]])
+    counts = np.bincount(np.searchsorted(list(_LAGS.values()), lag), minlength=len(_LAGS) + 1)
+    last = int(np.flatnonzero(counts).max(initial=-1))
+    return list(zip([*_LAGS, _LATER], counts[: last + 1].tolist(), strict=False))
+
+
+def _sources(verdicts: Verdicts, stopped: Bools) -> list[tuple[str, int, int]]:
+    if verdicts.sources is None:
+        return []
+    encoded = verdicts.sources.slice(verdicts.before).dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    names, codes = encoded.dictionary.to_pylist(), pc.fill_null(encoded.indices, 0).to_numpy()
+    every, duplicates = (np.bincount(codes[one], minlength=len(names)) for one in (slice(None), stopped))
+    order = np.lexsort((np.arange(len(names)), -every)).tolist()
+    return [(names[at], int(every[at]), int(duplicates[at])) for at in order] if len(names) > 1 else []
