@@ -163,7 +163,7 @@ def test_accents_and_words_that_most_fill_in_make_no_difference() -> None:
     assert pattern_of([frame.format(f"للأمر رقم {one}") for one in range(5)]) is not None
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=30).map(" ".join), min_size=1, max_size=7),
     st.sampled_from(["", "one two three four five six seven eight nine ten eleven twelve"]),
