@@ -336,6 +336,11 @@ class Command(TyperCommand):
         if _ALL in ctx.meta and any(parameter.name == "set_fields" for parameter in self.params):
             rare = {name: known for name, known in OPTIONS.items() if not known.common}
             sections["Fields for --set"] = [(f"{name}={known.values}", known.help) for name, known in rare.items()]
+        if _ALL not in ctx.meta:
+            # A heading over one line takes more room than the line.
+            for title in [title for title, records in sections.items() if len(records) == 1 and title != "Arguments"]:
+                if title != "Options":
+                    sections["Options"] += sections.pop(title)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):

@@ -108,10 +108,7 @@ EXIT_CODE: ContextVar[int] = ContextVar("EXIT_CODE", default=0)
 #: Not all of an input could be read.
 TORN = 3
 #: What help says of exit codes.
-EXIT_CODES = (
-    "Exit codes: 0 done, broken records counted; 2 refused or not possible, nothing written; 3 done, but a file is cut "
-    "short or damaged and not all of it could be read (0 with --allow-torn); 130 interrupted."
-)
+EXIT_CODES = "Exit codes: 0 done; 2 refused; 3 done, but a file is cut short; 130 interrupted."
 
 
 def typed_command() -> str:
