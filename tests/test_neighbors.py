@@ -93,12 +93,6 @@ def test_of_the_first_documents() -> None:
     assert neighbors_of(IDS, first=100).asked == 6
 
 
-def test_documents_that_are_set_aside_are_no_neighbours() -> None:
-    found = neighbors_of(["fox", "rose", "fox", "empty", "dog", "rose2"], first=3)
-    assert found.documents == 5
-    assert [(row.document, row.neighbor) for row in found if row.rank == 1] == [("fox", "dog"), ("rose", "rose2")]
-
-
 def test_recipes_of_every_kind_answer_alike() -> None:
     """The nearest documents of a text that is in the corpus are that one, and then its neighbours."""
     for name in names():

@@ -275,21 +275,6 @@ def test_threads_pieces_and_memory_change_nothing(choices: dict[str, Any], monke
     assert len(once.pairs) > 0
 
 
-def test_documents_set_aside_match_nothing_whatever_finds_them() -> None:
-    table = pa.table({"id": ["a", "b", "a", "c"], "text": ["fox ran off", "owl sat", "fox ran off", "fox ran off"]})
-    engines: list[dict[str, Any]] = [
-        {"weights": "tf", "measure": "cosine"},
-        {"signature": "simhash", "measure": "hamming", "threshold": 3},
-        {"search": "lsh"},
-        {"signature": "minhash:5", "measure": "overlap"},
-        {"second_step": "edit >= 0.5"},
-    ]
-    for choices in engines:
-        result = nd.dedup(table, features="words:1", **choices)
-        assert [(p.left, p.right) for p in result.pairs] == [("a", "c")]
-        assert result.summary["undecidable"] == 0
-
-
 def test_similarity_of_distances_is_shown_as_they_say() -> None:
     assert measure("euclidean").distance
     assert measure("hamming").distance

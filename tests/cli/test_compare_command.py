@@ -45,7 +45,7 @@ def test_the_table(corpus: Path, labels: Path) -> None:
     lines = result.stdout.splitlines()
     assert says(lines[0], "5 documents", "2 labelled duplicates", "1 labelled as none", "95 %")
     assert [line.split()[0] for line in lines if line.startswith((" jaccard", " default"))] == ["jaccard", "default"]
-    assert "cannot tell default from: jaccard" in result.stdout
+    assert "Too few groups for a test: default and jaccard" in result.stdout
     assert "Few labels: 2 duplicates" in result.stderr
 
 

@@ -240,7 +240,7 @@ def test_weighted_vectors_have_a_curve_too(few_pairs: Callable[[int], None]) -> 
     [
         (Recipe(signature="simhash", measure="hamming", threshold=3), ("measure 'hamming'", "no similarity")),
         (Recipe(measure="euclidean", threshold=3), ("measure 'euclidean'", "no similarity")),
-        (Recipe(second_step="edit >= 0.9"), ("then 'edit >= 0.9'", "threshold", "leave it out")),
+        (Recipe(second_step="edit >= 0.9"), ("second_step 'edit >= 0.9'", "threshold", "leave it out")),
         (Recipe(search="lsh"), ("search 'lsh'", "other pairs", "search 'exact'")),
     ],
     ids=["bits", "distance", "second step", "lsh"],

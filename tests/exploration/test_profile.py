@@ -145,15 +145,6 @@ def test_threads_and_files_change_nothing(tmp_path: Path) -> None:
         assert asdict(other) == same
 
 
-def test_repeated_ids_are_set_aside(tmp_path: Path) -> None:
-    rows = [{"id": at % 10, "text": f"{ABOUT} n{at}"} for at in range(14)]
-    (tmp_path / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with open_corpus([tmp_path / "some.jsonl"]) as corpus:
-        found = profile(corpus, threshold=None)
-    assert found.documents == 10
-    assert found.boilerplate.passages[0].documents == 10
-
-
 def naive_quantile(lengths: Sequence[int], part: int) -> int:
     return next(one for one in sorted(lengths) if sum(other <= one for other in lengths) * 100 >= part * len(lengths))
 

@@ -156,7 +156,7 @@ def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_looked_for_where_nothing_could_be_found() -> None:
     items = items_of([(0, list("abcd"))] * 3)
-    assert "--report-around" in around(items, ReplaySettings(RECIPE, "2h"), 0).note
+    assert "--report-margin" in around(items, ReplaySettings(RECIPE, "2h"), 0).note
     bands = RECIPE.changed(search="lsh")
     assert "LSH makes its bands" in around(items, ReplaySettings(bands, "2h"), 0.2).note
     single = Recipe(features="checksum", normalize="words", threshold=1.0)

@@ -22,7 +22,7 @@ CHOICES: list[dict[str, Any]] = [
     {"window": 10},
     {"window": "24h", "window_by": "hour"},
     {"against": "everything"},
-    {"then": "edit >= 0.5"},
+    {"second_step": "edit >= 0.5"},
     {"decision": decision_of("sets", bias=1.0)},
 ]
 
@@ -67,7 +67,7 @@ def test_the_store_notes_who_and_when(tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_kept_need_not_be_given() -> None:
-    with nd.Index(against="everything", then="edit >= 0.5", now=SetClock(NOON + HOUR)) as index:
+    with nd.Index(against="everything", second_step="edit >= 0.5", now=SetClock(NOON + HOUR)) as index:
         filled(index)
         assert index.release("b").kind == "original"
     with nd.Index(now=SetClock(NOON + HOUR)) as index:

@@ -190,7 +190,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
     flow = report_of(room, tmp_path / "page.html", items=3).write()
     assert len(flow) - flow.before == 3
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "2" in page[page.index("set aside: the file ends in the middle") :][:200]
+    assert "2" in page[page.index("rejected: the file ends in the middle") :][:200]
     assert "about the latest 3 items; 10 arrived" in page
 
 

@@ -18,7 +18,7 @@ from neardup.version import __version__
 
 #: The commands and what they do. Each is a module of its name, imported when the command is called.
 COMMANDS = {
-    "explore": "Look before you choose: how similar a corpus is to itself, and where to begin.",
+    "explore": "Show how similar a corpus is to itself, and advise features and a threshold.",
     "dedup": "Remove the near-duplicates of a corpus.",
     "pairs": "Find every pair at or above the threshold: left, right, similarity.",
     "explain": "Show two documents side by side: what they share, the measures, and what would flip the verdict.",

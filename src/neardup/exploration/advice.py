@@ -31,6 +31,7 @@ from neardup.exploration.valley import FEWEST_CLEAR, Valley, valley_of
 from neardup.exploration.views import BINS, View
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure
+from neardup.recipe.recipe import command_words
 
 Floats = npt.NDArray[np.float64]
 
@@ -331,7 +332,7 @@ def _command_of(recipe: Recipe, inputs: Sequence[str], reading: Sequence[str]) -
     for field in fields(Recipe):
         value = getattr(recipe, field.name)
         if field.name not in _SAID_APART and value != getattr(usual, field.name):
-            words += [f"--{field.name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+            words += command_words(field.name, f"{value:g}" if isinstance(value, float) else value)
     return (*words, "--threshold", f"{recipe.threshold:g}", "-o", "kept.jsonl")
 
 

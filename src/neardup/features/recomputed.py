@@ -167,7 +167,7 @@ def _scratch(size: int) -> Words:
 def _changed() -> InputError:
     return InputError(
         "the input changed while it was read, and it is read more than once where features do not fit into memory; "
-        "let it be finished first, or give more --memory"
+        f"let it be finished first, or give more {option('--memory')}"
     )
 
 
