@@ -136,8 +136,8 @@ class ExamplePair:
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
         return {
-            "left": self.left._asdict(),
-            "right": self.right._asdict(),
+            "left": self.left.as_dict(),
+            "right": self.right.as_dict(),
             "similarity": self.similarity,
             "left_source": self.left_source,
             "right_source": self.right_source,

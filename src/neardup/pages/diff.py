@@ -27,6 +27,10 @@ class Shown(NamedTuple):
     time: str = ""
     gone: bool = False
 
+    def as_dict(self) -> dict[str, str]:
+        """Return what is known of it, for JSON."""
+        return {"id": self.id, "title": self.title, "text": self.text, "time": self.time}
+
 
 #: What between two words says nothing of a difference.
 _STYLE = str.maketrans("", "", ".,;:'\"`-()[]“”‘’„«»–—…。、，；：「」（）")
