@@ -12,6 +12,7 @@ import pytest
 from saying import says
 
 import neardup as nd
+from neardup import runtime
 from neardup.errors import InputError, RecipeError
 from neardup.search import recomputed
 
@@ -139,3 +140,24 @@ def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.M
     with pytest.raises(RecipeError) as caught:
         nd.dedup(corpus(200), features="words:1", memory=SMALL)
     assert says(caught.value, "memory 1,000,000", "203 documents", "give 2,300MB")
+
+
+def test_free_memory_is_what_a_control_group_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = runtime.free_memory()
+    assert everything > 0
+    files = [tmp_path / name for name in ("limit", "used", "stat")]
+    for file, content in zip(files, ("3000", "2500", "cache 900\ntotal_inactive_file 800\n"), strict=True):
+        file.write_text(content)
+    monkeypatch.setattr(runtime, "_CGROUPS", [[str(file) for file in files]])
+    assert runtime.free_memory() == 1300
+    files[0].write_text("max")
+    assert runtime.free_memory() > 1300
+
+
+def test_without_a_budget_half_of_the_free_memory_is_for_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(300)
+    plain = nd.dedup(texts, features="words:1", threshold=0.5)
+    monkeypatch.setattr("neardup.pipeline.pipeline.free_memory", lambda: 20_000.0)
+    again = nd.dedup(texts, features="words:1", threshold=0.5)
+    assert outcome(again) == outcome(plain)
+    assert again.summary["search"]["passes_over_the_input"] > 1

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any, TypedDict, TypeVar
 
 import numpy as np
@@ -161,9 +162,14 @@ class Memory:
         self._maps.clear()
 
 
+#: Limit, use and counts of a control group, in its second and its first version.
 _CGROUPS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+    ),
 )
 
 
@@ -178,9 +184,13 @@ def free_memory() -> float:
         with open("/proc/meminfo", encoding="ascii") as lines:
             available = next((line for line in lines if line.startswith("MemAvailable:")), "")
         found.append(float(available.split()[1]) * 1024)
-    for limit, used in _CGROUPS:
-        with suppress(OSError, ValueError), open(limit, encoding="ascii") as most, open(used, encoding="ascii") as now:
-            found.append(max(float(most.read()) - float(now.read()), 0.0))
+    for limit, used, statistics in _CGROUPS:
+        with suppress(OSError, ValueError):
+            most, now = (float(Path(path).read_text("ascii")) for path in (limit, used))
+            counts = dict(line.split() for line in Path(statistics).read_text("ascii").splitlines())
+            # Files that were read are counted as used, and given up when memory is wanted.
+            cached = float(counts.get("total_inactive_file", counts.get("inactive_file", "0")))
+            found.append(max(most - now + cached, 0.0))
     return min(found)
 
 

@@ -250,7 +250,7 @@ class RunOptions:
         typer.Option(
             metavar="SIZE",
             rich_help_panel=_RUN,
-            help="Memory limit, such as 2GB; the rest goes to disk.",
+            help="Memory limit, such as 2GB; what does not fit is read again, or goes to disk.",
         ),
     ] = None
 

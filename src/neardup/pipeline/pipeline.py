@@ -154,7 +154,8 @@ def run(
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
     memory : int, optional
-        A budget in bytes: feature sets, prefixes and index beyond it go to a temporary file.
+        A budget in bytes; without one, half of the free memory is for feature sets. What does not fit is made again:
+        more passes over the input give the same answer.
     pairs_per_document : float or None
         Where more pairs of distinct texts match than this times the documents (and than a million), only those of
         dropped documents with kept ones are found. It changes no verdict, but what is known of pairs and families.
