@@ -37,7 +37,7 @@ _FEWEST_BITS = 16
 #: Slots for each feature that is expected: more would find few more features that no other document has.
 _SLOTS_FOR_EACH = 2
 #: What is known of each document besides its features: sizes, marks, names, orders.
-BYTES_A_DOCUMENT = 150
+BYTES_A_DOCUMENT = 250
 
 
 class Recomputed:
