@@ -87,16 +87,19 @@ def recomputed_join(
     wanted = Wanted(equal_sets(store, excluded), keep_order, most_pairs, with_kept, progress)
     room = store.memory.room - recomputed.cell_bytes - BYTES_A_DOCUMENT * len(steps.sizes)
     room = max(min(_SHARE_HELD * room, store.most_bytes), _LEAST_HELD)
-    found = _Passes(recomputed, steps, room).matches(wanted)
+    found = _Passes(recomputed, steps, room, max(room, store.most_bytes) / 2).matches(wanted)
     found.statistics["passes_over_the_input"] = recomputed.passes
     return found
 
 
 class _Passes:
-    """The passes of one join, whose steps hold features of so many bytes at once."""
+    """The passes of one join, whose steps hold features of so many bytes at once, and counts of so many.
 
-    def __init__(self, recomputed: Recomputed, steps: Steps, room: float) -> None:
-        self.recomputed, self.steps, self.room = recomputed, steps, room
+    Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
+    """
+
+    def __init__(self, recomputed: Recomputed, steps: Steps, room: float, room_for_counts: float) -> None:
+        self.recomputed, self.steps, self.room, self.room_for_counts = recomputed, steps, room, room_for_counts
 
     def matches(self, wanted: Wanted) -> Matches:
         members = members_of(wanted.representative)
@@ -131,7 +134,7 @@ class _Passes:
             arrays.append(features)
             if size > self.room:
                 share = (these[-1] + 1) / len(self.steps.sizes) if len(these) else 1.0
-                counts.open(size / 8 / share, self.room / 2)
+                counts.open(size / 8 / share, self.room_for_counts)
                 for before, features in zip(documents[1:], arrays, strict=True):
                     counts.add(features, self.steps.sizes[before])
                 arrays.clear()
