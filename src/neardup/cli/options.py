@@ -116,7 +116,7 @@ def _set(settings: Iterable[str]) -> dict[str, str]:
             raise RecipeError(f"--set {name} has an option of its own; give {' '.join(command_words(name, value))}")
         if name not in rare:
             near = get_close_matches(name, OPTIONS, 1, 0.5)
-            way = f"do you mean {near[0]}" if near else f"the fields are {', '.join(rare)}"
+            way = f"do you mean {near[0]}?" if near else f"the fields are {', '.join(rare)}"
             raise RecipeError(f"--set {name!r} is no field of a recipe; {way}")
         if name in found:
             raise RecipeError(f"--set {name} is given twice, as {found[name]!r} and {value!r}; give it once")
