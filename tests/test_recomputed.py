@@ -106,8 +106,8 @@ def test_files_are_read_again(tmp_path: Path, suffix: str, way: str) -> None:
     plain = nd.dedup_files(path, features="words:1", threshold=0.5)
     again = nd.dedup_files(path, features="words:1", threshold=0.5, memory=SMALL)
     assert outcome(again) == outcome(plain)
-    assert again.summary["set_aside"] == plain.summary["set_aside"]
-    assert sum(again.summary["set_aside"].values()) == 1
+    assert again.summary["rejected"] == plain.summary["rejected"]
+    assert sum(again.summary["rejected"].values()) == 1
 
 
 @pytest.mark.parametrize("change", ["shorter", "other"])

@@ -135,11 +135,11 @@ def test_tables_of_every_kind(data: Any, tmp_path: Path) -> None:
         result.explain("a", "z")
 
 
-def test_texts_that_are_missing_are_set_aside_and_counted() -> None:
+def test_texts_that_are_missing_are_rejected_and_counted() -> None:
     result = nd.dedup([NEWS, None, "", NEWS])
     assert result.kept == [0, 2]
     assert result.dropped[0].id == 3
-    assert sum(result.summary["set_aside"].values()) == 1
+    assert sum(result.summary["rejected"].values()) == 1
     with pytest.raises(nd.UnknownDocument):
         result.explain(0, 1)
 

@@ -575,7 +575,7 @@ def dedup_files(
     strict : bool
         Stop at the first broken record instead of setting it aside.
     quarantine : str, optional
-        A file for the records that are set aside.
+        A file for the records that are rejected.
     ids : "column", "rows" or "file+id"
         What documents are called: by the column of ids; by their row numbers, whatever the columns are; or by the name
         of their file and the column of ids, as ``shard-1.jsonl:17``, for shards that each count from 0. Ids that

@@ -60,7 +60,7 @@ class InputError(NeardupError):
 
 
 class BrokenRecord(InputError):
-    """One broken document; raised only under ``strict``, otherwise it is set aside and counted."""
+    """One broken document; raised only under ``strict``, otherwise it is rejected and counted."""
 
 
 class TornInput(UserWarning):

@@ -111,7 +111,7 @@ def test_broken_records_are_counted_and_shown(tmp_path: Path) -> None:
     corpus, quarantine = tmp_path / "corpus.jsonl", tmp_path / "bad.jsonl"
     corpus.write_text('{"id": 1, "text": "fine"}\n{"id": 2, "text": \n{"id": 3, "text": 4}\n')
     result = neardup("dedup", corpus, "-o", tmp_path / "clean.jsonl", "--quarantine", quarantine, "--json")
-    assert json.loads(result.stdout)["set_aside"] == {"not valid JSON": 1, "text is not a string": 1}
+    assert json.loads(result.stdout)["rejected"] == {"not valid JSON": 1, "text is not a string": 1}
     assert "corpus.jsonl, line 2: not valid JSON" in result.stderr
     assert len(read_lines(quarantine)) == 2
 

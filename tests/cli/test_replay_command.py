@@ -84,7 +84,7 @@ def test_the_table(flow: Path) -> None:
         "1 ahead",
         "1 undecidable",
         "P t_p = 36.4% of 10 s = 3.64 s saved an item",
-        "set aside: ",
+        "rejected: ",
     ):
         assert words in result.stderr
 

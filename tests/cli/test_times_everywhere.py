@@ -232,7 +232,7 @@ def test_values_that_are_not_utf8(
     summary = json.loads(neardup("dedup", path, "-o", clean, "--json", *options).stdout)
     assert [row["id"] for row in pq.read_table(clean, columns=["id"]).to_pylist()] == [kept]
     assert summary["without_keep_value"] == without
-    assert summary["set_aside"] == ({"not valid UTF-8": 1} if column == "id" else {})
+    assert summary["rejected"] == ({"not valid UTF-8": 1} if column == "id" else {})
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])

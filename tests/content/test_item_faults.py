@@ -99,7 +99,7 @@ def test_what_cannot_be_read_says_why(name: str, data: bytes, reason: str, early
     assert early is None or fault.ended_early == early
 
 
-def test_a_broken_line_is_set_aside_and_the_rest_goes_on() -> None:
+def test_a_broken_line_is_rejected_and_the_rest_goes_on() -> None:
     lines = JSON_LINES.splitlines()
     bad = [b"{no json}", b"[1]", b'"text"', b'{"id": 5}']
     data = b"\n".join([lines[0].encode(), *bad, b"", lines[1].encode(), lines[2].encode()]) + b"\n"
@@ -110,7 +110,7 @@ def test_a_broken_line_is_set_aside_and_the_rest_goes_on() -> None:
     assert not any(fault.ended_early for fault in found.broken)
 
 
-def test_a_broken_object_of_a_list_is_set_aside_and_the_rest_goes_on() -> None:
+def test_a_broken_object_of_a_list_is_rejected_and_the_rest_goes_on() -> None:
     for bad in ('{"text": nothing}', '{"text" "x"}', "{}", "17"):
         data = JSON_LIST.replace("},", "}, " + bad + ",")
         found, items = read("x.json", data)
@@ -146,7 +146,7 @@ def test_a_broken_item_of_a_feed_is_put_right_and_the_rest_stays_as_it_is(text: 
 
 
 @pytest.mark.parametrize(("text", "name"), [(RSS2, "item"), (ATOM, "entry")])
-def test_an_item_that_cannot_be_put_right_is_set_aside_and_the_rest_goes_on(text: str, name: str) -> None:
+def test_an_item_that_cannot_be_put_right_is_rejected_and_the_rest_goes_on(text: str, name: str) -> None:
     _, whole = read("x", text)
     for number, match in enumerate(re.finditer(f"<{name}>", text)):
         for bad in ("<b>" * 300, "<a><a>" * 200):

@@ -68,7 +68,7 @@ def test_an_entry_can_be_written_by_itself() -> None:
         assert json.loads(item.raw) == next(entry for entry in ENTRIES if entry["id"] == item.key)
 
 
-def test_an_entry_that_is_none_is_set_aside_and_the_rest_goes_on() -> None:
+def test_an_entry_that_is_none_is_rejected_and_the_rest_goes_on() -> None:
     found, items = read("x.json", json.dumps({"title": "T", "items": [ENTRIES[0], {"id": 5}, 17, ENTRIES[1]]}))
     assert parts(items) == ITEMS
     assert [(fault.where, fault.reason, fault.raw) for fault in found.broken] == [

@@ -1,4 +1,4 @@
-"""Random records with random damage: the good ones are all read, the broken ones all set aside, in order."""
+"""Random records with random damage: the good ones are all read, the broken ones all rejected, in order."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str,
         assert corpus.rejected.total == (0 if torn is None else 1)
 
 
-def test_torn_files_are_set_aside_beside_others(tmp_path: Path) -> None:
+def test_torn_files_are_rejected_beside_others(tmp_path: Path) -> None:
     made(tmp_path, "a.jsonl", ROWS[:3])
     (tmp_path / "b.parquet").write_bytes(encoded(ROWS, ".parquet")[:-9])
     made(tmp_path, "c.jsonl", ROWS[3:5])
@@ -369,7 +369,7 @@ def test_unreadable_row_group(tmp_path: Path) -> None:
     assert entry["detail"].startswith("row group 1, rows 100-199:")
 
 
-def test_rows_set_aside_later(tmp_path: Path) -> None:
+def test_rows_rejected_later(tmp_path: Path) -> None:
     paths = [made(tmp_path, "a.jsonl", ROWS[:3]), made(tmp_path, "b.parquet", ROWS[3:6])]
     aside = tmp_path / "aside.jsonl"
     with open_corpus(paths, quarantine=str(aside)) as corpus:

@@ -147,7 +147,7 @@ def test_finding_nothing_is_no_mistake(desk: Path) -> None:
     assert (done.code, done.out) == (0, b"")
 
 
-def test_broken_records_are_set_aside_with_file_and_line(desk: Path) -> None:
+def test_broken_records_are_rejected_with_file_and_line(desk: Path) -> None:
     outputs = {"summary": "summary.json", "quarantine": "aside.jsonl", "threshold": 1}
     done = call(*dedup("broken.jsonl", **outputs), folder=desk)
     assert done.code == 0, done.err
@@ -157,7 +157,7 @@ def test_broken_records_are_set_aside_with_file_and_line(desk: Path) -> None:
     assert [(record["file"], record["line"]) for record in aside] == [("broken.jsonl", line) for line in (4, 8, 9)]
     summary = json.loads((desk / "summary.json").read_text())
     assert summary["documents"] == 6
-    assert sum(summary["set_aside"].values()) == 3
+    assert sum(summary["rejected"].values()) == 3
     kept = (desk / "kept.jsonl").read_text("utf-8").splitlines()
     assert set(kept) <= set((desk / "broken.jsonl").read_text("utf-8").splitlines())
     assert len(kept) == summary["kept"]

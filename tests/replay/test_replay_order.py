@@ -1,4 +1,4 @@
-"""Documents in order of time: what is a time, who waits for whom, who is set aside."""
+"""Documents in order of time: what is a time, who waits for whom, who is rejected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from saying import says
 
 from neardup.documents import FIND_TIME, Corpus, corpus_of, open_corpus
 from neardup.errors import InputError, OutputError
-from neardup.stream.replay import NO_TIME, Item, Timeline, arrivals, set_aside, survey
+from neardup.stream.replay import NO_TIME, Item, Timeline, arrivals, rejected, survey
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
@@ -71,7 +71,7 @@ def test_documents_come_in_order(rows: list[dict[str, Any]], as_listed: bool, wa
     expected = plainly(rows, as_listed=as_listed)
     assert list(arrivals(corpus, timeline, waiting=waiting)) == expected
     assert timeline.text_bytes == sum(item.size for item in expected)
-    set_aside(corpus, timeline)
+    rejected(corpus, timeline)
     assert corpus.rejected.counts[NO_TIME] == sum(row["time"] is None for row in rows)
 
 

@@ -41,7 +41,7 @@ COUNTS = (
         "pairs",
         "all_pairs",
     ),
-    *("text_bytes", "bytes_saved", "set_aside", "undecidable", "without_keep_value", "fingerprint"),
+    *("text_bytes", "bytes_saved", "rejected", "undecidable", "without_keep_value", "fingerprint"),
 )
 
 
@@ -141,7 +141,7 @@ def test_a_learned_decision_with_titles_and_times(spark: SparkSession) -> None:
     hold_equal(spark, table, "default", partitions=2, decision=decision_of("times"), time_column="when")
 
 
-def test_what_is_no_document_is_set_aside(spark: SparkSession) -> None:
+def test_what_is_no_document_is_rejected(spark: SparkSession) -> None:
     schema = pa.schema([("id", pa.string()), ("text", pa.string()), ("more", pa.int64())])
     text = "one two three four five six seven eight nine ten"
     rows = [
@@ -159,7 +159,7 @@ def test_what_is_no_document_is_set_aside(spark: SparkSession) -> None:
         pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
     )
     with neardup.spark.run(frame.repartition(4), threshold=0.8, order="more") as found:
-        assert found.summary["set_aside"] == {"no text": 1, "no id": 1, "repeated id": 2}
+        assert found.summary["rejected"] == {"no text": 1, "no id": 1, "repeated id": 2}
         assert (found.summary["documents"], found.summary["undecidable"], found.summary["exact_copies"]) == (5, 2, 1)
         kept = [tuple(row) for row in found.kept.orderBy("more").collect()]
         assert kept == [rows[0], rows[7], rows[8]]

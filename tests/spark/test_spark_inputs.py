@@ -64,7 +64,7 @@ def outputs(given: list[str], recipe: Recipe, folder: Path, find: Any, **reading
                 writer.write(table)
         summary = result.summary
     shared = {"documents", "kept", "dropped", "exact_copies", "equal_content", "families", "largest_family", "pairs"}
-    shared |= {"text_bytes", "bytes_saved", "set_aside", "undecidable", "without_keep_value", "recipe", "fingerprint"}
+    shared |= {"text_bytes", "bytes_saved", "rejected", "undecidable", "without_keep_value", "recipe", "fingerprint"}
     found: dict[str, Any] = {name: summary[name] for name in shared}
     return found | {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 

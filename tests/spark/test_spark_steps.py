@@ -107,7 +107,7 @@ def test_a_second_step_looks_at_texts_as_in_memory(then: str, content: str) -> N
     assert found.similarity.tolist() == similarities(step.measure, counts).tolist()
 
 
-def test_texts_that_are_none_are_set_aside() -> None:
+def test_texts_that_are_none_are_rejected() -> None:
     ids = pa.array([1, None, 3, 4], pa.int64())
     texts = pa.array([b"one two", b"x", None, b"\xff"], pa.binary())
     batch = pa.record_batch({"row": pa.array(range(4), pa.int64()), "text": texts, "id": ids})

@@ -113,7 +113,7 @@ def test_a_stream_that_is_stopped_and_goes_on_says_what_an_index_says(
         assert says(caught.value, "window 24h", "168h")
 
 
-def test_rows_that_are_no_documents_come_out_as_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_are_no_documents_come_out_as_rejected(spark: SparkSession, tmp_path: Path) -> None:
     rows = [(None, STORY, NOON), ("a", None, NOON), ("b", STORY, None), ("c", STORY, NOON), ("c", STORY, NOON + 1)]
     written(tmp_path / "inbox", "a.json", rows)
     frame = source(spark, tmp_path / "inbox").withColumnRenamed("body", "text").withColumnRenamed("key", "id")

@@ -37,7 +37,7 @@ from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search import window as couples_module
 from neardup.search import window as window_module
-from neardup.search.window import _CLASSES, Generation, allow, empty_vocabulary, kind_of, longer, plan_of
+from neardup.search.window import _CLASSES, Epoch, allow, empty_vocabulary, kind_of, longer, plan_of
 
 _ALL = (1 << 64) - 1
 Words = npt.NDArray[np.uint64]
@@ -139,10 +139,10 @@ def test_recipes_choose_whom_couples_serve() -> None:
 @given(st.data())
 def test_shelves_forget_nobody_who_is_held(data: st.DataObject) -> None:
     kind, found, _ = kind_of(load_recipe("ddd"))
-    generation = Generation(empty_vocabulary(), found, kind, 64, 0)
-    generation.begin_hour(0)
+    epoch = Epoch(empty_vocabulary(), found, kind, 64, 0)
+    epoch.begin_hour(0)
     # Documents are entered here without their features.
-    lists = longer(generation._lists, 2)
+    lists = longer(epoch._lists, 2)
     allow(lists, 0)
     pool = [int(mix(np.uint64(x))) for x in range(1, data.draw(st.integers(2, 90)))]
     held: dict[int, Counter[int]] = {}

@@ -45,7 +45,7 @@ STREAMS = st.lists(STEPS, max_size=30)
 
 @pytest.fixture(autouse=True, scope="module")
 def _small_generations() -> Iterator[None]:
-    """Have generations begin and end after a few documents."""
+    """Have epochs begin and end after a few documents."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(window_module, "_STAGES", {0: 64, 3: 64, 5: 128})
         patch.setattr(window_module, "_LAST_STAGE", 5)
@@ -193,7 +193,7 @@ def test_an_item_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails
     index = nd.Index(now=clock, path=tmp_path / "news.db")
     before = [nd.Document(f"b{i}", f"{i} {i}a {i}b {i}c {i}d {i}e", NOON + i) for i in range(20)]
     index.add_many(before)
-    # The batch begins in the last hour of one generation, and goes on in the first of the next one.
+    # The batch begins in the last hour of one epoch, and goes on in the first of the next one.
     batch = [nd.Document("first", FOX, NOON + 30), nd.Document("second", FOX[::-1], NOON + 2 * HOUR)]
     with failing(index.store, fails), pytest.raises(StoreError):
         index.add_many(batch)

@@ -278,7 +278,7 @@ def test_another_stream_does_not_go_on_from_a_checkpoint(changed: dict[str, Any]
     assert says(caught.value, *message)
 
 
-def test_rows_that_are_no_documents_are_set_aside_and_judged_by_nobody() -> None:
+def test_rows_that_are_no_documents_are_rejected_and_judged_by_nobody() -> None:
     raw = pa.array([b"fox", b"dog", None, b"\xff\xfe", b"owl", "🛰 衛星".encode(), b""])
     day = "1987-02-26"
     batch = pa.RecordBatch.from_pydict(

@@ -265,7 +265,7 @@ def test_a_file_replaced_in_the_moment_of_its_move_goes_back(room: Newsroom, mon
     assert files_in(room.out) == {"news.txt": text_of(1).encode(), "news~2.txt": text_of(2).encode()}
 
 
-def test_an_item_of_200_mb_is_set_aside_without_being_read(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_item_of_200_mb_is_rejected_without_being_read(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
     path = room.deliver("huge.txt", "")
     os.truncate(path, 200_000_000)
     room.deliver("good.txt", text_of(1))

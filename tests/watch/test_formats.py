@@ -156,7 +156,7 @@ def test_a_growing_text_cut_within_a_character_is_never_taken_for_another_encodi
 
 @pytest.mark.parametrize("content", ["", "\n", " \n\t\r\n"])
 @pytest.mark.parametrize("name", ["x.txt", "x.json", "x.jsonl", "x.xml", "x.html", "x"])
-def test_a_file_of_nothing_is_given_time_and_then_set_aside(room: Newsroom, name: str, content: str) -> None:
+def test_a_file_of_nothing_is_given_time_and_then_rejected(room: Newsroom, name: str, content: str) -> None:
     room.deliver(name, content, at=time.time())
     with room.watching(patience=20.0):
         room.deliver("mark.txt", text_of(1))

@@ -184,7 +184,7 @@ def test_a_report_beside_a_running_watcher(room: Newsroom, tmp_path: Path) -> No
             assert words in page
         assert watcher.index.add(Document("later", text_of(1), None)).of == "wire/a.txt"
         assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
-    # What an earlier run set aside is counted with what this one does.
+    # What an earlier run rejected is counted with what this one does.
     room.deliver("worse.json", '{"id": "cut')
     room.take()
     flow = report_of(room, tmp_path / "page.html", items=3).write()

@@ -122,7 +122,7 @@ def test_a_feed_of_one_item_is_moved_itself(room: Newsroom) -> None:
     assert names_in(room.done) == []
 
 
-def test_json_lines_are_copied_as_they_are_and_broken_ones_set_aside(room: Newsroom) -> None:
+def test_json_lines_are_copied_as_they_are_and_broken_ones_rejected(room: Newsroom) -> None:
     good = [f'{{"id": 7,  "text": "{text_of(1)}", "x": 1.0}}', f'{{"text": "{text_of(2)}"}}']
     room.deliver("items.jsonl", f"{good[0]}\n{{broken\n{good[1]}\n")
     counters = room.take()
@@ -169,7 +169,7 @@ def test_an_id_or_a_name_that_comes_again_gets_a_number(room: Newsroom) -> None:
     assert len(room.events("repeated_id")) == 3
 
 
-def test_what_cannot_be_read_is_set_aside_with_the_reason(room: Newsroom) -> None:
+def test_what_cannot_be_read_is_rejected_with_the_reason(room: Newsroom) -> None:
     room.deliver("picture.txt", b"\x89PNG\r\n\x1a\n\0\0")
     room.deliver("feeds/cut.xml", feed_of([("a", "b")])[:-30])
     room.deliver("nothing.txt", "")

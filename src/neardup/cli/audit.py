@@ -36,7 +36,7 @@ from neardup.cli.screen import (
     say,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     show_json,
     typed_command,
     visible,
@@ -250,7 +250,7 @@ def audit(
                 progress=progress,
                 **limits,
             )
-        say_set_aside(corpus)
+        say_rejected(corpus)
         votes: list[Vote] = []
         if labels is not None:
             votes = votes_of(

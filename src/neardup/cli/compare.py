@@ -33,7 +33,7 @@ from neardup.cli.screen import (
     say,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     show_json,
     typed_command,
     visible,
@@ -175,7 +175,7 @@ def compare(
                 progress=progress,
                 **limits,
             )
-        say_set_aside(corpus)
+        say_rejected(corpus)
     for warning in found.warnings:
         say(warning)
     written: list[str] = []

@@ -36,7 +36,7 @@ from neardup.cli.screen import (
     progress_bar,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     show_json,
     size_text,
     visible,
@@ -154,7 +154,7 @@ def dedup(
                     _write(result, output or "", duplicates, summary, written, force=force, report=report)
                 if reported.report is not None and isinstance(result, Result):
                     result.report(reported.report, force=force, **wanted)
-        say_set_aside(corpus)
+        say_rejected(corpus)
     found = result.summary
     if as_json:
         show_json(found)
@@ -229,7 +229,7 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
         "families": families if found["families"] else "none",
         "pairs": f"{found['pairs']:,}" + ("" if found["all_pairs"] else _ONLY_WITH_KEPT),
         "saved": f"{size_text(found['bytes_saved'])} of {size_text(found['text_bytes'])} of text",
-        "set aside": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(found["set_aside"].items())),
+        "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(found["rejected"].items())),
         "undecidable": _undecidable(found["undecidable"], recipe),
         "search": lsh_text(found["search"]),
         "decision": decision_text(found),

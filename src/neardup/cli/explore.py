@@ -25,7 +25,7 @@ from neardup.cli.screen import (
     say,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     show_json,
     whole_number,
 )
@@ -157,7 +157,7 @@ def explore(
         say_if_compiling(None, "prefixes.match", "postings.count_pairs", "weighted.fill_postings")
         with progress_bar() as report:
             found = run(corpus, options, progress=report, inputs=inputs, reading=_as_typed(read), **limits)
-        say_set_aside(corpus)
+        say_rejected(corpus)
     for note in found.notes:
         say(note)
     _give(found, output, force=force, as_json=as_json)

@@ -27,7 +27,7 @@ from neardup.cli.screen import (
     say,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     show_json,
     visible,
 )
@@ -140,7 +140,7 @@ def _serve(
             known = LabelIndex(labels, material)
             notes = known.check()
             statistics = statistics_for(vector, corpus, content=net.content, threads=limits["threads"], report=report)
-        say_set_aside(corpus)
+        say_rejected(corpus)
         for note in notes:
             say(note)
         _say_pool(pool)

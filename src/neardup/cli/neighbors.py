@@ -15,7 +15,7 @@ from neardup.cli.screen import (
     say,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     whole_number,
     write_rows,
 )
@@ -74,7 +74,7 @@ def neighbors(
         if to_screen:
             with interruptible([to_file] if to_file is not None else []):
                 print_rows([found.to_arrow()], found.to_arrow().column_names, as_json=as_json)
-        say_set_aside(corpus)
+        say_rejected(corpus)
     place = f"; they are in {to_file}" if to_file is not None else ""
     whose = f"{count_text(found.asked, 'document')} among {found.documents:,}"
     say(f"{count_text(len(found), 'neighbour')} of {whose}{place}")

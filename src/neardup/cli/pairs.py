@@ -31,7 +31,7 @@ from neardup.cli.screen import (
     say,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
 )
 from neardup.errors import OutputError
 
@@ -96,7 +96,7 @@ def pairs(
             with interruptible([to_file] if to_file is not None else []):
                 tables = result.pairs.chunks(full=as_json)
                 print_rows(tables, result.pairs.schema().names, as_json=as_json)
-        say_set_aside(corpus)
+        say_rejected(corpus)
     place = f"; they are in {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")
     say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")

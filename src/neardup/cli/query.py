@@ -27,7 +27,7 @@ from neardup.cli.screen import (
     say,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     whole_number,
     write_rows,
 )
@@ -124,7 +124,7 @@ def query(
         if to_file is None or as_json:
             table = found.to_arrow(full=as_json)
             print_rows([table], table.column_names, as_json=as_json)
-        say_set_aside(corpus)
+        say_rejected(corpus)
     kind = "nearest document" if wanted is not None else "near-duplicate"
     said = count_text(len(found), kind) if len(found) else f"no {kind}"
     rest = f"; they are in {to_file}" if to_file is not None else ""

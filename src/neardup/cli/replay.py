@@ -33,7 +33,7 @@ from neardup.cli.screen import (
     progress_bar,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     size_text,
     visible,
     whole_number,
@@ -116,7 +116,7 @@ def show_totals(
     column = corpus.order_column
     rows = {
         "exact copies": f"{totals.exact:,}, texts that are equal byte for byte" if totals.exact else "",
-        "set aside": f"{count_text(len(timeline.undated), 'document')} without a readable time in column {column!r}"
+        "rejected": f"{count_text(len(timeline.undated), 'document')} without a readable time in column {column!r}"
         if len(timeline.undated)
         else "",
         "flags": ", ".join(
@@ -324,10 +324,10 @@ def replay(
 ) -> None:
     """Run a dated corpus through the window, as if its documents arrived one after the other.
 
-    Documents without a readable time are set aside and counted.
+    Documents without a readable time are rejected and counted.
     """
     from neardup.runtime import Clock
-    from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, ReplaySettings, arrivals, set_aside, survey
+    from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, ReplaySettings, arrivals, rejected, survey
 
     decision = decided.loaded(time_column, also_for=True)
     recipe = chosen_recipe(recipe_options, decision)
@@ -370,7 +370,7 @@ def replay(
         if decision is not None and decision.vector.needs_titles:
             timeline = _titled(timeline, corpus, decision, inputs, read, report)
         if read.strict:
-            set_aside(corpus, timeline)
+            rejected(corpus, timeline)
         settings.warm_up(statistics)
         # Filled while the replay runs, and put in its place when all else is: a full disk then leaves neither.
         schema = LEARNED if decision else SCHEMA
@@ -391,7 +391,7 @@ def replay(
         notes.flush()
         if watching is not None:
             watching.look_around(corpus, timeline)
-        set_aside(corpus, timeline)
+        rejected(corpus, timeline)
         shown.totals(run.totals, seconds)
         if originals is not None:
             corpus.copy(notes.originals(corpus.raw_rows), originals, force=force)
@@ -400,7 +400,7 @@ def replay(
             told = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
             watching.write(corpus, timeline, told, shown.hours, run.totals, seconds)
             written.append(watching.output)
-    say_set_aside(corpus)
+    say_rejected(corpus)
     show_totals(
         run.totals,
         timeline,

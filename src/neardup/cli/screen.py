@@ -174,13 +174,13 @@ def say_notes(corpus: Corpus, *recipes: Recipe) -> None:
         say(f"{files}, compared with all tags and navigation; --html compares the main content alone")
 
 
-def say_set_aside(corpus: Corpus) -> None:
-    """Print the first of the records that were set aside, and torn files, for which the command exits with 3."""
+def say_rejected(corpus: Corpus) -> None:
+    """Print the first of the records that were rejected, and torn files, for which the command exits with 3."""
     found = corpus.rejected
     for example in found.examples:
-        say(f"set aside: {example}")
+        say(f"rejected: {example}")
     if found.total > len(found.examples):
-        say(f"set aside: {found.total - len(found.examples):,} more; --quarantine FILE writes them all down")
+        say(f"rejected: {found.total - len(found.examples):,} more; --quarantine FILE writes them all down")
     for torn in corpus.torn:
         say(
             f"{torn}" if corpus.allow_torn else f"{torn}; get the whole file, or accept what there is with --allow-torn"

@@ -31,7 +31,7 @@ from neardup.cli.screen import (
     say,
     say_if_compiling,
     say_notes,
-    say_set_aside,
+    say_rejected,
     show_json,
     visible,
     whole_number,
@@ -316,7 +316,7 @@ def train(
                 time_column=time_column,
                 progress=report,
             )
-        say_set_aside(corpus)
+        say_rejected(corpus)
     for warning in training.warnings:
         say(warning)
     written: list[str] = []

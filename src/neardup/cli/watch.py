@@ -401,7 +401,7 @@ def _summary(counters: Counters) -> str:
     from neardup.watch.watcher import balance_text
 
     share = f" ({counters.duplicates / counters.items:.1%})" if counters.items else ""
-    aside = f", {counters.quarantined:,} set aside" if counters.quarantined else ""
+    aside = f", {counters.quarantined:,} rejected" if counters.quarantined else ""
     return (
         f"stopped: {count_text(counters.files, 'file')}, {count_text(counters.items, 'item')}: "
         f"{count_text(counters.originals, 'original')}, {count_text(counters.duplicates, 'duplicate')}{share}{aside}; "

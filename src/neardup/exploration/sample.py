@@ -39,7 +39,7 @@ class Survey:
     text_marks : uint64[n, 2]
         Equal for texts that are equal byte for byte.
     present : bool[n]
-        False for documents set aside after they were read, as with repeated ids.
+        False for documents rejected after they were read, as with repeated ids.
     source : int64[n]
         The file of each, as a place in ``sources``; of text files, their folder.
     sources : tuple of str
@@ -70,7 +70,7 @@ class Sample:
     names : Names
         Of all documents of the corpus.
     documents : int
-        How many documents the corpus has, without those set aside.
+        How many documents the corpus has, without those rejected.
     bytes : int
         Of the texts of these.
     seed : int
@@ -134,7 +134,7 @@ def draw_sample(
     Parameters
     ----------
     corpus : Corpus
-        It is read once; documents with repeated ids are set aside.
+        It is read once; documents with repeated ids are rejected.
     sample : int
         How many documents to draw; all where there are no more.
     seed : int

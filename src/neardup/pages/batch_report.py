@@ -92,7 +92,7 @@ def report_of(found: Findings, summary: Mapping[str, Any], **asked: Unpack[Wante
         recipe=recipe,
         scale=found.scale,
         movable=found.matches.complete and has_threshold(recipe),
-        quarantined=sorted(summary["set_aside"].items(), key=lambda item: (-item[1], item[0])),
+        quarantined=sorted(summary["rejected"].items(), key=lambda item: (-item[1], item[0])),
         stages=list(summary["stages"]),
         facts=_facts(summary),
         versions=_versions(found),
@@ -287,7 +287,7 @@ def cell_of(found: Findings, summary: Mapping[str, Any]) -> str:
     rows: list[list[object]] = [
         [name, f"{int((why == at).sum()):,}"] for at, name in enumerate((COPY, EQUAL_FEATURES, NEAR), 1)
     ]
-    rows += [[f"rejected: {name}", f"{number:,}"] for name, number in sorted(summary["set_aside"].items())]
+    rows += [[f"rejected: {name}", f"{number:,}"] for name, number in sorted(summary["rejected"].items())]
     rows += [["families", f"{summary['families']:,}, the largest of {summary['largest_family']:,}"]]
     rows += [["pairs", f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents")]]
     rows += [["by", f"{found.recipe.in_words()}, keep {found.recipe.keep}"]]

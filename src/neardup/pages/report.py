@@ -296,7 +296,7 @@ class Report:
     reasons : sequence of (str, int, str)
         Why documents were removed: name, number, and what the name means.
     quarantined : sequence of (str, int)
-        Records that were set aside, by reason; they are not among ``documents``.
+        Records that were rejected, by reason; they are not among ``documents``.
     similarity : sequence of int
         In BINS bins, the similarities of dropped documents to their keepers.
     similarity_of : str

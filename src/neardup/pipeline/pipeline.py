@@ -28,7 +28,7 @@ from neardup.runtime import Clock, Memory, default_threads, free_memory, in_orde
 from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs
 from neardup.search.findings import Documents, decision_details, recipe_details
 from neardup.search.lsh import bands_of
-from neardup.search.margin import Around, look_around, loosened, split, widened
+from neardup.search.margin import Margin, find_margin, loosened, split, widened
 from neardup.search.matches import members_of
 from neardup.search.second_step import check_decision, equal_texts, second_step
 from neardup.version import __version__
@@ -54,7 +54,7 @@ class Collected:
     statistics : Statistics or None
         Of the collection, where the recipe needs them.
     present : bool[n]
-        False for documents set aside after they were read, as with repeated ids.
+        False for documents rejected after they were read, as with repeated ids.
     order : int64[n]
         The documents in keep order.
     without_keep_value : int
@@ -186,7 +186,7 @@ def run(
     most = None
     if pairs_per_document is not None and not recipe.second_step:
         most = most_pairs(pairs_per_document, len(read.names))
-    beyond: Around | None = None
+    beyond: Margin | None = None
     with read.store as store:
         with clock.stage("join"):
             find = _finder(corpus, recipe, read, encoder, threads)
@@ -196,7 +196,7 @@ def run(
             fewest = most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
             again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
             with clock.stage("margin"):
-                beyond = look_around(recipe, looser, joined, again)
+                beyond = find_margin(recipe, looser, joined, again)
     if recipe.second_step:
         wider, every = widened(recipe, looser, decision)
         with clock.stage("verify"):

@@ -21,7 +21,7 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, reaching, threshold_of
 from neardup.runtime import Clock
 from neardup.search.findings import Documents, Findings, findings_of, recipe_details
-from neardup.search.margin import Around, narrowed, scale_of
+from neardup.search.margin import Margin, narrowed, scale_of
 from neardup.search.matches import Matches
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Result:
         statistics: Statistics | None = None,
         encoder: Encoder | None = None,
         decision: Decision | None = None,
-        margin: Around | None = None,
+        margin: Margin | None = None,
     ) -> None:
         self.recipe = recipe
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
@@ -125,7 +125,7 @@ class Result:
             "all_pairs": self._joined.complete,
             "text_bytes": int(self._documents.text_bytes[present].sum()),
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
-            "set_aside": dict(self._corpus.rejected.counts),
+            "rejected": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
         } | (self._corpus.torn_summary | self._details)
 

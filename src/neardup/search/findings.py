@@ -16,7 +16,7 @@ from neardup.documents.records import Names
 from neardup.keep.keepers import Families, Floats, Integers, Kept, families, keepers, standing
 from neardup.keep.pairs import Pairs
 from neardup.recipe import Recipe
-from neardup.search.margin import Around, Scale, scale_of
+from neardup.search.margin import Margin, Scale, scale_of
 from neardup.search.matches import Matches
 from neardup.search.second_step import equal_texts
 
@@ -40,7 +40,7 @@ class Documents:
     text_bytes : int64[n]
         The length of each text (or content).
     present : bool[n]
-        False for those set aside later, as with repeated ids.
+        False for those rejected later, as with repeated ids.
     """
 
     names: Names
@@ -72,7 +72,7 @@ class Findings:
         The verdict on each document.
     families : Families
         Of the documents.
-    margin : Around or None
+    margin : Margin or None
         The pairs beyond the threshold, where they were looked for.
     """
 
@@ -84,7 +84,7 @@ class Findings:
     similarity: Floats
     kept: Kept
     families: Families
-    margin: Around | None
+    margin: Margin | None
 
     @property
     def scale(self) -> Scale:
@@ -146,7 +146,7 @@ def findings_of(
     pairs: Pairs,
     *,
     decision: Decision | None,
-    margin: Around | None,
+    margin: Margin | None,
 ) -> Findings:
     """Return what follows from the pairs that match."""
     kept = keepers(matches.representative, pairs.graph, documents.order)

@@ -78,7 +78,7 @@ def scale_of(recipe: Recipe, decision: Decision | None = None) -> Scale:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Around:
+class Margin:
     """What a search that went beyond the threshold found.
 
     Attributes
@@ -172,7 +172,7 @@ def narrowed(matches: Matches, chosen: Bools) -> Matches:
     )
 
 
-def look_around(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callable[[Recipe], Matches]) -> Around:
+def find_margin(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callable[[Recipe], Matches]) -> Margin:
     """Search beyond the threshold of a recipe without a second step.
 
     Parameters
@@ -187,13 +187,13 @@ def look_around(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callab
         Gives the pairs of a recipe; ``complete`` is False where they are too many.
     """
     if isinstance(looser, str):
-        return Around(None, recipe.exact_threshold, looser)
+        return Margin(None, recipe.exact_threshold, looser)
     found = find(looser) if own.complete else own
     if not found.complete:
         too_many = f"there are more than {option('--pairs-per-document')} allows to find"
         note = f"The pairs between {looser.threshold:g} and the threshold are not known: {too_many}."
-        return Around(None, recipe.exact_threshold, note)
-    return Around(found, looser.exact_threshold, "")
+        return Margin(None, recipe.exact_threshold, note)
+    return Margin(found, looser.exact_threshold, "")
 
 
 def widened(recipe: Recipe, looser: Recipe | str | None, decision: Decision | None) -> tuple[Recipe, Decision | None]:
@@ -216,7 +216,7 @@ def widened(recipe: Recipe, looser: Recipe | str | None, decision: Decision | No
     return recipe.changed(second_step=every.recipe.second_step), every
 
 
-def split(wide: Matches, recipe: Recipe, looser: Recipe | str, decision: Decision | None) -> tuple[Matches, Around]:
+def split(wide: Matches, recipe: Recipe, looser: Recipe | str, decision: Decision | None) -> tuple[Matches, Margin]:
     """Return what a second step let pass by itself, and all that it looked at.
 
     Parameters
@@ -230,16 +230,16 @@ def split(wide: Matches, recipe: Recipe, looser: Recipe | str, decision: Decisio
     """
     scale = scale_of(recipe, decision)
     if isinstance(looser, str):
-        return wide, Around(None, scale.threshold, looser)
+        return wide, Margin(None, scale.threshold, looser)
     if decision is not None and wide.vectors is not None:
         # A probability is rounded, so g itself must say which pairs the cut lets pass.
         passed = decision.passes(decision.score(wide.vectors))
         note = "Every candidate of the net has a probability, so every threshold is known."
-        beyond = Around(replace(wide, vectors=None), Fraction(0), note)
+        beyond = Margin(replace(wide, vectors=None), Fraction(0), note)
     else:
         passed = scale.reaching(wide, scale.threshold)
         least = scale_of(looser).threshold
         note = f"Every pair that passes the first step was measured; the second step is known from {float(least):g} on."
-        beyond = Around(wide, least, note)
+        beyond = Margin(wide, least, note)
     own = narrowed(wide, passed)
     return replace(own, statistics=wide.statistics | {"pairs": int(passed.sum())}), beyond

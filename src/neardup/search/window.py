@@ -250,7 +250,7 @@ def allow(lists: Lists, gone: int) -> None:
 
 
 def first_shelves(slots: int, couples: int) -> int:
-    """Return how many shelves a generation begins with, by the slots of its lists and the couples that are there."""
+    """Return how many shelves an epoch begins with, by the slots of its lists and the couples that are there."""
     wanted = couples // _ENTRIES_A_SHELF
     return max(slots >> 5, 1 << wanted.bit_length(), 2)
 
@@ -403,7 +403,7 @@ class Length(NamedTuple):
         return max(self.value // _PARTS, _FEWEST_DOCUMENTS if self.unit == "documents" else 1)
 
 
-class Moment(NamedTuple):
+class EventTime(NamedTuple):
     """When a document arrives, as the window takes it.
 
     Attributes
@@ -461,7 +461,7 @@ class FlowClock:
         self._arrival = -(1 << 62)
         self._count = 0
 
-    def see(self, timestamp: int | None) -> Moment:
+    def see(self, timestamp: int | None) -> EventTime:
         """Return the moment of the next document, from its timestamp in microseconds, or None for its arrival."""
         wall = round(self._now() * _SECOND)
         real = wall if timestamp is None else timestamp
@@ -471,14 +471,14 @@ class FlowClock:
             return self._by_number(real)
         return self._by_time(real, wall, given=timestamp is not None)
 
-    def _by_number(self, real: int) -> Moment:
+    def _by_number(self, real: int) -> EventTime:
         number, self._count = self._count, self._count + 1
         self.clock = number
         part = self.length.part
         least = -1 if self.length.value is None else number - self.length.value
-        return Moment(number, number, least, real, "", number // part, least // part)
+        return EventTime(number, number, least, real, "", number // part, least // part)
 
-    def _by_time(self, real: int, wall: int, *, given: bool) -> Moment:
+    def _by_time(self, real: int, wall: int, *, given: bool) -> EventTime:
         length = self.length.value or 0
         scale = _HOUR if self.length.unit == "hour" else 1
         time, flag, confirms = real // scale, "", False
@@ -502,15 +502,15 @@ class FlowClock:
         least = clock - length
         if self.pending is not None and self._pending_leaves < least:
             self.pending = None
-        return Moment(time, leaves, least, real, flag, clock // part, least // part, confirms)
+        return EventTime(time, leaves, least, real, flag, clock // part, least // part, confirms)
 
-    def next_moment(self) -> Moment:
+    def next_event_time(self) -> EventTime:
         """Return the moment of a question: a document that would arrive now, by the flow's clock."""
         clock = self.clock or 0
         if self.length.unit in ("documents", "endless"):
             clock = self._count
         least = -1 if self.length.value is None else clock - self.length.value
-        return Moment(clock, clock, least, 0, "", 0, 0)
+        return EventTime(clock, clock, least, 0, "", 0, 0)
 
     @property
     def seconds(self) -> float | None:
@@ -561,7 +561,7 @@ class Found(NamedTuple):
     digests: Integers
 
 
-class Generation:
+class Epoch:
     """An inverted index of documents, in sub-indexes that are dropped whole.
 
     Parameters
@@ -709,7 +709,7 @@ class Generation:
         """Return all that each of some of the items matches."""
         return [self.matches(_from(items, place), window) for place in places]
 
-    def overlaps(self, items: Items, moment: Moment, window: int) -> Found:
+    def overlaps(self, items: Items, moment: EventTime, window: int) -> Found:
         """Return what the first of the items has in common with every partner in time, where that is anything."""
         records = self._lists.records
         out = np.zeros((len(records), 3), np.int64)
@@ -717,7 +717,7 @@ class Generation:
         rows = np.flatnonzero((out[:, 0] > 0) & _in_time(records, moment, window))
         return Found(records[rows, SERIAL], out[rows], records[rows, DIGEST:])
 
-    def values(self, moment: Moment, window: int) -> tuple[Integers, Words]:
+    def values(self, moment: EventTime, window: int) -> tuple[Integers, Words]:
         """Return the arrivals of the fingerprints that are partners in time, and the fingerprints."""
         first, last = int(self._lists.counters[FIRST]), int(self._lists.counters[NEXT])
         features, _, records = self.read(first, last)
@@ -787,7 +787,7 @@ def _from(items: Items, place: int) -> Items:
     return Items(items.features, items.order, *(column[place:] for column in items[2:]))
 
 
-def _in_time(records: Integers, moment: Moment, window: int) -> npt.NDArray[np.bool_]:
+def _in_time(records: Integers, moment: EventTime, window: int) -> npt.NDArray[np.bool_]:
     alive: npt.NDArray[np.bool_] = (records[:, LEAVES] >= moment.least) & (
         np.abs(records[:, TIME] - moment.time) <= window
     )
@@ -807,10 +807,10 @@ def items_of(
 
 Floats = npt.NDArray[np.float64]
 
-#: A first generation is made anew when it has so many documents, with tables of so many slots.
+#: A first epoch is made anew when it has so many documents, with tables of so many slots.
 _STAGES = {0: 1 << 16, 256: 1 << 18, 1024: 1 << 19, 4096: 1 << 20, 16384: 1 << 22}
 _LAST_STAGE = max(_STAGES)
-#: A generation lasts for so many documents at least, and at most: their numbers have 26 bits.
+#: An epoch lasts for so many documents at least, and at most: their numbers have 26 bits.
 _FEWEST, _MOST = 4 * _LAST_STAGE, 1 << 24
 #: Orders are made from so many documents.
 _SAMPLE = 8192
@@ -868,40 +868,40 @@ class Window:
         self._measure = recipe.measure
         self._kind, self._rule, self._keys = kind_of(recipe)
         self._length = ENDLESS if length is None else length
-        self._generations = [self._generation(empty_vocabulary(), _STAGES[0])]
+        self._epochs = [self._epoch(empty_vocabulary(), _STAGES[0])]
         self._stages = sorted(_STAGES)[1:]
         self._lasts = _FEWEST
 
     @property
     def held(self) -> int:
         """How many documents are held, removed ones included until their hour ends."""
-        return sum(g.held for g in self._generations)
+        return sum(g.held for g in self._epochs)
 
     @property
     def bytes(self) -> int:
         """What it takes of memory."""
-        return sum(g.bytes for g in self._generations)
+        return sum(g.bytes for g in self._epochs)
 
     @property
     def hours(self) -> int:
         """How many sub-indexes there are."""
-        return len({hour.key for g in self._generations for hour in g.hours})
+        return len({hour.key for g in self._epochs for hour in g.hours})
 
     def begin_hour(self, key: int) -> None:
         """Begin a sub-index; what arrives goes there until the next one begins."""
-        newest = self._generations[-1]
+        newest = self._epochs[-1]
         if not self._stages and newest.entered >= self._lasts:
             self._lasts = min(max(_FEWEST, self.held), _MOST)
             vocabulary = self._vocabulary(newest)
             slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._lasts).bit_length())
-            self._generations.append(self._generation(vocabulary, slots, newest.couples))
-        self._generations[-1].begin_hour(key)
+            self._epochs.append(self._epoch(vocabulary, slots, newest.couples))
+        self._epochs[-1].begin_hour(key)
 
     def drop_hours(self, least: int) -> Integers:
         """Drop all sub-indexes whose key is below least; return the numbers of the documents that were there."""
-        newest = self._generations[-1]
-        gone = [g.drop_hours(least, whole=g is not newest) for g in self._generations]
-        self._generations = [g for g in self._generations if g is newest or g.hours]
+        newest = self._epochs[-1]
+        gone = [g.drop_hours(least, whole=g is not newest) for g in self._epochs]
+        self._epochs = [g for g in self._epochs if g is newest or g.hours]
         return np.concatenate([np.empty(0, np.int64), *gone])
 
     def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
@@ -921,14 +921,14 @@ class Window:
             if self._stages:
                 self._renew()
                 if self._stages:
-                    end = min(end, begin + self._stages[0] - self._generations[-1].entered)
+                    end = min(end, begin + self._stages[0] - self._epochs[-1].entered)
             self._flow(arrivals, heads, begin, end, asks, best, scores)
             begin = end
         return Best(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
 
     def matches(self, arrivals: Arrivals) -> tuple[Found, Floats]:
         """Return all that one document matches, with similarities, the most similar first, then the first to arrive."""
-        found = [g.matches(self._items(arrivals, g), self._length) for g in self._generations if g.held]
+        found = [g.matches(self._items(arrivals, g), self._length) for g in self._epochs if g.held]
         return self._sorted(found)
 
     def matches_each(self, arrivals: Arrivals) -> tuple[Integers, Found, Floats]:
@@ -943,7 +943,7 @@ class Window:
         """
         # A document without features matches nothing.
         asking = np.flatnonzero(arrivals.block.sizes).tolist()
-        asked = [g for g in self._generations if g.held and asking]
+        asked = [g for g in self._epochs if g.held and asking]
         found = [each for g in asked for each in g.matches_each(self._items(arrivals, g), asking, self._length)]
         serials, counts, digests = _together(found)
         scores = self._similarities(counts)
@@ -951,13 +951,13 @@ class Window:
         order = np.lexsort((serials, -scores, place))
         return place[order], Found(serials[order], counts[order], digests[order]), scores[order]
 
-    def nearest(self, block: Block, moment: Moment) -> tuple[Found, Floats]:
+    def nearest(self, block: Block, moment: EventTime) -> tuple[Found, Floats]:
         """Return all partners in time that have anything in common with a document, the most similar first."""
         if not len(block.features):
             return self._sorted([])
         if self._kind == FINGERPRINTS:
             found = []
-            for g in self._generations:
+            for g in self._epochs:
                 serials, values = g.values(moment, self._length)
                 differing = np.bitwise_count(values ^ block.features[0]).astype(np.int64)
                 counts = np.full((len(serials), 3), 64)
@@ -967,12 +967,12 @@ class Window:
         one = np.zeros(1, np.int64)
         arrivals = Arrivals(block, one, one, one, one, np.zeros(1, np.int8))
         return self._sorted(
-            [g.overlaps(self._items(arrivals, g), moment, self._length) for g in self._generations if g.held]
+            [g.overlaps(self._items(arrivals, g), moment, self._length) for g in self._epochs if g.held]
         )
 
     def remove(self, serial: int) -> None:
         """Take a document out."""
-        for g in self._generations:
+        for g in self._epochs:
             g.remove(serial)
 
     def take_back(self, first: int, key: int | None) -> None:
@@ -983,11 +983,11 @@ class Window:
         key : int or None
             That of the last sub-index before them; None where there was none.
         """
-        self._generations[-1].reopen(key)
-        while len(self._generations) > 1 and not self._generations[-1].hours:
-            self._generations.pop()
-            self._generations[-1].reopen(key)
-        for g in self._generations:
+        self._epochs[-1].reopen(key)
+        while len(self._epochs) > 1 and not self._epochs[-1].hours:
+            self._epochs.pop()
+            self._epochs[-1].reopen(key)
+        for g in self._epochs:
             g.remove_from(first)
 
     def _flow(
@@ -1007,21 +1007,21 @@ class Window:
             arrivals.serials[part],
             arrivals.enters[part],
         )
-        newest = self._generations[-1]
+        newest = self._epochs[-1]
         nobody = np.zeros(end - begin, np.int8)
-        for g in self._generations:
+        for g in self._epochs:
             if g is newest:
                 g.flow(self._items(some, g), asks, some.enters, best[part], scores[part], self._length)
             elif asks and g.held:
                 g.flow(self._items(some, g), True, nobody, best[part], scores[part], self._length)
 
-    def _items(self, arrivals: Arrivals, generation: Generation) -> Items:
+    def _items(self, arrivals: Arrivals, epoch: Epoch) -> Items:
         block = arrivals.block
         heads = _heads(block.sizes)
         return items_of(
             block.features,
             heads,
-            generation.vocabulary.arranged(block.features, heads),
+            epoch.vocabulary.arranged(block.features, heads),
             self._keys(block.features, block.sizes),
             (
                 arrivals.times,
@@ -1032,21 +1032,21 @@ class Window:
             ),
         )
 
-    def _generation(self, vocabulary: Vocabulary, slots: int, couples: int = 0) -> Generation:
-        return Generation(vocabulary, self._rule, self._kind, slots, couples)
+    def _epoch(self, vocabulary: Vocabulary, slots: int, couples: int = 0) -> Epoch:
+        return Epoch(vocabulary, self._rule, self._kind, slots, couples)
 
-    def _vocabulary(self, generation: Generation) -> Vocabulary:
-        return empty_vocabulary() if self._kind == FINGERPRINTS else vocabulary_of(generation.sample(_SAMPLE))
+    def _vocabulary(self, epoch: Epoch) -> Vocabulary:
+        return empty_vocabulary() if self._kind == FINGERPRINTS else vocabulary_of(epoch.sample(_SAMPLE))
 
     def _renew(self) -> None:
-        """Make the only generation anew with an order from its documents, once it has enough for the next stage."""
-        young = self._generations[-1]
+        """Make the only epoch anew with an order from its documents, once it has enough for the next stage."""
+        young = self._epochs[-1]
         stage = 0
         while self._stages and young.entered >= self._stages[0]:
             stage = self._stages.pop(0)
         if not stage:
             return
-        fresh = self._generation(self._vocabulary(young), _STAGES[stage], young.couples)
+        fresh = self._epoch(self._vocabulary(young), _STAGES[stage], young.couples)
         hours = list(young.hours)
         ends = [hour.document for hour in hours[1:]] + [young.entered]
         for hour, end in zip(hours, ends, strict=True):
@@ -1059,7 +1059,7 @@ class Window:
             items = items_of(features, heads, fresh.vocabulary.arranged(features, heads), keys, columns)
             always = np.full(len(sizes), 2, np.int8)
             fresh.flow(items, False, always, np.empty((0, 6), np.int64), np.empty(0), self._length)
-        self._generations[-1] = fresh
+        self._epochs[-1] = fresh
 
     def _sorted(self, found: list[Found]) -> tuple[Found, Floats]:
         serials, counts, digests = _together(found)

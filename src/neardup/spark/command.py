@@ -87,7 +87,7 @@ class Answer:
         found = dict(self._found_summary)
         stages = [*found.pop("stages"), *self._stages]
         counts = dict(self._corpus.rejected.counts)
-        return found | {"set_aside": counts, "stages": stages} | self._corpus.torn_summary | self._details
+        return found | {"rejected": counts, "stages": stages} | self._corpus.torn_summary | self._details
 
     def duplicates(self) -> pa.Table:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family."""
@@ -186,7 +186,7 @@ def answered(
     progress : callable, optional
         Told (stage, done, total) from time to time.
     records : bool
-        Whether the bytes of what is set aside are wanted.
+        Whether the bytes of what is rejected are wanted.
     pairs_per_document : float, optional
         As in ``Settings``.
 

@@ -214,7 +214,7 @@ class Read(NamedTuple):
     numbers : bool
         Whether all ids are whole numbers; they are texts in the frame.
     bad : bool[n]
-        Of all raw rows, those that were set aside.
+        Of all raw rows, those that were rejected.
     bounds : int64[k + 1]
         Where the raw rows of each task begin.
     """
@@ -238,11 +238,11 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, 
     spark : SparkSession
         Its workers reach the files by the same names.
     corpus : Corpus
-        Gets the counts, and what was set aside.
+        Gets the counts, and what was rejected.
     stages : Stages
         Gets the stage "documents".
     records : bool
-        Whether the bytes of what is set aside are wanted.
+        Whether the bytes of what is rejected are wanted.
     by_time : bool
         Whether the keep order goes by times: types need have no common order then.
 

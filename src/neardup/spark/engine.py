@@ -40,7 +40,7 @@ class Found:
     features : DataFrame
         What is known of each document: ``features.COLUMNS`` and the columns that were carried.
     repeated : DataFrame
-        row: documents that were set aside because an earlier one has their id.
+        row: documents that were rejected because an earlier one has their id.
     company : DataFrame
         row, node, first, place, text_bytes (and id): documents that match or equal another one.
     edges : DataFrame
@@ -183,7 +183,7 @@ class _Run:
             **verdicts.counts,
             "all_pairs": told,
             "text_bytes": able.text_bytes + empty.text_bytes,
-            "set_aside": aside | ({_REPEATED_ID: self.repeats} if self.repeats else {}),
+            "rejected": aside | ({_REPEATED_ID: self.repeats} if self.repeats else {}),
             "undecidable": empty.documents,
             "without_keep_value": missing,
             "search": self.search,
@@ -229,7 +229,7 @@ class _Run:
         return found
 
     def counted(self, known: DataFrame, repeated: DataFrame) -> dict[int, Counted]:
-        """Return how many documents there are by their sizes: 1 for any features, 0 for none, -1 and less set aside."""
+        """Return how many documents there are by their sizes: 1 for any features, 0 for none, -1 and less rejected."""
         from pyspark.sql import functions as F
 
         state = sets.without(known.select("row", "size", "text_bytes"), repeated, self.repeats)
@@ -330,14 +330,14 @@ class SparkResult:
 
     @cached_property
     def kept(self) -> DataFrame:
-        """The documents that stay, with all columns; those that were set aside are not among them."""
+        """The documents that stay, with all columns; those that were rejected are not among them."""
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
         known, found = self._documents, self._found
         own = column_of(known.source, known.id)
         gone = found.dropped().join(self._names, "row").select("id")
-        if not found.summary["set_aside"]:
+        if not found.summary["rejected"]:
             return _without(known.source, own, gone).where(own.isNotNull())
         # Ids of which some rows are documents and others are not: each row is known by its id and a hash of its text.
         features, tie = found.features, found.features.columns[-1]

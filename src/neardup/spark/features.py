@@ -216,10 +216,10 @@ def blobs_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.B
 
 Words = npt.NDArray[np.uint64]
 
-#: In the place of a size: why a document was set aside.
+#: In the place of a size: why a document was rejected.
 SET_ASIDE = {-1: NO_TEXT, -2: NOT_UTF8, -3: NO_ID}
 _NO_TEXT, _NOT_UTF8, _NO_ID = SET_ASIDE
-#: What is known of a document besides what its frame brings along; ``size`` is negative for one that was set aside.
+#: What is known of a document besides what its frame brings along; ``size`` is negative for one that was rejected.
 COLUMNS = (
     "row bigint, text_mark0 bigint, text_mark1 bigint, text_bytes bigint, size int, mark0 bigint, mark1 bigint, "
     "features binary"
@@ -297,7 +297,7 @@ def _extracted(extractor: Extractor, batch: pa.RecordBatch, carried: list[str]) 
 
 
 def checked_texts(batch: pa.RecordBatch) -> tuple[pa.LargeStringArray, Integers]:
-    """Return the texts of a batch, those of documents that are set aside empty, and why they are: int64[n], or 0."""
+    """Return the texts of a batch, those of documents that are rejected empty, and why they are: int64[n], or 0."""
     binary = as_bytes(batch.column("text"))
     faults = np.zeros(batch.num_rows, np.int64)
     if "id" in batch.schema.names and batch.column("id").null_count:

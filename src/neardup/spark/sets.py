@@ -1,4 +1,4 @@
-"""Which documents take part: ids that were there before are set aside, and of equal sets one stands for all."""
+"""Which documents take part: ids that were there before are rejected, and of equal sets one stands for all."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from neardup.documents.tables import TIME_NAMES
 from neardup.errors import InputError, RecipeError
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.search.window import Length, Moment, check_keys
+from neardup.search.window import Length, EventTime, check_keys
 from neardup.spark.documents import column_of, documents_of
 from neardup.spark.features import labels
 from neardup.stream.index import chosen_recipe, statistics_for
@@ -364,7 +364,7 @@ def strings_of(values: Any) -> tuple[pa.LargeStringArray, npt.NDArray[np.bool_]]
 
 
 def in_order(blobs: Sequence[bytes], now: int) -> tuple[pa.Table, pa.Table]:
-    """Return the documents of a micro-batch, the earliest first, and what was set aside.
+    """Return the documents of a micro-batch, the earliest first, and what was rejected.
 
     Parameters
     ----------
@@ -512,7 +512,7 @@ def _taken(work: Held, number: int, chest: Chest, head: dict[str, Any]) -> Shard
 
 
 def _remember_entered(
-    chest: Chest, head: dict[str, Any], shard: Shard, entered: Sequence[pa.Table], moments: Sequence[Moment]
+    chest: Chest, head: dict[str, Any], shard: Shard, entered: Sequence[pa.Table], moments: Sequence[EventTime]
 ) -> None:
     """Put what entered into the chest, take out what has left the window, and note where the clock stands."""
     head["version"] += 1
@@ -548,7 +548,7 @@ def _keep(number: int, head: dict[str, Any], shard: Shard) -> None:
 
 
 def _answer(
-    found: Sequence[Found], names: dict[int, str], all_alike: tuple[pa.Table, pa.Table, Sequence[Moment]] | None
+    found: Sequence[Found], names: dict[int, str], all_alike: tuple[pa.Table, pa.Table, Sequence[EventTime]] | None
 ) -> Answer:
     partners = joined([each.partners for each in found])
     places = np.concatenate([np.empty(0, np.int64), *(each.places for each in found)])
@@ -588,7 +588,7 @@ class _Rows(NamedTuple):
     reals, parts, oldest : int64[n]
         Microseconds since 1970; sub-indexes, and the least ones that are still in the window.
     confirms, some : bool[n]
-        As in a ``Moment``; whether it has features.
+        As in an ``EventTime``; whether it has features.
     """
 
     ids: list[str]

@@ -349,7 +349,7 @@ class Index:
             return self._release(verdict, text, title, by)
 
     def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
-        serial, before, moment = self._next, self._judge.before(), self._judge.clock.next_moment()
+        serial, before, moment = self._next, self._judge.before(), self._judge.clock.next_event_time()
         seconds = self._judge.clock.seconds
         time = stopped.time if seconds is None else min(seconds, _LATEST)
         verdict = Verdict(stopped.id, "original", None, None, time, stopped.flag, None)

@@ -17,7 +17,7 @@ from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
-from neardup.search.window import FlowClock, Found, Moment, Window
+from neardup.search.window import FlowClock, Found, EventTime, Window
 from neardup.stream.parts import Judged, Kept, Partners, Record, arrivals_of, part_of
 from neardup.stream.second_step import second_of
 
@@ -90,7 +90,7 @@ class Judge:
         self._awaited: int | None = None
         self._segments_before: list[tuple[int, int]] = []
 
-    def judge(self, records: Sequence[Record], moments: Sequence[Moment], first: int) -> list[Judged]:
+    def judge(self, records: Sequence[Record], moments: Sequence[EventTime], first: int) -> list[Judged]:
         """Return what is found about documents, one after the other, the numbers of which begin with first."""
         block = self._extractor(pa.array([each.text for each in records], pa.large_string()))
         heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
@@ -139,15 +139,15 @@ class Judge:
             moment = self._moment_before(document)._replace(leaves=self._revived[document.serial])
             self.window.take(arrivals_of(block, [moment], np.array([document.serial]), _ALWAYS), asks=False)
 
-    def admit(self, record: Record, moment: Moment, serial: int) -> None:
+    def admit(self, record: Record, moment: EventTime, serial: int) -> None:
         """Enter a document now, whatever it matches.
 
         Parameters
         ----------
         record : Record
             Its text.
-        moment : Moment
-            Of the clock, as ``FlowClock.next_moment`` gives it.
+        moment : EventTime
+            Of the clock, as ``FlowClock.next_event_time`` gives it.
         serial : int
             Its number, the next one.
         """
@@ -159,11 +159,11 @@ class Judge:
     def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], Block]:
         return kept, self._extractor(pa.array([document.text for document in kept], pa.large_string()))
 
-    def _moment_before(self, document: Kept) -> Moment:
+    def _moment_before(self, document: Kept) -> EventTime:
         """Return the moment of a document from before a restart."""
         place = bisect_right(self._segments_before, document.serial, key=lambda segment: segment[1])
         part = self._segments_before[max(place - 1, 0)][0]
-        return Moment(document.time, document.leaves, 0, 0, "", part, 0)
+        return EventTime(document.time, document.leaves, 0, 0, "", part, 0)
 
     def state(self) -> dict[str, Any]:
         """Return what ``restore`` needs besides the documents that are held."""
@@ -192,7 +192,7 @@ class Judge:
             # It has its own time by now, and must wait again, for as long as the clock says.
             block, serial, time = before.ahead
             self.window.remove(serial)
-            waits = Moment(time, before.clock["pending_leaves"], 0, 0, "", 0, 0)
+            waits = EventTime(time, before.clock["pending_leaves"], 0, 0, "", 0, 0)
             self.window.take(arrivals_of(block, [waits], np.array([serial]), _ALWAYS), asks=False)
 
     def remove(self, serial: int) -> None:
@@ -218,7 +218,7 @@ class Judge:
 
     def matches(self, record: Record) -> tuple[Integers, npt.NDArray[np.float64]]:
         """Return the numbers of all held documents that a document matches now, the most similar first."""
-        moment = self.clock.next_moment()
+        moment = self.clock.next_event_time()
         block = self._extractor(pa.array([record.text], pa.large_string()))
         found = self._all_matches(block, record, moment, -1)
         return found.serials, found.similarity
@@ -226,10 +226,10 @@ class Judge:
     def nearest(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
         """Return the numbers of all held documents with anything in common with a text, the most similar first."""
         block = self._extractor(pa.array([text], pa.large_string()))
-        found, scores = self.window.nearest(block, self.clock.next_moment())
+        found, scores = self.window.nearest(block, self.clock.next_event_time())
         return found.serials, scores
 
-    def _runs(self, moments: Sequence[Moment]) -> Iterator[tuple[int, int]]:
+    def _runs(self, moments: Sequence[EventTime]) -> Iterator[tuple[int, int]]:
         """Yield stretches that go into one segment; a document that confirms another begins one."""
         begin = 0
         for i in range(1, len(moments) + 1):
@@ -237,7 +237,7 @@ class Judge:
                 yield begin, i
                 begin = i
 
-    def _begin(self, moment: Moment, serial: int) -> None:
+    def _begin(self, moment: EventTime, serial: int) -> None:
         if not self._segments or moment.part > self._segments[-1][0]:
             self._segments.append((moment.part, serial))
             self.window.begin_hour(moment.part)
@@ -249,7 +249,9 @@ class Judge:
             again = moment._replace(time=time, leaves=time)
             self.window.take(arrivals_of(block, [again], np.array([serial]), _ALWAYS), asks=False)
 
-    def _together(self, block: Block, records: Sequence[Record], moments: Sequence[Moment], first: int) -> list[Judged]:
+    def _together(
+        self, block: Block, records: Sequence[Record], moments: Sequence[EventTime], first: int
+    ) -> list[Judged]:
         numbers = np.arange(first, first + len(moments))
         if self._second is not None:
             return [
@@ -271,7 +273,7 @@ class Judge:
             for moment, of, score, (o, a, b), same, held, some in zip(moments, *columns, strict=True)
         ]
 
-    def _with_second_step(self, block: Block, record: Record, moment: Moment, serial: int) -> Judged:
+    def _with_second_step(self, block: Block, record: Record, moment: EventTime, serial: int) -> Judged:
         found = self._all_matches(block, record, moment, serial)
         some = bool(block.sizes[0] > 0)
         held = some and moment.flag != "late" and (self._everything or not len(found.serials))
@@ -287,7 +289,7 @@ class Judge:
             return judged
         return judged._replace(g=float(found.g[0]), measures=self._second.contributions(found.vectors[0]))
 
-    def _all_matches(self, block: Block, record: Record, moment: Moment, serial: int) -> Partners:
+    def _all_matches(self, block: Block, record: Record, moment: EventTime, serial: int) -> Partners:
         """Return all matches, the best first."""
         if not len(block.features):
             none = np.empty(0, np.int64)

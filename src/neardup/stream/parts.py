@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from neardup.classifier.evidence import Contribution
 from neardup.features.store import Block
-from neardup.search.window import Arrivals, Moment
+from neardup.search.window import Arrivals, EventTime
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ class Judged(NamedTuple):
 
     Attributes
     ----------
-    moment : Moment
+    moment : EventTime
         When it arrived.
     of : int
         The number of its best match; -1 for none.
@@ -49,7 +49,7 @@ class Judged(NamedTuple):
         By what.
     """
 
-    moment: Moment
+    moment: EventTime
     of: int
     similarity: float
     counts: tuple[int, int, int]
@@ -132,7 +132,9 @@ def part_of(block: Block, heads: Integers | None, begin: int, end: int) -> Block
     )
 
 
-def arrivals_of(block: Block, moments: Sequence[Moment], numbers: Integers, enters: npt.NDArray[np.int8]) -> Arrivals:
+def arrivals_of(
+    block: Block, moments: Sequence[EventTime], numbers: Integers, enters: npt.NDArray[np.int8]
+) -> Arrivals:
     """Return documents as the window takes them, from their moments, their numbers, and whether they enter."""
     times, leaves, least = np.array([moment[:3] for moment in moments], np.int64).T.copy()
     return Arrivals(block, times, leaves, least, numbers.astype(np.int64), enters)

@@ -34,7 +34,7 @@ from neardup.times import FORMS, can_hold_times, times_of, utc
 Integers = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int | None], None]
 
-#: Why a document without a time is set aside; counted under these words.
+#: Why a document without a time is rejected; counted under these words.
 NO_TIME = "no readable time"
 #: Bytes of texts that may wait in memory until it is their turn.
 WAITING = 128 << 20
@@ -171,7 +171,7 @@ def _timeline(
     return Timeline(names.rows, times, sizes, names.ids, order, names.rows[~readable])
 
 
-def set_aside(corpus: Corpus, timeline: Timeline) -> None:
+def rejected(corpus: Corpus, timeline: Timeline) -> None:
     """Count and quarantine what has no time; after the last pass, for each pass counts anew."""
     corpus.reject(timeline.undated, NO_TIME)
 

@@ -395,7 +395,7 @@ class ReplayReport:
         command, inputs : str, sequence of str
             What was typed.
         quarantined : mapping of str to int
-            What was set aside, by reason.
+            What was rejected, by reason.
         stages : sequence of Stage
             What the stages of the replay cost.
         statistics : Statistics, optional

@@ -13,7 +13,7 @@ from neardup.classifier.classifier import Decision
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
-from neardup.search.window import Arrivals, FlowClock, Length, Moment
+from neardup.search.window import Arrivals, FlowClock, Length, EventTime
 from neardup.search.window import Found as Matched
 from neardup.stream.index import record_at
 from neardup.stream.judge import Judge
@@ -54,7 +54,7 @@ class Entered(NamedTuple):
     documents : Arrived
         Which documents.
     serials, times, leaves, parts, reals : int64[n]
-        Their numbers; as in a ``Moment`` each one's time, when it leaves, its segment, and microseconds since 1970.
+        Their numbers; as in an ``EventTime`` each one's time, when it leaves, its segment, and microseconds since 1970.
     again : bool[n]
         Whether it was there before, and is confirmed: from now on its own time counts.
     """
@@ -147,7 +147,7 @@ class Shard(Judge):
             decision=decision,
         )
 
-    def moments(self, times: Sequence[int | None], now: float) -> list[Moment]:
+    def moments(self, times: Sequence[int | None], now: float) -> list[EventTime]:
         """Return the moments of documents that arrive now, from their times in microseconds, None where there is none.
 
         Parameters
@@ -159,7 +159,7 @@ class Shard(Judge):
         return [self.clock.see(time) for time in times]
 
     def find(
-        self, documents: Arrived, moments: Sequence[Moment], first: int, own: Booleans
+        self, documents: Arrived, moments: Sequence[EventTime], first: int, own: Booleans
     ) -> tuple[Found, Entered | None]:
         """Return whom documents match here, one after the other, and what of them entered.
 
@@ -167,7 +167,7 @@ class Shard(Judge):
         ----------
         documents : Arrived
             All that arrive.
-        moments : sequence of Moment
+        moments : sequence of EventTime
             Theirs, of ``moments``.
         first : int
             The number of the first.
@@ -240,7 +240,7 @@ class Shard(Judge):
         self._ahead = part_of(block, heads, i, i + 1), serial, row.time
         self._waits = documents.take(np.array([i])), row
 
-    def _confirmed(self, moment: Moment) -> list[_Row]:
+    def _confirmed(self, moment: EventTime) -> list[_Row]:
         """Return the document that is ahead as it enters again, where this moment confirms it."""
         if not moment.confirms or self._ahead is None or self._waits is None:
             return []
@@ -271,7 +271,7 @@ class Shard(Judge):
             for serial, text, title, real in zip(serials, texts, titles, entered.reals.tolist(), strict=True):
                 self._records[serial] = record_at(text, title, real)
 
-    def _records_of(self, documents: Arrived, moments: Sequence[Moment]) -> list[Record]:
+    def _records_of(self, documents: Arrived, moments: Sequence[EventTime]) -> list[Record]:
         if self._second is None:
             return []
         columns = documents.texts.to_pylist(), documents.titles.to_pylist(), moments
@@ -291,7 +291,7 @@ class Shard(Judge):
         heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
         columns = (entered.times, entered.leaves, entered.parts, entered.reals, entered.again)
         moments = [
-            Moment(time, leaves, 0, real, "", part, 0, again)
+            EventTime(time, leaves, 0, real, "", part, 0, again)
             for time, leaves, part, real, again in zip(*(column.tolist() for column in columns), strict=True)
         ]
         serials = entered.serials
@@ -332,7 +332,7 @@ class Shard(Judge):
         return gone
 
 
-def _stretches(moments: Sequence[Moment]) -> Iterator[tuple[int, int]]:
+def _stretches(moments: Sequence[EventTime]) -> Iterator[tuple[int, int]]:
     """Yield stretches of one segment; a document that enters again is one of its own."""
     begin = 0
     for i in range(1, len(moments) + 1):

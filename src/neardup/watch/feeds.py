@@ -22,7 +22,7 @@ _MARKUP = ("html", "text/html", "application/xhtml+xml")
 
 
 def rss_items(data: bytes, found: Items) -> Iterator[Item]:
-    """Give the items of an RSS feed of any version; an item without title and description is set aside."""
+    """Give the items of an RSS feed of any version; an item without title and description is rejected."""
     for where, item in xml_items(data, "item", found):
         title = _markup(item, "title", f"{_DC}title")
         body = _markup(item, f"{_CONTENT}encoded", "description", f"{_DC}description")

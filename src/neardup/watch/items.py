@@ -1,4 +1,4 @@
-"""A file of news -> its items: what it holds is told, read by the reader of that kind, and what is broken set aside."""
+"""A file of news -> its items: what it holds is told, read by the reader of that kind, and what is broken rejected."""
 
 from __future__ import annotations
 

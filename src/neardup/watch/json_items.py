@@ -144,7 +144,7 @@ _DECODER = json.JSONDecoder()
 
 
 def json_lines(data: bytes, found: Items) -> Iterator[Item]:
-    """Give the items of JSON lines; a line that is none is set aside, and the rest goes on.
+    """Give the items of JSON lines; a line that is none is rejected, and the rest goes on.
 
     A last line without line feed that cannot be read has ended early. Memory is that of one line at a time.
     """
@@ -174,7 +174,7 @@ def _items_of_line(line: bytes, where: str, found: Items, *, is_last: bool) -> I
 
 
 def json_values(data: bytes, found: Items) -> Iterator[Item]:
-    """Give the items of one object or of a list of objects; broken ones are set aside, and the rest goes on."""
+    """Give the items of one object or of a list of objects; broken ones are rejected, and the rest goes on."""
     text, note = whole_text(data)
     if note:
         found.notes.append(Note("the file", note))

@@ -46,11 +46,11 @@ class Counters:
     files, items, originals, duplicates, exact : int
         Files taken, items judged, and by verdict; exact ones are duplicates too.
     quarantined, repeated_ids, replaced : int
-        Files and items set aside, items with an id that another had, files that changed after they were read.
+        Files and items rejected, items with an id that another had, files that changed after they were read.
     check_s : float
         Seconds spent on verdicts.
     reasons : Counter
-        Why files and items were set aside, in earlier runs too, numbers in the reasons left out; 200 of them are told
+        Why files and items were rejected, in earlier runs too, numbers in the reasons left out; 200 of them are told
         apart.
     """
 
@@ -74,8 +74,8 @@ class Counters:
         else:
             self.originals += 1
 
-    def set_aside(self, reasons: Iterable[str]) -> None:
-        """Count what was set aside."""
+    def rejected(self, reasons: Iterable[str]) -> None:
+        """Count what was rejected."""
         for reason in reasons:
             self.quarantined += 1
             kind = _NUMBER.sub("N", reason)

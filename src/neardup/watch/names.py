@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-#: Behind the name of a file: its verdict and the evidence, or why it was set aside.
+#: Behind the name of a file: its verdict and the evidence, or why it was rejected.
 SIDECAR = ".neardup.json"
 #: The same for a file of several items, a line for each.
 SIDECAR_LINES = ".neardup.jsonl"

@@ -540,6 +540,6 @@ def _cut(text: str) -> str:
 
 
 def aside_record(file: str, reason: str, **fields: Any) -> dict[str, Any]:
-    """Return what is to be said of a file that was set aside."""
+    """Return what is to be said of a file that was rejected."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return {"file": file, "reason": reason, **fields, "time": now}

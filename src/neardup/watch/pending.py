@@ -142,7 +142,7 @@ def read_items(path: str, data: bytes, content: str) -> Items:
 
 
 def _guarded(items: Iterator[Item], broken: list[Broken]) -> Iterator[Item]:
-    """Set aside what a reader fails at in a way that nobody thought of: the flow goes on without it."""
+    """Rejected what a reader fails at in a way that nobody thought of: the flow goes on without it."""
     try:
         yield from items
     except (NeardupError, OSError):
@@ -223,7 +223,7 @@ class PendingFile:
     verdict : Verdict or None
         On a file that is one item.
     record : dict or None
-        Beside such a file, or one that is set aside.
+        Beside such a file, or one that is rejected.
     """
 
     def __init__(self, read: ReadFile, before: Sequence[Before], output_folders: dict[str, OutputFolder]) -> None:
@@ -282,7 +282,7 @@ class PendingFile:
             self.details.add(_json({"item": self.given, **record}))
 
     def finish(self) -> None:
-        """Set aside what was broken in a file of several items, when all the others have verdicts."""
+        """Rejected what was broken in a file of several items, when all the others have verdicts."""
         if self.read.is_single or self.read.is_unreadable:
             return
         for broken in self.read.broken:

@@ -11,7 +11,7 @@ from neardup.watch.names import is_passed_over
 #: In the inbox: where files go for which no folder is named.
 OWN = ".neardup"
 PLACES = ("move", "link")
-#: Under these names the store knows the folders of its watcher, and how many files and items were set aside and why.
+#: Under these names the store knows the folders of its watcher, and how many files and items were rejected and why.
 FOLDERS, QUARANTINED = "folders", "quarantined"
 
 

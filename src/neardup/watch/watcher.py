@@ -103,7 +103,7 @@ class Watcher:
         return self.counters
 
     def _note_folders(self) -> None:
-        """Let the store know what a report of it needs: where items are put, and what was set aside so far."""
+        """Let the store know what a report of it needs: where items are put, and what was rejected so far."""
         names = ("inbox", "originals", "duplicates", "quarantine", "done")
         folders = {name: os.path.abspath(getattr(self.settings, name)) for name in names}
         self._store.set_state(FOLDERS, json.dumps(folders | {"content": self.settings.content}))
@@ -153,7 +153,7 @@ class Watcher:
     def _finish(self, pending_files: list[PendingFile]) -> None:
         for pending in pending_files:
             self.counters.files += 1
-            self.counters.set_aside(broken.reason for broken in pending.read.broken)
+            self.counters.rejected(broken.reason for broken in pending.read.broken)
             self._gatherer.placed(pending)
             self._log.well(f"move {pending.path}", f"{pending.name} can be moved again")
             if pending.read.broken:
@@ -339,7 +339,7 @@ class Panel:
         rows.add_row("originals", f"{counters.originals:,}")
         rows.add_row("duplicates", f"{counters.duplicates:,} ({share:.1%}), {counters.exact:,} of them exact")
         if counters.quarantined:
-            rows.add_row("set aside", f"{counters.quarantined:,} that cannot be read")
+            rows.add_row("rejected", f"{counters.quarantined:,} that cannot be read")
         held = f"{statistics.held:,} documents, {self._size_text(statistics.bytes)}"
         rows.add_row("window", held)
         rows.add_row("time", balance_text(counters))
@@ -377,7 +377,7 @@ def sentence_of(event: str, fields: dict[str, Any]) -> str:
         reason, count = ("reason", "broken") if event == "quarantined" else ("note", "notes")
         more = f" and {fields[count] - 1:,} more" if fields[count] > 1 else ""
         where = "" if fields["where"] == "the file" else f", {fields['where']}"
-        end = "; set aside" if event == "quarantined" else ""
+        end = "; rejected" if event == "quarantined" else ""
         return f"{fields['file']}{where}: {fields[reason]}{more}{end}"
     if event == "repeated_id":
         return f"{fields['file']}: the id {fields['id']} was given before, so this item is {fields['judged_as']}"

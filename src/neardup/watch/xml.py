@@ -224,7 +224,7 @@ def _without_tags(text: str) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-#: Items of a file that cannot be read, after which the rest of it is set aside as one.
+#: Items of a file that cannot be read, after which the rest of it is rejected as one.
 MOST_FAULTS = 1000
 
 _DECLARATION = re.compile(r"(\s*+)<\?xml\s[^>]*+>")
