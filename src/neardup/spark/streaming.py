@@ -28,7 +28,7 @@ from neardup.documents.tables import TIME_NAMES
 from neardup.errors import InputError, RecipeError
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
-from neardup.search.window import Length, EventTime, check_keys
+from neardup.search.window import EventTime, Length, check_keys
 from neardup.spark.documents import column_of, documents_of
 from neardup.spark.features import labels
 from neardup.stream.index import chosen_recipe, statistics_for

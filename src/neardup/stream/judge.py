@@ -17,7 +17,7 @@ from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
-from neardup.search.window import FlowClock, Found, EventTime, Window
+from neardup.search.window import EventTime, FlowClock, Found, Window
 from neardup.stream.parts import Judged, Kept, Partners, Record, arrivals_of, part_of
 from neardup.stream.second_step import second_of
 

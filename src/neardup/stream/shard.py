@@ -13,7 +13,7 @@ from neardup.classifier.classifier import Decision
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
-from neardup.search.window import Arrivals, FlowClock, Length, EventTime
+from neardup.search.window import Arrivals, EventTime, FlowClock, Length
 from neardup.search.window import Found as Matched
 from neardup.stream.index import record_at
 from neardup.stream.judge import Judge
