@@ -47,7 +47,7 @@ from neardup.recipe import load_recipe
 from neardup.search.window import FlowClock, Length
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index
-from neardup.stream.store import Store, Stored
+from neardup.stream.store import Mark, Store, Stored
 
 Row = dict[str, Any]
 
@@ -136,7 +136,7 @@ def _build(file: Path, path: Path, documents: int | None) -> Row:
     Index(RECIPE, path=path).close()
     length = Length.parse("24h")
     settings = {"window": str(length), "window_by": "time", "against": "originals"}
-    store = Store(path, fingerprint=load_recipe(RECIPE).fingerprint, settings=settings)
+    store = Store(path, Mark(load_recipe(RECIPE).fingerprint, settings))
     clock = FlowClock(length, time.time)
     hours: list[tuple[int, int]] = []
     rows: list[Stored] = []
@@ -147,9 +147,9 @@ def _build(file: Path, path: Path, documents: int | None) -> Row:
             hours.append((moment.part, serial))
         verdict = Verdict(document.id, "original", None, None, moment.real / 1e6, "", None)
         text = document.text
-        rows.append(Stored(serial, document.id, "", moment.time, moment.leaves, True, text, verdict))
+        rows.append(Stored(serial, verdict, "", moment.time, moment.leaves, True, text))
         if len(rows) == _BATCH or serial == count - 1:
-            state = clock.state() | {"ahead": None, "revived": [], "hours": hours}
+            state = clock.state() | {"ahead": None, "revived": [], "segments": hours}
             store.record(rows, {"clock": json.dumps(state)})
             rows = []
     store.close()

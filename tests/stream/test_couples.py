@@ -140,7 +140,7 @@ def test_recipes_choose_whom_couples_serve() -> None:
 def test_shelves_forget_nobody_who_is_held(data: st.DataObject) -> None:
     kind, found, _ = kind_of(load_recipe("ddd"))
     epoch = Epoch(empty_vocabulary(), found, kind, 64, 0)
-    epoch.begin_hour(0)
+    epoch.begin_segment(0)
     # Documents are entered here without their features.
     lists = longer(epoch._lists, 2)
     allow(lists, 0)
