@@ -221,7 +221,7 @@ def test_a_file_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 def test_items_are_read_as_they_are_asked_for() -> None:
-    found = items_in("x.jsonl", b'{"text": "a"}\n{bad}\n{"text": "b"}\n', modified=0.0)
+    found = items_in("x.jsonl", b'{"text": "a"}\n{bad}\n{"text": "b"}\n')
     assert next(found.items).text == "a"
     assert not found.broken
     assert next(found.items).text == "b"

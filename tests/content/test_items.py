@@ -10,15 +10,13 @@ import pytest
 from pages import needs_html, page, paragraphs
 from samples import ATOM, JSON_LINES, JSON_ONE, RSS2, SAMPLES
 
-from neardup.documents import tables as columns
-from neardup.watch import json_items as jsonfields
 from neardup.watch.items import items_in
 from neardup.watch.kinds import KINDS, kind_of
 from neardup.watch.records import Item, Items
 
 
 def read(name: str, data: bytes | str) -> tuple[Items, list[Item]]:
-    found = items_in(name, data.encode() if isinstance(data, str) else data, modified=0.0)
+    found = items_in(name, data.encode() if isinstance(data, str) else data)
     return found, list(found.items)
 
 
@@ -81,12 +79,6 @@ def test_the_bytes_of_an_item_are_that_item_again(name: str) -> None:
 def test_json_lines_keep_their_bytes() -> None:
     assert [item.raw for item in read("x", JSON_LINES)[1]] == JSON_LINES.encode().splitlines()
     assert read("x.json", JSON_ONE)[1][0].raw == JSON_ONE.encode()
-
-
-def test_fields_have_the_names_that_columns_have() -> None:
-    assert jsonfields.TEXT_NAMES == columns.TEXT_NAMES
-    assert jsonfields.ID_NAMES == columns.ID_NAMES
-    assert jsonfields.TIME_NAMES == columns.TIME_NAMES
 
 
 @pytest.mark.parametrize(

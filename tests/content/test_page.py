@@ -168,8 +168,8 @@ def test_without_the_library_one_sentence_says_what_to_install() -> None:
         "import sys; sys.modules['trafilatura'] = None\n"
         "from neardup.watch.items import items_in\n"
         "from neardup.errors import InputError\n"
-        "assert [item.text for item in items_in('x', b'text', modified=0.0).items] == ['text']\n"
-        "try: items_in('x', b'<html><p>text', modified=0.0)\n"
+        "assert [item.text for item in items_in('x', b'text').items] == ['text']\n"
+        "try: items_in('x', b'<html><p>text')\n"
         "except InputError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -166,16 +166,16 @@ def test_one_file_that_may_not_be_read_stops_no_other(room: Newsroom, monkeypatc
 
 
 def test_one_file_that_may_not_be_moved_stops_no_other(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    rename, forbidden = moving.rename_new, 2
+    unlink, forbidden = os.unlink, 2
 
-    def refusing(source: str, target: str) -> None:
+    def refusing(path: Any) -> None:
         nonlocal forbidden
-        if source.endswith("inbox/locked.txt") and forbidden:
+        if str(path).endswith("inbox/locked.txt") and forbidden:
             forbidden -= 1
-            raise PermissionError(errno.EPERM, "Operation not permitted", source, None, target)
-        rename(source, target)
+            raise PermissionError(errno.EPERM, "Operation not permitted", path)
+        unlink(path)
 
-    monkeypatch.setattr(moving, "rename_new", refusing)
+    monkeypatch.setattr(os, "unlink", refusing)
     room.deliver("locked.txt", text_of(1))
     room.deliver("free.txt", text_of(2))
     with room.watching():
@@ -250,17 +250,22 @@ def test_a_file_replaced_after_it_was_judged_loses_neither(
     assert room.events("replaced")[0]["file"] == "news.txt"
 
 
-def test_a_file_replaced_in_the_moment_of_its_move_goes_back(room: Newsroom, monkeypatch: pytest.MonkeyPatch) -> None:
-    rename, replaced = moving.rename_new, list[bool]()
+@pytest.mark.parametrize("no_links", [False, True])
+def test_a_file_replaced_in_the_moment_of_its_move_goes_back(
+    no_links: bool, room: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, replaced = os.link, list[bool]()
 
-    def renaming(source: str, target: str) -> None:
-        if source.endswith("inbox/news.txt") and not replaced:
+    def linking(source: str, target: str, **options: Any) -> None:
+        if "inbox/news.txt" in source and not replaced:
             replaced.append(True)
             room.deliver("news.txt", text_of(2), at=99.0)
-        rename(source, target)
+        if no_links:
+            raise PermissionError(errno.EPERM, "Operation not permitted", source, None, target)
+        link(source, target, **options)
 
     room.deliver("news.txt", text_of(1))
-    monkeypatch.setattr(moving, "rename_new", renaming)
+    monkeypatch.setattr(os, "link", linking)
     room.take()
     assert files_in(room.out) == {"news.txt": text_of(1).encode(), "news~2.txt": text_of(2).encode()}
 
@@ -308,14 +313,13 @@ def test_a_crash_at_every_step_leaves_each_item_in_one_place(
 ) -> None:
     if elsewhere:
         # What another file system says to a rename and to a link.
-        rename, link = moving.rename_new, os.link
+        link = os.link
 
         def far(source: str, target: str, **options: Any) -> None:
             if "/inbox/" in source:
                 raise OSError(errno.EXDEV, "Invalid cross-device link", source, None, target)
-            (link if options else rename)(source, target, **options)
+            link(source, target, **options)
 
-        monkeypatch.setattr(moving, "rename_new", far)
         monkeypatch.setattr(os, "link", far)
     # Every step takes a minute; a run of the suite takes some, each of the four others.
     stride = 1 if os.environ.get("NEARDUP_KILLS") else 7

@@ -17,6 +17,7 @@ from neardup.watch.judge import Counters, ItemJudge, Log, Task, reason
 from neardup.watch.names import shown
 from neardup.watch.pending import PendingFile
 from neardup.watch.placement import Gatherer, Lost, Placer
+from neardup.watch.release import release
 from neardup.watch.settings import FOLDERS, QUARANTINED, WatchSettings
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class Watcher:
         """Do what is next: one look, one batch, or one pause."""
         self._look()
         if not self._unfinished:
+            self._release()
+        if not self._unfinished:
             self._tasks.extend(self._gatherer.gather(lambda: self._events.stopping))
             self._unfinished = bool(self._tasks or self._gatherer.complete)
         if not self._unfinished:
@@ -126,6 +129,21 @@ class Watcher:
         elif self._work():
             self._unfinished = self._placer.is_busy
             self._progress()
+
+    def _release(self) -> None:
+        """Take back what somebody asked to be taken back, and answer."""
+        try:
+            for name, by in self._store.requests():
+                try:
+                    answer = {"file": release(self.index, self._store, name, by)}
+                    self._log.say("released", id=name, by=by, **answer)
+                except NeardupError as error:
+                    answer = {"error": str(error)}
+                self._store.answer(name, answer)
+        except StoreError as error:
+            self._log.trouble("releasing", f"{error}; it is tried again")
+        else:
+            self._log.well("releasing", "requests are answered again")
 
     def _work(self) -> bool:
         """Judge and place the current batch; return whether all went well, else wait a little before the next try."""
