@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import re
 import zlib
@@ -17,18 +18,16 @@ from test_items import parts, read
 from neardup.watch import json_items as jsonitems
 from neardup.watch import kinds
 from neardup.watch import xml as xmlreading
-from neardup.watch.items import items_in
 from neardup.watch.records import ENDED_EARLY
 
 _ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
 
 
 @pytest.mark.parametrize("name", _ITEMS)
-@pytest.mark.parametrize("named", [True, False])
-def test_a_file_cut_anywhere_loses_no_item_silently(name: str, named: bool) -> None:
+def test_a_file_cut_anywhere_loses_no_item_silently(name: str) -> None:
     data, kind, whole = SAMPLES[name]
-    for cut in range(len(data)):
-        found, items = read(name if named else "x", data[:cut])
+    for cut in range(0, len(data), 1 if os.environ.get("NEARDUP_LONG") else 3):
+        found, items = read(name if cut % 2 else "x", data[:cut])
         assert parts(items) == whole[: len(items)], cut
         rest = data[cut:].strip()
         line_end = kind == "jsonl" and (data[cut - 1 : cut] in (b"\n", b"}") and cut > 0)
@@ -39,7 +38,7 @@ def test_a_file_cut_anywhere_loses_no_item_silently(name: str, named: bool) -> N
             assert (len(early), len(found.broken)) == (1, 1), cut
 
 
-@pytest.mark.parametrize("name", ["courier.xml", "lines.jsonl", "list.json", "plain.txt", "tide.nitf"])
+@pytest.mark.parametrize("name", ["lines.jsonl", "plain.txt"])
 def test_a_packed_file_cut_anywhere_has_ended_early(name: str) -> None:
     data, _, whole = SAMPLES[name]
     packed = gzip.compress(data, mtime=0)
@@ -218,14 +217,6 @@ def test_a_file_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPa
     found, items = read("x.txt.gz", zlib.compress(b"\0" * (1 << 22), wbits=31))
     assert not items
     assert "larger than" in found.broken[0].reason
-
-
-def test_items_are_read_as_they_are_asked_for() -> None:
-    found = items_in("x.jsonl", b'{"text": "a"}\n{bad}\n{"text": "b"}\n')
-    assert next(found.items).text == "a"
-    assert not found.broken
-    assert next(found.items).text == "b"
-    assert len(found.broken) == 1
 
 
 def healthy(name: str, data: bytes) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
@@ -15,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import needs_html, page, paragraphs
-from saying import says
 
 from neardup.text import html
 from neardup.text.encoding import page_text
@@ -117,13 +114,6 @@ def test_bytes_are_read_in_their_encoding(encoding: str, sentence: str) -> None:
     assert found.text.count(sentence.strip()) == 24
 
 
-def test_a_page_gives_the_same_text_whatever_was_read_before() -> None:
-    markups = [page(paragraphs(seed), site) for seed in range(3) for site in range(2)]
-    first = [main_text(markup) for markup in markups]
-    assert [main_text(markup) for markup in reversed(markups)] == first[::-1]
-    assert [main_text(markup) for markup in markups * 2] == first * 2
-
-
 _PIECES = [
     "<",
     ">",
@@ -161,19 +151,6 @@ def test_no_markup_raises(markup: str | bytes) -> None:
     found = read_page(markup)
     assert found.fallback in ("", "long", "tags", "deep", "little", "failed")
     assert found.text or not strip_tags(markup if isinstance(markup, str) else page_text(markup))
-
-
-def test_without_the_library_one_sentence_says_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['trafilatura'] = None\n"
-        "from neardup.watch.items import items_in\n"
-        "from neardup.errors import InputError\n"
-        "assert [item.text for item in items_in('x', b'text').items] == ['text']\n"
-        "try: items_in('x', b'<html><p>text')\n"
-        "except InputError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert says(done.stdout, "trafilatura", "not installed", 'pip install "neardup[html]"')
 
 
 @pytest.mark.shared

@@ -19,9 +19,7 @@ ITEMS = [
 ABOUT = {"title": "The Harbour Courier", "description": "All that floats", "url": "https://x.example"}
 
 
-@pytest.mark.parametrize(
-    "name", ["items", "articles", "entries", "documents", "results", "data", "hits", "stories", "docs", "news", "Items"]
-)
+@pytest.mark.parametrize("name", ["items", "articles", "data", "Items"])
 def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
     for about in ({}, ABOUT, {"status": "ok", "totalResults": 2}):
         for shape in ({**about, name: ENTRIES}, {name: ENTRIES, **about}):
@@ -38,13 +36,10 @@ def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
         {"rss": {"channel": {"title": "News", "description": "All", "item": ENTRIES}}},
         {"hits": {"total": 2, "hits": [{"_id": entry["id"], "_source": entry} for entry in ENTRIES]}},
         {"data": [{"type": "news", "id": e["id"], "attributes": e} for e in ENTRIES]},
-        {"status": "ok", "feed": ABOUT, "items": ENTRIES},
         {"news": ENTRIES[:1], "stories": ENTRIES[1:]},
         {"items": [ENTRIES[:1], ENTRIES[1:]]},
-        [[ENTRIES[0]], [ENTRIES[1]]],
         [{"items": ENTRIES[:1]}, {"items": ENTRIES[1:]}],
         [{"items": ENTRIES[:1]}, ENTRIES[1]],
-        {"data": {"data": {"data": ENTRIES}}},
     ],
     ids=str,
 )
@@ -88,9 +83,7 @@ def test_an_empty_list_is_a_feed_of_nothing(shape: Any) -> None:
     [
         {"title": "T", "text": "own", "authors": [{"name": "Ann", "description": "writes"}]},
         {"title": "T", "description": "own", "data": [{"x": 1}, {"x": 2}]},
-        {"title": "T", "description": "own", "data": {"x": 1}},
         {"title": "T", "text": "own", "items": []},
-        {"title": "T", "comments": [{"text": "no"}], "abstract": "own"},
     ],
     ids=str,
 )
@@ -100,7 +93,7 @@ def test_an_item_with_lists_of_something_else_is_one_item(item: dict[str, Any]) 
     assert (found.broken, found.notes) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["content", "text", "body", "content_html"])
+@pytest.mark.parametrize("name", ["text", "content_html"])
 def test_a_text_of_its_own_is_what_counts_and_a_note_says_so(name: str) -> None:
     found, items = read("x.json", json.dumps({"title": "T", name: "own", "articles": ENTRIES}))
     assert [one.text for one in items] == ["T\nown"]

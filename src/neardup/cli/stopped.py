@@ -28,15 +28,15 @@ StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, h
 @with_options
 def stopped(
     store: StoreFile,
-    today: Annotated[bool, typer.Option("--today", help="Only items of today (UTC).")] = False,
+    today: Annotated[bool, typer.Option("--today", help="Only today's items (UTC).")] = False,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only items from this time on: 2026-11-22, 2026-11-22T08:00.")
+        str | None, typer.Option(metavar="TIME", help="Only items since this time: 2026-11-22, 2026-11-22T08:00.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """List what was stopped and why: the item it repeats, how similar the two are, and when.
 
-    A watcher that fills the store goes on. neardup release takes an item back.
+    A running watcher is not disturbed. neardup release takes an item back.
     """
     from neardup.stream.store import StoreReader
 
@@ -100,8 +100,12 @@ def _file(origin: str) -> str:
 @with_options
 def release(
     store: StoreFile,
-    name: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The item, as neardup stopped says.")],
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who takes it back; by default you.")] = None,
+    name: Annotated[
+        str, typer.Argument(metavar="ID", show_default=False, help="The id of the item, as neardup stopped lists it.")
+    ],
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who takes it back; your user name by default.")
+    ] = None,
     sample: Annotated[
         str | None,
         typer.Option(metavar="INPUT", help="The corpus that the watcher takes frequencies from."),

@@ -22,7 +22,6 @@ from neardup.kernels.window import (
     BY_KEYS,
     BY_PREFIX,
     COPIES,
-    COUPLES,
     CURSOR,
     DIGEST,
     DIGIT,
@@ -30,15 +29,16 @@ from neardup.kernels.window import (
     END,
     FINGERPRINTS,
     FIRST,
-    HOUR,
     LEAVES,
     MERGES,
-    MOST_COUPLES,
+    MOST_SIGNATURES,
+    NEEDS_BUCKETS,
     NEEDS_MEMORY,
-    NEEDS_SHELVES,
     NEXT,
     OLDEST,
+    SEGMENT,
     SERIAL,
+    SIGNATURES,
     SIZE,
     TAG,
     TAG_BITS,
@@ -191,21 +191,21 @@ def vocabulary_of(features: Words) -> Vocabulary:
     return Vocabulary(table, ranks, words)
 
 
-#: Sets of so many features or more, a size class's least, are entered by couples. Below, single features take less
+#: Sets of so many features or more, a size class's least, are entered by signatures. Below, single features take less
 #: memory, and their lists are not long.
 _LEAST = 1448
 #: A row has so many size classes: sizes grow fourfold. Raising it makes the largest documents of a row have more keys,
 #: and fewer documents ask by the keys of two rows.
 _CLASSES_A_ROW = 8
-#: A shelf has room for 15 entries; of so many a table is made longer. Raising it saves memory and fills more shelves.
-_ENTRIES_A_SHELF = 10
+#: A bucket has room for 15 entries; of so many a table is made longer. Raising it saves memory and fills more buckets.
+_ENTRIES_A_BUCKET = 10
 _ENDLESS = 1 << 62
 
 
 def plan_of(rule: Rule, classes: Integers) -> Integers:
     """Return the plan (``kernels.window``): a row for each range of sizes, none where matches may share too little.
 
-    With 2**bits buckets and l keys to be shared, 2**bits + l features must be common to any match of a document of the
+    With 2**bits cells and l keys to be shared, 2**bits + l features must be common to any match of a document of the
     row: then each document has keys enough. The fewest are those of the smallest document with its smallest partner.
     """
     rows: list[list[int]] = []
@@ -220,43 +220,43 @@ def plan_of(rule: Rule, classes: Integers) -> Integers:
 
 
 def new_salt() -> np.uint64:
-    """Return an odd number that nobody can guess: it says which features share a bucket, and changes no answer."""
+    """Return an odd number that nobody can guess: it says which features share a cell, and changes no answer."""
     return np.uint64(secrets.randbits(64) | 1)
 
 
-def no_shelves() -> npt.NDArray[np.uint32]:
-    """Return the table of shelves of a window that has entered no couples."""
+def no_buckets() -> npt.NDArray[np.uint32]:
+    """Return the table of buckets of a window that has entered no signatures."""
     return np.zeros(WORDS, np.uint32)
 
 
 def longer(lists: Lists, first: int) -> Lists:
-    """Return lists with a table of so many shelves in place of none, or with one twice as long as theirs."""
-    shelves = len(lists.shelves) // WORDS
-    if shelves == 1:
+    """Return lists with a table of so many buckets in place of none, or with one twice as long as theirs."""
+    buckets = len(lists.buckets) // WORDS
+    if buckets == 1:
         lists.counters[TAG] = first.bit_length() - 1
-        return lists._replace(shelves=_table(first))
-    table = _table(2 * shelves)
-    lengthen(shelves.bit_length() - 1 - int(lists.counters[TAG]), lists, table)
-    return lists._replace(shelves=table)
+        return lists._replace(buckets=_table(first))
+    table = _table(2 * buckets)
+    lengthen(buckets.bit_length() - 1 - int(lists.counters[TAG]), lists, table)
+    return lists._replace(buckets=table)
 
 
 def allow(lists: Lists, gone: int) -> None:
-    """Say after how many couples ever entered a longer table is wanted, of which so many are gone."""
-    shelves = len(lists.shelves) // WORDS
-    most = gone + _ENTRIES_A_SHELF * shelves if shelves > 1 else 0
-    if shelves > 1 and shelves >> int(lists.counters[TAG]) == 1 << TAG_BITS:
+    """Say after how many signatures ever entered a longer table is wanted, of which so many are gone."""
+    buckets = len(lists.buckets) // WORDS
+    most = gone + _ENTRIES_A_BUCKET * buckets if buckets > 1 else 0
+    if buckets > 1 and buckets >> int(lists.counters[TAG]) == 1 << TAG_BITS:
         most = _ENDLESS
-    lists.counters[MOST_COUPLES] = most
+    lists.counters[MOST_SIGNATURES] = most
 
 
-def first_shelves(slots: int, couples: int) -> int:
-    """Return how many shelves an epoch begins with, by the slots of its lists and the couples that are there."""
-    wanted = couples // _ENTRIES_A_SHELF
+def first_buckets(slots: int, signatures: int) -> int:
+    """Return how many buckets an epoch begins with, by the slots of its lists and the signatures that are there."""
+    wanted = signatures // _ENTRIES_A_BUCKET
     return max(slots >> 5, 1 << wanted.bit_length(), 2)
 
 
-def _table(shelves: int) -> npt.NDArray[np.uint32]:
-    found: npt.NDArray[np.uint32] = mapped(4 * WORDS * shelves, large_pages=True).view(np.uint32)
+def _table(buckets: int) -> npt.NDArray[np.uint32]:
+    found: npt.NDArray[np.uint32] = mapped(4 * WORDS * buckets, large_pages=True).view(np.uint32)
     return found
 
 
@@ -545,12 +545,12 @@ _CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
 
 
 class Segment(NamedTuple):
-    """A segment: its key, its first document and address, and how many couples were entered before it."""
+    """A segment: its key, its first document and address, and how many signatures were entered before it."""
 
     key: int
     document: int
     address: int
-    couples: int
+    signatures: int
 
 
 class Found(NamedTuple):
@@ -574,7 +574,7 @@ class Epoch:
         What is held (``kernels.window``).
     slots : int
         The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance meetings rarer.
-    couples : int
+    signatures : int
         How many keys of large sets are expected. Raising it makes the first table of their keys longer.
 
     Attributes
@@ -583,13 +583,13 @@ class Epoch:
         How many documents were ever entered.
     """
 
-    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int, couples: int) -> None:
+    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int, signatures: int) -> None:
         self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
         self.segments: deque[Segment] = deque()
         self._chunks = Chunks()
         counters = np.zeros(13, np.int64)
         counters[CURSOR], counters[END] = self._chunks.extend(1)
-        counters[HOUR] = counters[OLDEST] = counters[CURSOR]
+        counters[SEGMENT] = counters[OLDEST] = counters[CURSOR]
         records = np.zeros((_FIRST_RECORDS, 8), np.int64)
         met = np.zeros(_FIRST_RECORDS, np.uint8)
         plan = plan_of(rule, _CLASSES) if kind == BY_PREFIX else np.empty((0, 4), np.int64)
@@ -602,9 +602,9 @@ class Epoch:
             _CLASSES,
             plan,
             new_salt(),
-            no_shelves(),
+            no_buckets(),
         )
-        self._first_shelves = first_shelves(slots, couples)
+        self._first_buckets = first_buckets(slots, signatures)
         self._room = self._scratch()
 
     @property
@@ -618,31 +618,31 @@ class Epoch:
         return int(self._lists.counters[NEXT] - self._lists.counters[FIRST])
 
     @property
-    def couples(self) -> int:
-        """How many couples of features lead to documents that are there."""
-        return int(self._lists.counters[COUPLES]) - self._couples_gone
+    def signatures(self) -> int:
+        """How many signatures of two features lead to documents that are there."""
+        return int(self._lists.counters[SIGNATURES]) - self._signatures_gone
 
     @property
     def bytes(self) -> int:
         """What it takes of memory: documents, lists, tables."""
         counters, lists = self._lists.counters, self._lists
-        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + lists.shelves.nbytes
+        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + lists.buckets.nbytes
         tables += self.vocabulary.bytes
         return self._chunks.used(int(counters[CURSOR])) + tables
 
     def begin_segment(self, key: int) -> None:
         """Begin a segment, with memory of its own."""
         counters = self._lists.counters
-        if self.segments and counters[CURSOR] == counters[HOUR]:
+        if self.segments and counters[CURSOR] == counters[SEGMENT]:
             self.segments.pop()
         else:
-            busy = int(counters[CURSOR] - counters[HOUR]) > CHUNK
+            busy = int(counters[CURSOR] - counters[SEGMENT]) > CHUNK
             counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]), large_pages=busy)
-        counters[HOUR] = counters[CURSOR]
+        counters[SEGMENT] = counters[CURSOR]
         counters[COPIES], counters[MERGES] = next(copies for most, *copies in _COPIES if self.held < most)
         if not self.segments:
-            counters[OLDEST] = counters[HOUR]
-        self.segments.append(Segment(key, int(counters[NEXT]), int(counters[HOUR]), int(counters[COUPLES])))
+            counters[OLDEST] = counters[SEGMENT]
+        self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
 
     def drop_segments(self, least: int, *, whole: bool) -> Integers:
         """Drop the segments whose key is below least; return the arrivals of their documents.
@@ -662,7 +662,7 @@ class Epoch:
         if self.segments and end > first:
             counters[FIRST], counters[OLDEST] = end, self.segments[0].address
             self._chunks.drop_below(self.segments[0].address)
-            allow(self._lists, self._couples_gone)
+            allow(self._lists, self._signatures_gone)
         return gone
 
     def reopen(self, key: int | None) -> None:
@@ -670,7 +670,7 @@ class Epoch:
         while self.segments and (key is None or self.segments[-1].key > key):
             self.segments.pop()
         if self.segments:
-            self._lists.counters[HOUR] = self.segments[-1].address
+            self._lists.counters[SEGMENT] = self.segments[-1].address
 
     def flow(
         self, items: Items, asks: bool, enters: npt.NDArray[np.int8], best: Integers, scores: Any, window: int
@@ -687,9 +687,9 @@ class Epoch:
                 counters = self._lists.counters
                 wanted, cursor = int(counters[WANTED]), int(counters[CURSOR])
                 counters[CURSOR], counters[END] = self._chunks.extend(wanted, cursor, large_pages=True)
-            elif status == NEEDS_SHELVES:
-                self._lists = longer(self._lists, self._first_shelves)
-                allow(self._lists, self._couples_gone)
+            elif status == NEEDS_BUCKETS:
+                self._lists = longer(self._lists, self._first_buckets)
+                allow(self._lists, self._signatures_gone)
             else:
                 self._grow()
 
@@ -754,8 +754,8 @@ class Epoch:
         return self.read(max(last - documents, int(self._lists.counters[FIRST])), last)[0]
 
     @property
-    def _couples_gone(self) -> int:
-        return self.segments[0].couples if self.segments else 0
+    def _signatures_gone(self) -> int:
+        return self.segments[0].signatures if self.segments else 0
 
     def _rows(self, first: int, last: int) -> Integers:
         rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]
@@ -913,7 +913,7 @@ class Window:
             self._lasts = min(max(_FEWEST, self.held), _MOST)
             vocabulary = self._vocabulary(newest)
             slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._lasts).bit_length())
-            self._epochs.append(self._epoch(vocabulary, slots, newest.couples))
+            self._epochs.append(self._epoch(vocabulary, slots, newest.signatures))
         self._epochs[-1].begin_segment(key)
 
     def drop_segments(self, least: int) -> Integers:
@@ -959,7 +959,7 @@ class Window:
         asking = np.flatnonzero(arrivals.block.sizes).tolist()
         asked = [g for g in self._epochs if g.held and asking]
         found = [each for g in asked for each in g.matches_each(self._items(arrivals, g), asking, self._length)]
-        serials, counts, digests = _together(found)
+        serials, counts, digests = _concatenated(found)
         scores = self._similarities(counts)
         place = np.repeat(np.array(asking * len(asked), np.int64), [len(each.serials) for each in found])
         order = np.lexsort((serials, -scores, place))
@@ -1034,8 +1034,8 @@ class Window:
             ),
         )
 
-    def _epoch(self, vocabulary: Vocabulary, slots: int, couples: int = 0) -> Epoch:
-        return Epoch(vocabulary, self._rule, self._kind, slots, couples)
+    def _epoch(self, vocabulary: Vocabulary, slots: int, signatures: int = 0) -> Epoch:
+        return Epoch(vocabulary, self._rule, self._kind, slots, signatures)
 
     def _vocabulary(self, epoch: Epoch) -> Vocabulary:
         return empty_vocabulary() if self._kind == FINGERPRINTS else vocabulary_of(epoch.sample(_SAMPLE))
@@ -1048,7 +1048,7 @@ class Window:
             stage = self._stages.pop(0)
         if not stage:
             return
-        fresh = self._epoch(self._vocabulary(young), _STAGES[stage], young.couples)
+        fresh = self._epoch(self._vocabulary(young), _STAGES[stage], young.signatures)
         segments = list(young.segments)
         ends = [segment.document for segment in segments[1:]] + [young.entered]
         for segment, end in zip(segments, ends, strict=True):
@@ -1064,7 +1064,7 @@ class Window:
         self._epochs[-1] = fresh
 
     def _sorted(self, found: list[Found]) -> tuple[Found, Floats]:
-        serials, counts, digests = _together(found)
+        serials, counts, digests = _concatenated(found)
         scores = self._similarities(counts)
         order = np.lexsort((serials, -scores))
         return Found(serials[order], counts[order], digests[order]), scores[order]
@@ -1073,7 +1073,7 @@ class Window:
         return similarities(self._measure if self._measure in SET_MEASURES else "hamming", counts)
 
 
-def _together(found: list[Found]) -> Found:
+def _concatenated(found: list[Found]) -> Found:
     empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
     return Found(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))
 

@@ -264,7 +264,7 @@ class ItemJudge:
             wanted = task.pending.name_of(task.item, task.number)
             if name != wanted:
                 self._counters.repeated_ids += 1
-                message = "another item had this id before"
+                message = "another item already has this id"
                 self._log.say("repeated_id", id=wanted, judged_as=name, file=task.pending.name, message=message)
         for task in tasks:
             verdict = task.pending.before(task.number - 1)

@@ -114,7 +114,9 @@ class Watcher:
         before = self._placer.before
         if before:
             items = sum(map(len, before.values()))
-            self._log.say("resumed", files=len(before), items=items, message="judged before, and not yet placed")
+            self._log.say(
+                "resumed", files=len(before), items=items, message="judged by an earlier run, not yet in their places"
+            )
 
     def _step(self) -> None:
         """Do what is next: one look, one batch, or one pause."""
@@ -141,7 +143,7 @@ class Watcher:
                     answer = {"error": str(error)}
                 self._store.answer(name, answer)
         except StoreError as error:
-            self._log.trouble("releasing", f"{error}; it is tried again")
+            self._log.trouble("releasing", f"{error}; it will be tried again")
         else:
             self._log.well("releasing", "requests are answered again")
 
@@ -202,7 +204,7 @@ class Watcher:
             raise (InputError if about == "inbox" else OutputError)(
                 f"{message}; nothing is lost, start again"
             ) from None
-        self._log.trouble(about, f"{message}; nothing is lost, it is tried again")
+        self._log.trouble(about, f"{message}; nothing is lost, it will be tried again")
         self._pause = min(max(self._pause * 2, 0.5), _LONGEST_PAUSE)
         end = time.monotonic() + self._pause
         while not self._events.stopping and (left := end - time.monotonic()) > 0:
@@ -231,7 +233,7 @@ class Watcher:
             self._log.well(f"folder {folder}", f"{shown(folder)} can be read again")
         self._failed = set(failed)
         if found.links:
-            message = f"what is no file or folder is left alone in the inbox ({found.links:,} links, pipes or devices)"
+            message = f"links, pipes and devices are left alone in the inbox ({found.links:,} of them)"
             self._log.trouble("links", message)
         else:
             self._log.forget("links")
@@ -246,7 +248,7 @@ class Watcher:
     def _only_polls(self, why: str) -> None:
         if not self._polls:
             self._polls = True
-            message = f"no file events ({why}); the inbox is looked at every {self.settings.poll:g} s"
+            message = f"no file events ({why}); the inbox is scanned every {self.settings.poll:g} s"
             self._log.say("polling", message=message)
 
     def _wait(self) -> None:
