@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from samples import ATOM, JSON_LINES, JSON_LIST, RSS2, SAMPLES
 from test_items import parts, read
 
-from neardup.watch import json_items as jsonitems
 from neardup.watch import kinds
 from neardup.watch import xml as xmlreading
 from neardup.watch.records import ENDED_EARLY
@@ -36,16 +35,6 @@ def test_a_file_cut_anywhere_loses_no_item_silently(name: str) -> None:
             assert not found.broken, cut
         else:
             assert (len(early), len(found.broken)) == (1, 1), cut
-
-
-@pytest.mark.parametrize("name", ["lines.jsonl", "plain.txt"])
-def test_a_packed_file_cut_anywhere_has_ended_early(name: str) -> None:
-    data, _, whole = SAMPLES[name]
-    packed = gzip.compress(data, mtime=0)
-    for cut in range(len(packed)):
-        found, items = read(f"{name}.gz", packed[:cut])
-        assert parts(items) == whole[: len(items)], cut
-        assert any(fault.ended_early for fault in found.broken), cut
 
 
 def test_a_text_cut_within_a_character_has_ended_early() -> None:
@@ -119,14 +108,6 @@ def test_a_broken_object_of_a_list_is_rejected_and_the_rest_goes_on() -> None:
     found, items = read("x.json", JSON_LIST.replace("},", '}, {"text": "a",'))
     assert parts(items) == SAMPLES["list.json"][2][:1]
     assert b"zweite" in found.broken[0].raw
-
-
-def test_a_list_of_too_many_faults_is_given_up_with_all_that_remains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonitems, "MOST_BROKEN", 3)
-    found, items = read("x.json", "[" + "{bad}, " * 5 + '{"text": "lost"}]')
-    assert not items
-    assert len(found.broken) == 3
-    assert found.broken[-1].raw.endswith(b'{"text": "lost"}]')
 
 
 @pytest.mark.parametrize(("text", "name"), [(RSS2, "item"), (ATOM, "entry")])

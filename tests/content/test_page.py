@@ -67,33 +67,12 @@ def test_pages_without_an_article_give_all_their_text(markup: str, text: str, fa
     assert read_page(markup) == (text, fallback)
 
 
-def test_a_page_too_long_gives_all_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = page(paragraphs(1), 0)
-    assert read_page(whole).fallback == ""
-    monkeypatch.setattr(html, "LONGEST", len(whole) - 1)
-    assert read_page(whole) == (strip_tags(whole), "long")
-
-
 def test_a_library_that_gives_up_leaves_all_text(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(markup: str) -> str:
         raise RecursionError(markup[:1])
 
     monkeypatch.setattr(html, "_extract", lambda: fail)
     assert read_page("<p>some words</p>") == ("some words", "failed")
-
-
-def test_tags_too_long_lose_their_attributes_only() -> None:
-    whole = page(paragraphs(2), 1)
-    loaded = whole.replace("<article>", f"<article {' '.join(f'a{i}=x' for i in range(50_000))}>")
-    assert read_page(loaded) == read_page(whole)
-    image = f"<img src='data:image/png;base64,{'A' * 100_000}'>"
-    assert read_page(whole.replace("<h1>", f"{image}<h1>")) == read_page(whole)
-
-
-@pytest.mark.parametrize("declaration", ['<?xml version="1.0" encoding="utf-8"?>', "<!-- x -->", "\ufeff", "\0"])
-def test_what_stands_before_a_page_changes_nothing(declaration: str) -> None:
-    whole = page(paragraphs(3), 2)
-    assert read_page(declaration + whole) == read_page(whole)
 
 
 @pytest.mark.parametrize(

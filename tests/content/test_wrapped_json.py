@@ -48,21 +48,6 @@ def test_wrappers_may_be_nested(shape: Any) -> None:
     assert (parts(items), found.broken, found.notes) == (ITEMS, [], [])
 
 
-def test_each_line_may_be_a_wrapper() -> None:
-    lines = [{"title": "T", "articles": [entry]} for entry in [*ENTRIES, {"id": 5}]]
-    found, items = read("x.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    assert parts(items) == ITEMS
-    assert [(fault.where, fault.raw) for fault in found.broken] == [("line 3, item 1", b'{"id": 5}')]
-    found, items = read("x", json.dumps({"items": ENTRIES[:1]}).replace("[", "[\n").replace("]", "\n]"))
-    assert (found.kind, parts(items)) == ("json", ITEMS[:1])
-
-
-def test_an_entry_can_be_written_by_itself() -> None:
-    for item in read("x.json", json.dumps({"title": "T", "items": ENTRIES}))[1]:
-        assert parts(read("x.json", item.raw)[1]) == parts([item])
-        assert json.loads(item.raw) == next(entry for entry in ENTRIES if entry["id"] == item.key)
-
-
 def test_an_entry_that_is_none_is_rejected_and_the_rest_goes_on() -> None:
     found, items = read("x.json", json.dumps({"title": "T", "items": [ENTRIES[0], {"id": 5}, 17, ENTRIES[1]]}))
     assert parts(items) == ITEMS
@@ -101,12 +86,6 @@ def test_a_text_of_its_own_is_what_counts_and_a_note_says_so(name: str) -> None:
     assert note.where == "the file"
     assert "2 entries" in note.text
     assert "articles" in note.text
-
-
-def test_entries_that_are_no_objects_are_noted() -> None:
-    found, items = read("x.json", json.dumps({"title": "T", "stories": ["one", "two", "three"]}))
-    assert [one.text for one in items] == ["T"]
-    assert "3 entries" in found.notes[0].text
 
 
 def test_a_json_feed() -> None:

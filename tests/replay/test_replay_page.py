@@ -70,12 +70,6 @@ def test_where_the_window_is_full(window: str, full: str | None) -> None:
     assert ("dashed: the window is full" in page.text) == (full is not None)
 
 
-def test_a_page_of_nothing() -> None:
-    page = Markup(replay_page(content(0), REPORT))
-    assert page.charts == {}
-    assert "No document arrived." in page.text
-
-
 @pytest.mark.parametrize("width", [1280, 360] if os.environ.get("NEARDUP_LONG") else [360])
 def test_a_page_in_a_browser(width: int, tmp_path: Path) -> None:
     path = tmp_path / "replay.html"

@@ -161,12 +161,6 @@ def test_time_passes_as_fast_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
-def test_without_a_speed_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    wall = Wall(monkeypatch)
-    replayed(items_of([0, 100 * HOUR], [("original", "")] * 2))
-    assert wall.slept == []
-
-
 @pytest.mark.parametrize("speed", [0.0, float("nan")])
 def test_speeds_that_are_none(speed: float) -> None:
     with pytest.raises(RecipeError) as caught:

@@ -166,17 +166,6 @@ def test_a_verdict_carries_what_it_went_by() -> None:
     assert (last.kind, last.g, last.measures) == ("original", None, ())
 
 
-def test_the_working_point_is_the_decisions() -> None:
-    texts = ["fox dog owl", "fox dog owl ran", "fox dog"]
-    kinds = {}
-    for cut in (float("-inf"), 0.0, 99.0):
-        decision = decision_of("sets")
-        decision = decision.everything() if cut == float("-inf") else replace(decision, cut=cut)
-        kinds[cut] = [verdict.kind for verdict in nd.Index(decision=decision, window=None).add_many(documents(texts))]
-    assert kinds[float("-inf")] == ["original", "near", "near"]
-    assert kinds[99.0] == ["original"] * 3
-
-
 def test_what_has_no_title_or_time_is_filled_in() -> None:
     index = nd.Index(decision=TIMED, window="24h", now=SetClock())
     near = index.add_many(

@@ -114,23 +114,6 @@ def test_a_text_that_ends_in_what_may_be_half_a_character_waits_and_is_taken_onc
     assert sentence_of("noted", said) == f"latin.txt: {said['note']}"
 
 
-def test_a_growing_text_cut_within_a_character_is_never_taken_for_another_encoding(room: Newsroom) -> None:
-    whole = f"{text_of(1)} café, {text_of(2)}".encode()
-    cut = whole.index(b"\xa9")
-    with room.watching(patience=20.0, settle=0.05):
-        path = room.inbox / "slow.txt"
-        path.write_bytes(whole[:cut])
-        room.deliver("mark.txt", text_of(3), at=time.time() + 1)
-        room.until(lambda: (room.out / "mark.txt").exists())
-        assert path.exists()
-        with path.open("ab") as file:
-            file.write(whole[cut:])
-        room.until(lambda: (room.out / "slow.txt").exists())
-    assert (room.out / "slow.txt").read_bytes() == whole
-    assert sorted(room.verdicts()) == ["mark.txt", "slow.txt"]
-    assert not room.events("noted")
-
-
 @pytest.mark.parametrize(("name", "content"), [("x.txt", ""), ("x.json", "\n"), ("x.xml", " \n\t\r\n"), ("x", "")])
 def test_a_file_of_nothing_is_given_time_and_then_rejected(room: Newsroom, name: str, content: str) -> None:
     room.deliver(name, content, at=time.time())

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex, QuickIndex
 from streaming import AT_LENGTH, NOON, RECIPES, SetClock, asked, documents, examples, same
-from test_index_long import compare
 from test_index_properties import STREAMS, WINDOWS, Step, follow, timed
 
 import neardup as nd
@@ -36,7 +35,6 @@ from neardup.kernels.window import (
 from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search import window as signatures_module
-from neardup.search import window as window_module
 from neardup.search.window import _CLASSES, Epoch, allow, empty_vocabulary, kind_of, longer, plan_of
 
 _ALL = (1 << 64) - 1
@@ -182,28 +180,6 @@ def test_streams_give_what_the_rules_say(
         small_plans(patch, least)
         index, twin = nd.Index(RECIPES[recipe], **choices), NaiveIndex(RECIPES[recipe], **choices)
         follow(index, twin, clock, timed(stream, window[2]))
-
-
-@pytest.mark.parametrize(
-    ("recipe", "window", "against", "count", "least"),
-    [
-        ("containment", "2h", "originals", 1500, 4),
-        ("ddd", 100, "everything", 1000, 30),
-        *((("default", "1h", "originals", 1500, 1), ("words", 150, "everything", 1500, 5)) if AT_LENGTH else ()),
-        *((("default", 300, "everything", 1500, 6), ("dice", "2h", "everything", 1500, 1)) if AT_LENGTH else ()),
-        *((("euclidean", 150, "originals", 1500, 8),) if AT_LENGTH else ()),
-    ],
-)
-def test_a_drift_gives_what_the_rules_say(
-    recipe: str, window: Any, against: str, count: int, least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_plans(monkeypatch, least)
-    if count % 1000:
-        monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
-        monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
-        monkeypatch.setattr(window_module, "_FEWEST", 100)
-        monkeypatch.setattr(window_module, "_SAMPLE", 64)
-    compare(RECIPES[recipe], window, against, count if AT_LENGTH else count // 3, 90)
 
 
 def long_texts(count: int, seed: int) -> list[str]:
