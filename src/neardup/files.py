@@ -54,6 +54,9 @@ class Unfinished:
         while True:
             self.path = start + secrets.token_hex(8)
             self._folder = folder
+            # A signal may end the process before anyone holds this, as soon as it is made: then it is removed as Python
+            # exits.
+            self._removal = weakref.finalize(self, _remove_quietly, self.path, folder=folder)
             if folder:
                 os.mkdir(self.path, mode)
             try:
@@ -61,13 +64,13 @@ class Unfinished:
             except FileNotFoundError:
                 if not folder:
                     raise
+                self._removal.detach()
                 continue
             # Before it is locked, another process may take it for what a dead one left.
             if _lock(self.handle) is not False and _is_at(self.handle, self.path):
-                # A signal may end the process before anyone holds this: then it is removed as Python exits.
-                self._removal = weakref.finalize(self, _remove_quietly, self.path, folder=folder)
                 return
             os.close(self.handle)
+            self._removal.detach()
 
     @classmethod
     def beside(cls, target: str, *, folder: bool = False) -> Self:
