@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.contamination.items import ALL, Items, Passages, items_of, passages_of
+from neardup.containment.items import Items, Passages, items_of, passages_of
 from neardup.documents import Batch, Corpus
 from neardup.errors import RecipeError, option, shown
 from neardup.features.reading import Progress, cut
@@ -23,8 +23,8 @@ from neardup.text.normalize import Token, tokens
 
 Integers = npt.NDArray[np.int64]
 
-#: Characters of a training text that are remembered around the first span, for reports.
-_AROUND = 300
+#: Characters of a training text that are remembered before and after what it shares, and at most, for reports.
+_MARGIN, _EXCERPT = 100, 4_000
 
 #: The columns of the table of spans; offsets count characters (code points) of the texts as they were given.
 SPANS = pa.schema(
@@ -67,9 +67,7 @@ class Finding:
     spans : list of Span
         In the order of the training text.
     excerpt : str
-        The training text around the first span.
-    excerpt_start : int
-        Where it begins in the training text.
+        The training text from a little before the first span to a little behind the last one.
     """
 
     passage: int
@@ -78,7 +76,6 @@ class Finding:
     grams: int
     spans: list[Span]
     excerpt: str
-    excerpt_start: int
 
     @property
     def containment(self) -> float:
@@ -110,6 +107,8 @@ class Contamination:
         Training records that could not be read, by reason.
     stages : list of dict
         What each stage cost.
+    spans : pyarrow.Table
+        A row for each span in an item and a training text (``SPANS``); empty where ``see`` got them.
     """
 
     passages: Passages
@@ -123,6 +122,7 @@ class Contamination:
     stages: list[Any] = field(default_factory=list)
     read_rows: list[slice | Integers] = field(default_factory=list)
     contaminated_rows: list[Integers] = field(default_factory=list)
+    spans: pa.Table = field(default_factory=SPANS.empty_table)
 
     @property
     def items(self) -> Items:
@@ -135,9 +135,14 @@ class Contamination:
         return np.unique(self.passages.item[sorted(self.findings)])
 
     @property
+    def looked_for(self) -> int:
+        """The number of items that have enough words, in a column or in all together."""
+        return len(np.unique(self.passages.item))
+
+    @property
     def share(self) -> float:
-        """The share of contaminated items among all items of the test set."""
-        return len(self.contaminated) / len(self.items.names)
+        """The share of contaminated items among those that were looked for."""
+        return len(self.contaminated) / self.looked_for
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -154,6 +159,7 @@ class Contamination:
             }
         return {
             "items": len(self.items.names),
+            "too_short": len(self.items.names) - self.looked_for,
             "contaminated": len(self.contaminated),
             "share": self.share,
             "columns": by_column,
@@ -247,7 +253,7 @@ def contamination_of(
     progress : callable, optional
         Told ("read", bytes done, bytes in all or None).
     see : callable, optional
-        Gets tables of spans (``SPANS``), in the order of the training texts.
+        Gets tables of spans (``SPANS``), in the order of the training texts; without it they are kept.
 
     Raises
     ------
@@ -265,18 +271,20 @@ def contamination_of(
         passages = passages_of(items_of(test, columns), ngrams, min_words)
         share = Fraction(str(at_least))
     found = Contamination(passages, at_least, np.zeros(len(passages), np.int64), stages=clock.stages)
+    tables = [found.spans]
     with clock.stage("read"):
         search = partial(_search, passages, (share.numerator, share.denominator))
         _ = passages.tables  # made before the threads ask for them
         for piece in in_order(search, _pieces(train, found.read_rows, progress), threads or default_threads()):
-            _add(found, piece, see)
+            _add(found, piece, see or tables.append)
+    found.spans = pa.concat_tables(tables)
     found.rejected = dict(train.rejected.counts)
     return found
 
 
 class _Piece(NamedTuple):
     texts: pa.LargeStringArray
-    names: Sequence[Any]
+    names: Any
     rows: Integers
 
 
@@ -344,9 +352,9 @@ def _search(passages: Passages, share: tuple[int, int], piece: _Piece) -> _Found
             there = tokens(text)
         hits = slice(heads[d], heads[d + 1])
         spans = _spans(passages, passage, there, places[hits], numbers[hits])
-        begin = max(spans[0].start - _AROUND, 0)
-        excerpt = text[begin : spans[0].end + _AROUND]
-        findings.append(Finding(passage, _name(piece, d), o, int(passages.sizes[passage]), spans, excerpt, begin))
+        begin = max(spans[0].start - _MARGIN, 0)
+        excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + _EXCERPT)]
+        findings.append(Finding(passage, _name(piece, d), o, int(passages.sizes[passage]), spans, excerpt))
     return _Found(count, size, best, piece.rows[np.unique(texts[:pairs])], findings)
 
 
@@ -385,7 +393,7 @@ def _run(own: list[int], at: int, found: dict[int, int], place: int) -> int:
     return length
 
 
-def _add(found: Contamination, piece: _Found, see: Callable[[pa.Table], None] | None) -> None:
+def _add(found: Contamination, piece: _Found, see: Callable[[pa.Table], None]) -> None:
     """Add what some training texts contain."""
     found.documents += piece.documents
     found.bytes_read += piece.bytes
@@ -397,7 +405,7 @@ def _add(found: Contamination, piece: _Found, see: Callable[[pa.Table], None] | 
         known = found.findings.get(one.passage)
         if known is None or one.shared > known.shared:
             found.findings[one.passage] = one
-    if see is not None and piece.findings:
+    if piece.findings:
         see(_table(found.passages, piece.findings))
 
 
