@@ -58,13 +58,6 @@ def test_unknown_ids_name_close_ones(corpus: Path) -> None:
     assert "close" not in message
 
 
-def test_too_few_arguments_are_wrong_use(corpus: Path) -> None:
-    result = neardup("explain", corpus, "fox", code=2)
-    told = " ".join(result.stderr.split()).replace("│ ", "")
-    assert "one input" in told
-    assert "two ids" in told
-
-
 def test_document_text_does_nothing_to_the_terminal(tmp_path: Path) -> None:
     text = "[bold red]not markup[/] [/nope] \x1b[31mnot red\x1b[0m :smile: http://example.org"
     corpus = write_lines(tmp_path / "c.jsonl", [{"id": "[b]\x1b", "text": text}, {"id": "2", "text": "plain"}])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 import pytest
-from calling import FOX, NEVER, RULES, finished, names_in, neardup, process, refused, write_lines
+from calling import FOX, NEVER, RULES, finished, names_in, process, refused, write_lines
 from saying import says
 
 BIG = 8_000
@@ -96,12 +96,6 @@ def test_no_permission(corpus: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(0o500)
     assert says(refused("dedup", corpus, "-o", locked / "out.jsonl"), str(locked), "written", "user")
-
-
-def test_wrong_use_is_told_by_the_parser(corpus: Path) -> None:
-    result = neardup("dedup", corpus, "--treshold", "0.8", code=2)
-    assert "No such option: --treshold" in result.stderr
-    assert result.stdout == ""
 
 
 @pytest.fixture(scope="module")
