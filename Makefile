@@ -39,7 +39,7 @@ test: $(STAMP) browser java
 
 # The streams, stores and watched folders with more examples, longer streams and more kills.
 test-long: $(STAMP)
-	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/stream tests/watch tests/replay
+	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/stream tests/watch tests/replay tests/documents tests/test_corpora.py
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java

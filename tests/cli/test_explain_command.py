@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, RULES, in_terminal, neardup, refused, write_lines
+from calling import FOX, RULES, neardup, refused, write_lines
 from saying import says
 
 from neardup.cli.explain import _marked
@@ -123,8 +123,10 @@ def test_semantic_needs_python(corpus: Path) -> None:
     assert says(refused("explain", corpus, "fox", "rose", "--measure", "semantic"), "semantic", "needs an encoder")
 
 
-def test_colours_in_a_terminal(corpus: Path) -> None:
-    shown = in_terminal("explain", corpus, "fox", "fox-edited", *RULES, stream="stdout")
+def test_colours_in_a_terminal(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": ""}.items():
+        monkeypatch.setenv(name, value)
+    shown = neardup("explain", corpus, "fox", "fox-edited", *RULES, color=True).stdout
     assert "\x1b[32m" in shown
     assert "\x1b[1;31m" in shown
     assert "«today»" not in shown
