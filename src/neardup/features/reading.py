@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from neardup.documents import Batch, Corpus, join_ids
 from neardup.documents.records import Names
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block
+from neardup.features.store import Block, Column
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
 from neardup.runtime import default_threads, in_order
@@ -77,13 +76,13 @@ class Remembered:
     """
 
     def __init__(self) -> None:
-        self._rows: list[np.ndarray[Any, np.dtype[np.int64]]] = [np.zeros(0, np.int64)]
+        self._rows = Column(np.int64)
         self._ids: list[pa.Array] = []
         self.order: list[pa.Array] = []
 
     def see(self, batch: Batch) -> None:
         """Keep a batch's rows, ids and values of the order column."""
-        self._rows.append(batch.rows)
+        self._rows.extend(batch.rows)
         if batch.ids is not None:
             self._ids.append(batch.ids)
         if batch.order is not None:
@@ -91,7 +90,8 @@ class Remembered:
 
     def names(self) -> Names:
         """Return what the documents are called."""
-        return Names(np.concatenate(self._rows), join_ids(self._ids) if self._ids else None)
+        ids, self._ids = self._ids, []
+        return Names(self._rows.rows, join_ids(ids) if ids else None)
 
 
 Words = npt.NDArray[np.uint64]

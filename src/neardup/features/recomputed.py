@@ -19,7 +19,7 @@ from neardup.documents import Corpus
 from neardup.errors import InputError, NeardupError, RecipeError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
-from neardup.features.store import Block, Features64, FeatureStore
+from neardup.features.store import Block, Column, Features64, FeatureStore
 from neardup.kernels.counts import count_to_two, find_able, keyed_marks, note_first
 from neardup.recipe.measures import Rule
 from neardup.runtime import BASE, SCRATCH, Memory, in_order
@@ -29,7 +29,6 @@ Words = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
 Made = TypeVar("Made")
 
-_NO_FEATURES = np.empty(0, np.uint64)
 _FREE = np.uint32(0xFFFFFFFF)
 _MOST_DOCUMENTS = (1 << 32) - 2
 #: The least number of bits that choose a slot.
@@ -60,11 +59,8 @@ class Recomputed:
         self._keys = np.frombuffer(os.urandom(16), np.uint64)
         self._bits = _FEWEST_BITS
         self._cells = np.empty(0, np.uint8)
-        self._marks = np.empty((1 << 10, 2), np.uint64)
-        self._sizes = np.empty(1 << 10, np.int64)
-        self._representative = np.empty(1 << 10, np.int64)
+        self.sizes, self._marks, self._first = Column(np.int64), Column(np.uint64, 2), Column(np.uint32)
         self._table = np.full(1 << 11, _FREE, np.uint32)
-        self._count = 0
         self.passes = 1
 
     @property
@@ -80,43 +76,45 @@ class Recomputed:
             self._bits += 1
         self._cells = np.zeros((1 << self._bits) // 4, np.uint8)
 
-    def count(self, block: Block) -> Block:
-        """Count the features of a block and return what is kept of it: marks that decide, and no features."""
-        begin, end = self._count, self._count + len(block.sizes)
-        self._make_room(end)
-        keyed_marks(block.features, block.sizes, self._keys, self._marks[begin:end])
-        self._sizes[begin:end] = block.sizes
-        bits = len(self._table).bit_length() - 1
-        note_first(self._marks, self._sizes, begin, end, self._table, bits, self._representative)
-        first = self._representative[begin:end] == np.arange(begin, end)
-        count_to_two(block.features, block.sizes, first, np.uint64(64 - self._bits), self._cells)
-        self._count = end
-        return block._replace(features=_NO_FEATURES, marks=np.empty((0, 2), np.uint64))
-
-    def _make_room(self, count: int) -> None:
-        if count > _MOST_DOCUMENTS:
+    def count(self, features: Words, sizes: Integers) -> None:
+        """Count the features of further documents; of each a mark is kept, and which is the first with its set."""
+        begin, end = len(self.sizes), len(self.sizes) + len(sizes)
+        if end > _MOST_DOCUMENTS:
             raise NeardupError(f"there are more than {_MOST_DOCUMENTS:,} documents; split the corpus")
-        if count > len(self._sizes):
-            more = max(count, 2 * len(self._sizes)) - len(self._sizes)
-            self._marks = np.concatenate([self._marks, np.empty((more, 2), np.uint64)])
-            self._sizes = np.concatenate([self._sizes, np.empty(more, np.int64)])
-            self._representative = np.concatenate([self._representative, np.empty(more, np.int64)])
-        if 3 * count > 2 * len(self._table):
-            bits = (3 * count).bit_length()
-            self._table = np.full(1 << bits, _FREE, np.uint32)
-            note_first(self._marks, self._sizes, 0, self._count, self._table, bits, self._representative)
+        marks = np.empty((len(sizes), 2), np.uint64)
+        keyed_marks(features, sizes, self._keys, marks)
+        self.sizes.extend(sizes)
+        self._marks.extend(marks)
+        self._first.extend(np.empty(len(sizes), np.uint32))
+        if 3 * end > 2 * len(self._table):
+            size, self._table = 1 << (3 * end).bit_length(), np.empty(0, np.uint32)
+            self._table = np.full(size, _FREE, np.uint32)
+            self._note_first(0, begin)
+        self._note_first(begin, end)
+        first = self._first.array[begin:end] == np.arange(begin, end)
+        count_to_two(features, sizes, first, np.uint64(64 - self._bits), self._cells)
+
+    def _note_first(self, begin: int, end: int) -> None:
+        bits = len(self._table).bit_length() - 1
+        note_first(self._marks.array, self.sizes.array, begin, end, self._table, bits, self._first.array)
 
     def close_count(self) -> None:
         """End pass one: let go of what only it needs."""
-        self._table = np.empty(0, np.uint32)
-        self._marks = self._marks[: self._count].copy()
-        self._sizes = self._sizes[: self._count].copy()
-        self._representative = self._representative[: self._count].copy()
+        self._table, self._marks = np.empty(0, np.uint32), Column(np.uint64, 2)
 
-    @property
-    def marks(self) -> Words:
-        """uint64[n, 2], equal for equal sets and for no others."""
-        return self._marks
+    def close(self) -> None:
+        """Let go of the counts."""
+        self._cells = np.empty(0, np.uint8)
+
+    def first_equal(self, alone: Booleans) -> Integers:
+        """Return for each document the first with its set, -1 where alone[d]: int64[n]."""
+        found = self._first.rows.astype(np.int64)
+        able = np.flatnonzero(~alone)
+        if alone[found[able]].any():
+            _, first, of = np.unique(found[able], return_index=True, return_inverse=True)
+            found[able] = able[first][of]
+        found[alone] = -1
+        return found
 
     def each(self, chosen: Booleans, make: Callable[[Integers, Block], Made]) -> Iterator[Made]:
         """Yield make(documents, block) of the chosen documents, in order; make is called in threads.
@@ -133,7 +131,7 @@ class Recomputed:
         def made(piece: tuple[Integers, pa.LargeStringArray]) -> Made:
             documents, texts = piece
             block = self._extractor(texts, _scratch)
-            if not np.array_equal(block.sizes, self._sizes[documents]):
+            if not np.array_equal(block.sizes, self.sizes.rows[documents]):
                 raise _changed()
             return make(documents, block)
 
@@ -149,7 +147,7 @@ class Recomputed:
             elif len(here):
                 yield first + here, texts.take(pa.array(here))
             first += len(texts)
-        if first != self._count:
+        if first != len(self.sizes):
             raise _changed()
 
     def able(self, block: Block, rule: Rule) -> Booleans:
@@ -207,7 +205,9 @@ class BoundedStore(FeatureStore):
     def add(self, block: Block) -> None:
         """Append a block, or what is kept of it."""
         if self.recomputed is not None:
-            self._blocks.append(self.recomputed.count(block))
+            self.recomputed.count(block.features, block.sizes)
+            self._text_marks.extend(block.text_marks)
+            self._text_bytes.extend(block.text_bytes)
             return
         super().add(block)
         self._held_bytes += block.features.nbytes
@@ -218,11 +218,16 @@ class BoundedStore(FeatureStore):
         expected = self._held_bytes / 8 / max(self.read_share, 1e-6)
         self.recomputed = self._in_reserve
         self.recomputed.begin(expected, self.most_bytes / 2)
-        for number, block in enumerate(self._blocks):
-            self._blocks[number] = self.recomputed.count(block)
+        for features, sizes in self.parts():
+            self.recomputed.count(features, sizes)
+        self._sizes, self._marks, self._parts = self.recomputed.sizes, Column(np.uint64, 2), []
         self._slab = np.empty(0, np.uint64)
         self.memory.take_back(self._held_bytes)
-        self.marks_decide = True
+
+    def close(self) -> None:
+        """Let go of the feature sets, and of what makes them again."""
+        super().close()
+        self._in_reserve.close()
 
     def close_count(self) -> None:
         """Say that all blocks are added.
@@ -244,7 +249,6 @@ class BoundedStore(FeatureStore):
                 f"{BYTES_A_DOCUMENT} bytes each are kept; give {least // 1_000_000:,}MB or more"
             )
 
-    @property
-    def marks(self) -> Features64:
-        """uint64[n, 2], equal for equal sets."""
-        return super().marks if self.recomputed is None else self.recomputed.marks
+    def first_equal(self, alone: Booleans) -> Integers:
+        """Return for each document the first with the same features."""
+        return super().first_equal(alone) if self.recomputed is None else self.recomputed.first_equal(alone)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.store import FeatureStore
-from neardup.kernels.counts import group_equal
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -61,17 +60,10 @@ def equal_sets(store: FeatureStore, excluded: npt.NDArray[np.bool_] | None = Non
     excluded : bool[n], optional
         Documents that must match nothing.
     """
-    sizes = store.sizes
-    alone = sizes == 0
+    alone = store.sizes == 0
     if excluded is not None:
         alone |= excluded
-    found = np.empty(len(sizes), np.int64)
-    if store.marks_decide:
-        none = np.empty(0, np.uint64)
-        group_equal(store.marks, sizes, alone, none, none, found)
-    else:
-        group_equal(store.marks, sizes, alone, store.addresses(), store.weight_addresses(), found)
-    return found
+    return store.first_equal(alone)
 
 
 def without_pairs(representative: Integers) -> Matches:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from neardup.errors import OutputError
 from neardup.features.recomputed import BYTES_A_DOCUMENT, BoundedStore, Recomputed
-from neardup.features.store import Block
+from neardup.features.store import Block, addresses_of
 from neardup.kernels.counts import chosen_sets, components, count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import list_candidates, overlaps_of_pairs
 from neardup.recipe.measures import Rule
@@ -149,7 +149,7 @@ class _Passes:
     def _held(self, able: Integers, documents: list[Integers], arrays: list[Words]) -> Held:
         addresses = [np.empty(0, np.uint64)]
         addresses += [
-            _addresses(features, self.steps.sizes[these]) for these, features in zip(documents, arrays, strict=True)
+            addresses_of(features, self.steps.sizes[these]) for these, features in zip(documents, arrays, strict=True)
         ]
         return Held(able, np.concatenate(addresses), arrays)
 
@@ -192,7 +192,7 @@ class _Passes:
             shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
             bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
             results = shared, lengths, bitmaps, starts, keys, 0
-            addresses = _addresses(block.features, block.sizes)
+            addresses = addresses_of(block.features, block.sizes)
             prefixes(addresses, block.sizes, np.arange(count), counts.shift, counts.table, rule, results)
             able = lengths >= 0
             lengths = lengths[able]
@@ -298,7 +298,7 @@ class _Passes:
             file.readinto(features.view(np.uint8).data)
             file.close()
             documents = involved[group_of == number]
-            yield Held(documents, _addresses(features, self.steps.sizes[documents]), [features])
+            yield Held(documents, addresses_of(features, self.steps.sizes[documents]), [features])
 
 
 class _Counts:
@@ -319,7 +319,7 @@ class _Counts:
         self.table, self.shift = np.zeros(1 << bits, np.uint8), np.uint64(64 - bits)
 
     def add(self, features: Words, sizes: Integers) -> None:
-        count_features(_addresses(features, sizes), sizes, np.arange(len(sizes)), self.shift, self.table)
+        count_features(addresses_of(features, sizes), sizes, np.arange(len(sizes)), self.shift, self.table)
 
     def close(self) -> None:
         self.table = np.empty(0, np.uint8)
@@ -337,11 +337,6 @@ def _chosen(block: Block, chosen: npt.NDArray[np.bool_]) -> Words:
     features = np.empty(int(block.sizes[chosen].sum()), np.uint64)
     chosen_sets(block.features, block.sizes, chosen, features)
     return features
-
-
-def _addresses(features: Words, sizes: Integers) -> Words:
-    """Return where each set begins, of sets one behind the other."""
-    return np.uint64(features.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
 
 
 def _groups(ranks: npt.NDArray[np.int32], sizes: Integers, room: float) -> Integers:
