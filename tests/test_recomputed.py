@@ -13,7 +13,7 @@ from saying import says
 
 import neardup as nd
 from neardup import runtime
-from neardup.errors import InputError, RecipeError
+from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.search import recomputed
 
 SMALL = 1_000_000
@@ -93,6 +93,19 @@ def test_too_many_pairs_are_those_of_the_kept_ones(way: str, monkeypatch: pytest
     again = nd.dedup(texts, features="words:1", threshold=0.5, pairs_per_document=0, memory=SMALL)
     assert outcome(again) == outcome(plain)
     assert len(plain.pairs) > 10
+
+
+@pytest.mark.parametrize(
+    ("limit", "memory"), [("_MOST_ENTRIES", None), ("_MOST_CHAINED", None), ("_MOST_CHAINED", SMALL)]
+)
+def test_more_entries_than_numbers_can_name_are_refused(
+    limit: str, memory: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
+    monkeypatch.setattr(f"neardup.search.join.{limit}", 300)
+    with pytest.raises(NeardupError) as caught:
+        nd.dedup(corpus(300), features="words:1", threshold=0.5, pairs_per_document=0, memory=memory)
+    assert says(caught.value, "index entries", "at most 300", "split the corpus")
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
