@@ -15,6 +15,7 @@ import neardup as nd
 from neardup import runtime
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.search import recomputed
+from neardup.search.matches import groups_that_fit
 
 SMALL = 1_000_000
 
@@ -143,16 +144,16 @@ def test_groups_of_candidates_that_fit_are_whole_families() -> None:
     import numpy as np
 
     ranks = np.array([[0, 1], [2, 3], [1, 4], [5, 6]], np.int32)
-    groups = recomputed._groups(ranks, np.full(7, 10), 25)
+    groups = groups_that_fit(ranks, np.full(7, 10), 25)
     assert groups[0] == groups[2]
     assert len(set(groups.tolist())) == int(groups.max()) + 1 >= 2
 
 
 def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.features.recomputed.BYTES_A_DOCUMENT", 10_000_000)
+    monkeypatch.setattr("neardup.search.engines._A_DOCUMENT", 10_000_000)
     with pytest.raises(RecipeError) as caught:
         nd.dedup(corpus(200), features="words:1", memory=SMALL)
-    assert says(caught.value, "memory 1,000,000", "203 documents", "give 2,300MB")
+    assert says(caught.value, "memory 1,000,000", "each document", "give 2,300MB")
 
 
 def test_free_memory_is_what_a_control_group_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents import Corpus
-from neardup.errors import InputError, NeardupError, RecipeError, option
+from neardup.errors import InputError, NeardupError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
-from neardup.features.store import Block, Column, Features64, FeatureStore
+from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
 from neardup.kernels.counts import count_to_two, find_able, keyed_marks, note_first
 from neardup.recipe.measures import Rule
-from neardup.runtime import BASE, SCRATCH, Memory, in_order
+from neardup.runtime import SCRATCH, Memory, in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -35,8 +35,6 @@ _MOST_DOCUMENTS = (1 << 32) - 2
 _FEWEST_BITS = 16
 #: Slots for each feature that is expected: more would find few more features that no other document has.
 _SLOTS_FOR_EACH = 2
-#: What is known of each document besides its features: sizes, marks, names, orders.
-BYTES_A_DOCUMENT = 250
 
 
 class Recomputed:
@@ -174,12 +172,10 @@ class BoundedStore(FeatureStore):
 
     Parameters
     ----------
-    memory : Memory
+    memory, needs : Memory, Needs
         As for ``FeatureStore``.
     most_bytes : float
         Bytes of features that may be held. Raising it saves passes over the corpus and changes no answer.
-    budget : int or None
-        Bytes for the whole process, as they were given.
     recomputed : Recomputed
         Takes over beyond that.
 
@@ -187,16 +183,12 @@ class BoundedStore(FeatureStore):
     ----------
     recomputed : Recomputed or None
         None while features are held.
-    read_share : float
-        Which share of the corpus has been read, above 0: whoever reads it sets it.
     """
 
-    def __init__(self, memory: Memory, most_bytes: float, budget: int | None, recomputed: Recomputed) -> None:
-        super().__init__(memory)
-        self.most_bytes, self._held_bytes, self._in_reserve = most_bytes, 0, recomputed
+    def __init__(self, memory: Memory, needs: Needs, most_bytes: float, recomputed: Recomputed) -> None:
+        super().__init__(memory, needs)
+        self.most_bytes, self._in_reserve = most_bytes, recomputed
         self.recomputed: Recomputed | None = None
-        self.budget = budget
-        self.read_share = 1.0
 
     def allocate(self, size: int) -> Features64:
         """Return a uint64 array for a block that is to be added; from any thread."""
@@ -206,23 +198,22 @@ class BoundedStore(FeatureStore):
         """Append a block, or what is kept of it."""
         if self.recomputed is not None:
             self.recomputed.count(block.features, block.sizes)
-            self._text_marks.extend(block.text_marks)
-            self._text_bytes.extend(block.text_bytes)
+            self._note(block)
             return
         super().add(block)
-        self._held_bytes += block.features.nbytes
-        if self._held_bytes > self.most_bytes:
+        if 8 * self._held > self.most_bytes:
             self._let_go()
 
     def _let_go(self) -> None:
-        expected = self._held_bytes / 8 / max(self.read_share, 1e-6)
+        expected = self._held / max(self.read_share, 1e-6)
         self.recomputed = self._in_reserve
         self.recomputed.begin(expected, self.most_bytes / 2)
         for features, sizes in self.parts():
             self.recomputed.count(features, sizes)
         self._sizes, self._marks, self._parts = self.recomputed.sizes, Column(np.uint64, 2), []
         self._slab = np.empty(0, np.uint64)
-        self.memory.take_back(self._held_bytes)
+        self.memory.take_back(8 * self._held)
+        self._held = 0
 
     def close(self) -> None:
         """Let go of the feature sets, and of what makes them again."""
@@ -230,24 +221,9 @@ class BoundedStore(FeatureStore):
         self._in_reserve.close()
 
     def close_count(self) -> None:
-        """Say that all blocks are added.
-
-        Raises
-        ------
-        RecipeError
-            If the budget is too little for what is known of each document.
-        """
-        if self.recomputed is None:
-            return
-        self.recomputed.close_count()
-        count = len(self)
-        needed = BASE + BYTES_A_DOCUMENT * count
-        if self.budget is not None and needed > max(self.budget, 2 * BASE):
-            least = -(-needed // 100_000_000) * 100_000_000
-            raise RecipeError(
-                f"{option('--memory')} {self.budget:,} bytes is too little for {count:,} documents, of which some "
-                f"{BYTES_A_DOCUMENT} bytes each are kept; give {least // 1_000_000:,}MB or more"
-            )
+        """Say that all blocks are added."""
+        if self.recomputed is not None:
+            self.recomputed.close_count()
 
     def first_equal(self, alone: Booleans) -> Integers:
         """Return for each document the first with the same features."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.kernels.counts import group_equal
-from neardup.runtime import Memory
+from neardup.runtime import Memory, check_budget
 
 #: Features in a slab: 64 MB.
 _SLAB = 1 << 23
@@ -73,6 +73,23 @@ class Vectors(NamedTuple):
     weights: Integers
 
 
+class Needs(NamedTuple):
+    """How many bytes a search takes besides those of the program.
+
+    Attributes
+    ----------
+    document, feature, text : float
+        For each document, each feature that is held, and each byte of text.
+    what : str
+        What takes them.
+    """
+
+    document: float = 0
+    feature: float = 0
+    text: float = 0
+    what: str = "what is known of each document"
+
+
 class _Part(NamedTuple):
     """The features and weights of a block, and how many documents they are of."""
 
@@ -126,10 +143,19 @@ class FeatureStore:
     ----------
     memory : Memory, optional
         Where the features lie; without one all are in memory.
+    needs : Needs, optional
+        What follows takes so much: a budget below it is refused.
+
+    Attributes
+    ----------
+    read_share : float
+        Which share of the corpus has been read, 0 where nobody knows: whoever reads it sets it.
     """
 
-    def __init__(self, memory: Memory | None = None) -> None:
-        self.memory = memory or Memory()
+    def __init__(self, memory: Memory | None = None, needs: Needs | None = None) -> None:
+        self.memory, self._needs = memory or Memory(), needs or Needs()
+        self.read_share = 1.0
+        self._held, self._bytes = 0, 0
         self._parts: list[_Part] = []
         self._sizes, self._marks = Column(np.int64), Column(np.uint64, 2)
         self._text_marks, self._text_bytes = Column(np.uint64, 2), Column(np.int64)
@@ -166,12 +192,27 @@ class FeatureStore:
             return given
 
     def add(self, block: Block) -> None:
-        """Append the sets of a block, whose features come from ``allocate``."""
+        """Append the sets of a block, whose features come from ``allocate``.
+
+        Raises
+        ------
+        RecipeError
+            If the budget is too little.
+        """
+        self._held += len(block.features)
         self._parts.append(_Part(len(block.sizes), block.features, block.weights))
         self._sizes.extend(block.sizes)
         self._marks.extend(block.marks)
+        self._note(block)
+
+    def _note(self, block: Block) -> None:
         self._text_marks.extend(block.text_marks)
         self._text_bytes.extend(block.text_bytes)
+        self._bytes += int(block.text_bytes.sum())
+        needs = self._needs
+        needed = needs.document * len(self) + needs.feature * self._held + needs.text * self._bytes
+        whole = needed / self.read_share if self.read_share > 0 else needed
+        check_budget(self.memory.budget, needed, needs.what, all_of_it=whole)
 
     @property
     def sizes(self) -> Integers:
@@ -187,6 +228,11 @@ class FeatureStore:
     def text_bytes(self) -> Integers:
         """int64[n], the length of each text."""
         return self._text_bytes.rows
+
+    @property
+    def room(self) -> float:
+        """How many bytes of the budget are left for more than is known of each document; infinity without one."""
+        return self.memory.room - self._needs.document * len(self)
 
     def first_equal(self, alone: npt.NDArray[np.bool_]) -> Integers:
         """Return for each document the first with the same features, and weights of these: int64[n].
@@ -225,12 +271,15 @@ class FeatureStore:
     def vectors(self) -> Vectors:
         """Return the features of all documents as rows, in memory."""
         heads = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-        features, weights = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
-        return Vectors(
-            heads,
-            np.concatenate(features + [part.features for part in self._parts]),
-            np.concatenate(weights + [part.weights for part in self._parts]),
-        )
+        if len(self._parts) != 1:
+            features, weights = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+            features += [part.features for part in self._parts]
+            weights += [part.weights for part in self._parts]
+            # From here on the store holds them as one part, for nobody has room for them twice.
+            self._parts = [_Part(len(self), np.concatenate(features), np.concatenate(weights))]
+            self._slab = np.empty(0, np.uint64)
+            self.memory.forget()
+        return Vectors(heads, self._parts[0].features, self._parts[0].weights)
 
     def addresses(self) -> Features64:
         """Return uint64[n], where the features of each document begin in memory while the store is open."""
