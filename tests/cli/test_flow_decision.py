@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, NEVER, ROSE, neardup, process, read_lines, refused, write_lines
+from calling import FOX, ROSE, neardup, read_lines, refused, write_lines
 from deciding import decision_of
 from saying import says
 
@@ -134,13 +134,6 @@ def test_a_folder_is_watched_with_a_decision(inbox: str, decision: Decision) -> 
 
 
 SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
-
-
-def test_a_process_of_its_own_watches_with_a_decision(inbox: str) -> None:
-    started = process(*WATCH, "--decision", inbox, "--precision", "0.5")
-    out, err = started.communicate(timeout=NEVER)
-    assert (started.returncode, out) == (0, ""), err
-    assert [json.loads(line)["event"] for line in err.splitlines()][-1] == "stopped"
 
 
 def test_pages_are_taken_as_the_decision_was_trained(inbox: str, decision: Decision) -> None:
