@@ -1,8 +1,8 @@
-"""Does a learned decision beat the best threshold of every recipe? On human labels, weak ones, and Reuters templates.
+"""Does a classifier beat the best threshold of every recipe? On human labels, weak ones, and Reuters templates.
 
     learned.py [msrp] [clough] [r8] [peps] [reuters] [reuters-titles] [--out FILE]
 
-Each corpus is a list of labelled pairs. A decision is learned and a recipe's threshold is chosen on the same training
+Each corpus is a list of labelled pairs. A classifier is trained and a recipe's threshold is chosen on the same training
 folds, and both are judged on the same other folds, in which no document of the training folds occurs (where pairs hang
 together too much for that, the results say what was done instead). Intervals are those of a bootstrap over groups.
 
@@ -54,7 +54,7 @@ FOLDS, SEED = 5, 0
 LOOSEST = 0.1
 #: At most so many pairs that are none, drawn from those that share the most words.
 OTHERS = 3000
-SHORT_NET = "jaccard(words:1) >= 0.1"
+SHORT_RULE = "jaccard(words:1) >= 0.1"
 
 Row = dict[str, Any]
 Labelled = list[tuple[str, str, int]]
@@ -69,7 +69,7 @@ class Case(NamedTuple):
         With id and text.
     labels : list of (id, id, 0 or 1)
         The pairs.
-    vector, net : str
+    vector, candidate_rule : str
         As ``neardup train`` takes them.
     kind : str
         What the labels are worth.
@@ -78,7 +78,7 @@ class Case(NamedTuple):
     documents: list[Row]
     labels: Labelled
     vector: str
-    net: str
+    candidate_rule: str
     kind: str
 
 
@@ -102,7 +102,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def msrp() -> Case:
     rows = [row for row in rows_of(DATA / "msrp" / "pairs.csv") if row["split"] == "train"]
     labels = [(row["id1"], row["id2"], int(row["label"])) for row in rows]
-    return Case(documents_of("msrp"), labels, "short", SHORT_NET, "by hand")
+    return Case(documents_of("msrp"), labels, "short", SHORT_RULE, "by hand")
 
 
 def clough() -> Case:
@@ -156,14 +156,20 @@ CASES["reuters-titles"] = reuters_titles
 
 
 def judged(name: str) -> Row:
-    """Return the figures of a decision, of every recipe, and of single measures on a corpus."""
+    """Return the figures of a classifier, of every recipe, and of single measures on a corpus."""
     case = CASES[name]()
     columns = ("id", "text", "title", "timestamp") if "title" in case.vector else ("id", "text")
     corpus = pa.table({key: [str(row[key]) for row in case.documents] for key in columns})
     note(f"{name}: {len(case.labels):,} pairs")
-    vector, net = Vector.parse(case.vector), rule_of(case.net)
+    vector, candidate_rule = Vector.parse(case.vector), rule_of(case.candidate_rule)
     pairs = labelled_pairs(
-        corpus_of(corpus), case.labels, vector, net, LabelOptions(), threads=1, report=lambda stage, done, total: None
+        corpus_of(corpus),
+        case.labels,
+        vector,
+        candidate_rule,
+        LabelOptions(),
+        threads=1,
+        report=lambda stage, done, total: None,
     )
     folds = folds_of(pairs.left, pairs.right, pairs.duplicate, count=FOLDS, seed=SEED, decided=pairs.decided)
     if folds is None:
@@ -189,7 +195,7 @@ def judged(name: str) -> Row:
         "groups": len(np.unique(groups)),
         "folds_by": folds.by,
         "outside_the_net": int((pairs.duplicate & ~pairs.inside).sum()),
-        "net": case.net,
+        "candidate_rule": case.candidate_rule,
         "vector": list(vector.names),
         "kernel": found.chosen.point.kernel,
         "rows": rows,
@@ -224,8 +230,8 @@ def untouched() -> Row:
     """Train on msrp's training part, judge its validation part once, as the commands do it."""
     corpus = pa.table({key: [row[key] for row in documents_of("msrp")] for key in ("id", "text")})
     labels = str(DATA / "msrp" / "pairs.csv")
-    decision = train(corpus, labels, only="split=train", vector="short", net=SHORT_NET).decision
-    found = compare(corpus, labels, only="split=val", recipes=["default"], decisions=[decision], thresholds=[0.5])
+    classifier = train(corpus, labels, only="split=train", vector="short", candidate_rule=SHORT_RULE).classifier
+    found = compare(corpus, labels, only="split=val", recipes=["default"], classifiers=[classifier], thresholds=[0.5])
     scored = next(one for one in found.recipes if one.name != "default")
     own = next(row for row in scored.rows if row.own)
     figures = {name: getattr(own, name)._asdict() for name in ("accuracy", "precision", "recall", "f1")}
@@ -243,7 +249,7 @@ def _best(rows: Sequence[Row]) -> Row:
 
 
 def as_table(results: Row) -> str:
-    """Return the learned decision beside the best of all thresholds as Markdown."""
+    """Return the classifier beside the best of all thresholds as Markdown."""
     header = ["corpus", "labels", "pairs", "duplicates", "learned: F1", "precision", "recall", "best threshold"]
     header += ["its F1", "learned is ahead by"]
     lines = []

@@ -2,9 +2,9 @@
 
 vector_cost.py [--corpus R20k] [--documents 20000] [--pairs 100000] [--runs 3]
 
-Pairs are those that a wide net finds (Jaccard of word 3-grams of 0.1 or more), repeated until they are enough. A
-document is prepared once, then each of its pairs is measured. Statistics of the collection are counted before and not
-timed.
+Pairs are those that a wide candidate rule finds (Jaccard of word 3-grams of 0.1 or more), repeated until they suffice.
+A document is prepared once, then each of its pairs is measured. Statistics of the collection are counted
+before and not timed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from neardup.classifier.values import Measurer, Records
 from neardup.classifier.vector import VECTORS, Vector, statistics_for
 from neardup.documents import corpus_of
 
-NET: dict[str, Any] = {"features": "words:3", "measure": "jaccard", "threshold": 0.1}
+RULE: dict[str, Any] = {"features": "words:3", "measure": "jaccard", "threshold": 0.1}
 #: One of each kind that costs something of its own.
 MEASURES = [
     "jaccard(words:1)",
@@ -48,10 +48,10 @@ MEASURES = [
 
 
 def candidates(texts: list[str], count: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], int]:
-    """Return the pairs that the net finds, repeated up to count, and how many it found."""
-    found = np.array([(pair.left, pair.right) for pair in nd.dedup(texts, **NET).pairs], np.int64).reshape(-1, 2)
+    """Return the pairs that the candidate rule finds, repeated up to count, and how many it found."""
+    found = np.array([(pair.left, pair.right) for pair in nd.dedup(texts, **RULE).pairs], np.int64).reshape(-1, 2)
     if not len(found):
-        raise SystemExit("the net finds no pairs in these documents; take more of them")
+        raise SystemExit("the candidate rule finds no pairs in these documents; take more of them")
     chosen = np.resize(np.random.default_rng(1).permutation(found), (count, 2))
     return chosen[:, 0].copy(), chosen[:, 1].copy(), len(found)
 
@@ -123,13 +123,13 @@ def main() -> None:
     options = parser.parse_args()
     texts = pq.read_table(corpus(options.corpus), columns=["text"])["text"][: options.documents].to_pylist()
     left, right, found = candidates(texts, options.pairs)
-    note(f"{len(texts):,} documents, {found:,} pairs in the net")
+    note(f"{len(texts):,} documents, {found:,} pairs among the candidates")
     results: dict[str, Any] = {
         "machine": machine(),
         "corpus": options.corpus,
         "documents": len(texts),
         "bytes_a_document": round(sum(len(text.encode()) for text in texts) / len(texts)),
-        "net": NET,
+        "candidate_rule": RULE,
         "pairs_in_net": found,
         "pairs": options.pairs,
         "vectors": {},

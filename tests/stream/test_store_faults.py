@@ -270,7 +270,7 @@ def test_another_recipe_or_window_is_refused_before_anything_is_touched(path: Pa
         assert path.with_name("news.db-wal").stat().st_size
     else:
         filled(path)
-    refused(path, "another recipe or decision", "fingerprint 'f1', not 'f2'", "store keeps its", fingerprint="f2")
+    refused(path, "another recipe or classifier", "fingerprint 'f1', not 'f2'", "store keeps its", fingerprint="f2")
     refused(path, "window '24h', not '48h'", "store keeps its", settings=SETTINGS | {"window": "48h"})
     refused(path, "extra none, not 'x'", settings=SETTINGS | {"extra": "x"})
     refused(path, "window '24h', not none", settings={k: v for k, v in SETTINGS.items() if k != "window"})

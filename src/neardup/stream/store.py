@@ -156,10 +156,10 @@ CREATE TABLE held (serial INTEGER PRIMARY KEY, text TEXT, sum INTEGER NOT NULL);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-#: Of learned decisions. Older stores get these tables when they are opened, and an older neardup passes over them.
+#: Of classifiers. Older stores get these tables when they are opened, and an older neardup passes over them.
 _MORE_TABLES = (
     # the measures by name, each with what it says and by how much it pushed g
-    "CREATE TABLE IF NOT EXISTS learned (serial INTEGER PRIMARY KEY, g REAL NOT NULL, measures TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS learned (serial INTEGER PRIMARY KEY, score REAL NOT NULL, measures TEXT NOT NULL)",
     # of what is in the window; the checksum in held covers them
     "CREATE TABLE IF NOT EXISTS titles (serial INTEGER PRIMARY KEY, title TEXT NOT NULL)",
     # duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
@@ -348,7 +348,7 @@ def check(
         if clause := difference(_named(meta, _DEPENDENCY), dependencies):
             raise StoreError(f"{path} was made {clause}; use what it was made with, or name another path")
         raise StoreError(
-            f"{path} was made with another recipe or decision (fingerprint {_shown(meta.get('fingerprint'))}, not "
+            f"{path} was made with another recipe or classifier (fingerprint {_shown(meta.get('fingerprint'))}, not "
             f"{_shown(fingerprint)}); a store keeps its own: take that one, or name another path"
         )
     has = _named(meta, _SETTING)
@@ -406,7 +406,7 @@ def _shown(value: str | None) -> str:
 COLUMNS = "serial, id, origin, time, entered, judged, kind, of, similarity, o, a, b, flag"
 
 _OF_D = ", ".join(f"d.{name}" for name in COLUMNS.split(", "))
-_FIELDS = f"SELECT {_OF_D}, d.sum, l.g, l.measures, h.text, t.title, h.sum, h.serial FROM"
+_FIELDS = f"SELECT {_OF_D}, d.sum, l.score, l.measures, h.text, t.title, h.sum, h.serial FROM"
 _MORE = "LEFT JOIN learned l ON l.serial = d.serial LEFT JOIN titles t ON t.serial = d.serial"
 #: From what is held, which is little, to the documents, which are all there ever were: so CROSS JOIN.
 HELD = (
@@ -418,7 +418,7 @@ UNPLACED = f"{_EACH} d.placed = 0 AND d.serial >= ? ORDER BY d.serial LIMIT ?"
 OF_ID = f"{_EACH} d.id = ?"
 #: The same without texts.
 _NO_TEXT = "NULL, NULL, NULL, NULL FROM documents d LEFT JOIN learned l ON l.serial = d.serial"
-_BARE = f"SELECT {_OF_D}, d.sum, l.g, l.measures, {_NO_TEXT} WHERE"
+_BARE = f"SELECT {_OF_D}, d.sum, l.score, l.measures, {_NO_TEXT} WHERE"
 BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
 BARE_OF_ID = f"{_BARE} d.id = ?"
 STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
@@ -449,7 +449,7 @@ class Stored(NamedTuple):
     verdict : Verdict
         What was decided.
     title : str
-        Its title while it is held, where the decision goes by titles.
+        Its title while it is held, where the classifier goes by titles.
     """
 
     serial: int
@@ -466,7 +466,7 @@ class Stored(NamedTuple):
 def statements(rows: Sequence[Stored]) -> list[tuple[str, list[Row]]]:
     """Return what puts documents into the tables: statements, and the values of each."""
     held = [row for row in rows if row.held]
-    learned = [row for row in rows if row.verdict.g is not None]
+    learned = [row for row in rows if row.verdict.score is not None]
     return [
         (_INSERT, [(*to_row(row), int(not row.origin)) for row in rows]),
         (
@@ -503,11 +503,11 @@ def to_row(stored: Stored) -> Row:
 
 
 def learned_row(verdict: Verdict) -> tuple[float | None, str | None]:
-    """Return g and the measures of a verdict as they are stored; None for both where no learned decision decided."""
-    if verdict.g is None:
+    """Return g and the measures of a verdict as they are stored; None for both where no classifier decided."""
+    if verdict.score is None:
         return None, None
     said = {one.measure: [one.value, one.amount] for one in verdict.measures}
-    return float(verdict.g) + 0.0, json.dumps(said, separators=(",", ":"))
+    return float(verdict.score) + 0.0, json.dumps(said, separators=(",", ":"))
 
 
 def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
@@ -538,7 +538,7 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
 
 
 def row_sum(row: Row, g: float | None = None, measures: str | None = None) -> int:
-    """Return the checksum of the columns of a row, and of what a learned decision says besides.
+    """Return the checksum of the columns of a row, and of what a classifier says besides.
 
     Raises
     ------

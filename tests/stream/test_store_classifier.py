@@ -1,4 +1,4 @@
-"""What a store keeps of learned decisions: whole, or refused; and stores from before there were any."""
+"""What a store keeps of classifiers: whole, or refused; and stores from before there were any."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows(path: Path, query: str) -> list[Any]:
 def test_it_can_be_read_with_any_tool(tmp_path: Path) -> None:
     path = tmp_path / "news.db"
     filled(path)
-    found = rows(path, "SELECT id, g, measures FROM documents JOIN learned USING (serial)")
+    found = rows(path, "SELECT id, score, measures FROM documents JOIN learned USING (serial)")
     assert found == [("doc1", 1.25, '{"jaccard(words:4)":[0.75,1.5],"title":[null,-0.25]}')]
     assert rows(path, "SELECT serial, title FROM titles") == [(0, "A title"), (1, "Another")]
     with opened(path) as store:
@@ -55,7 +55,7 @@ def test_it_can_be_read_with_any_tool(tmp_path: Path) -> None:
     ("statement", "what"),
     [
         ("DELETE FROM learned", "row"),
-        ("UPDATE learned SET g = 1.2500000001", "row"),
+        ("UPDATE learned SET score = 1.2500000001", "row"),
         ("UPDATE learned SET measures = replace(measures, '0.75', '0.85')", "row"),
         ("UPDATE learned SET measures = 7", "row"),
         ("INSERT INTO learned VALUES (0, 1.0, '{}')", "row"),
@@ -76,7 +76,7 @@ def test_what_is_not_as_it_was_written_is_refused(tmp_path: Path, statement: str
     assert says(caught.value, "news.db", "damaged", "not what was written")
 
 
-def test_a_store_from_before_decisions_goes_on(tmp_path: Path) -> None:
+def test_a_store_from_before_classifiers_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "news.db"
     with opened(path) as store:
         store.record([stored(0), stored(1, text=None)])
