@@ -201,7 +201,7 @@ def test_others_may_read_it_while_it_is_in_use_and_leave_nothing_behind(tmp_path
             store.record([stored(1, verdict=near)])  # a reader's open transaction holds nobody up
             assert shell.execute("SELECT count(*) FROM documents").fetchone() == (1,)
             shell.execute("COMMIT")
-            found = shell.execute("SELECT g, measures FROM documents WHERE g NOT NULL").fetchall()
+            found = shell.execute("SELECT score, measures FROM documents WHERE score NOT NULL").fetchall()
             assert found == [(1.25, '{"jaccard(words:4)":[0.75,1.5],"title":[null,-0.25]}')]
         with StoreReader(path) as reader:
             assert [row.id for row in reader.stopped(0.0)] == ["doc1"]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.evidence import Contribution
 from neardup.classifier.values import NO_TIME
 from neardup.features.extraction import Extractor
@@ -74,8 +74,8 @@ class Judge:
         What recipes with ``needs_statistics`` take their frequencies from.
     record_of : callable
         What is known of a held document by its number, for recipes with a second step.
-    decision : Decision, optional
-        Where the recipe is that of a learned decision.
+    classifier : Classifier, optional
+        Where the recipe is that of a classifier.
     best_only : bool
         Whether of the partners of each document only the best is wanted; always so unless duplicates enter.
     """
@@ -88,11 +88,11 @@ class Judge:
         everything: bool,
         statistics: Statistics | None,
         record_of: RecordOf,
-        decision: Decision | None = None,
+        classifier: Classifier | None = None,
         best_only: bool = True,
     ) -> None:
         self._everything, self._best_only, self._record_of = everything, best_only, record_of
-        self._second = second_of(recipe, self._record, decision)
+        self._second = second_of(recipe, self._record, classifier)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
         #: The segments, with the number of the first document in or after each.
@@ -220,7 +220,7 @@ class Judge:
         return Partners(found.serials, second, counts, found.same, g, vectors).among(order)
 
     def contributions(self, partners: Partners, at: int) -> tuple[float | None, tuple[Contribution, ...]]:
-        """Return g of a pair, and by what it came about; None and nothing where no learned decision was asked."""
+        """Return g of a pair, and by what it came about; None and nothing where no learned classifier was asked."""
         g = float(partners.g[at])
         if self._second is None or np.isnan(g):
             return None, ()

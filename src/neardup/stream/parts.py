@@ -36,7 +36,7 @@ class Partners(NamedTuple):
     same : bool[k]
         Whether the texts are equal.
     g, vectors : float64[k], float64[k, r]
-        What a learned decision makes of them, and from what; nan where none was asked.
+        What a classifier makes of them, and from what; nan where none was asked.
     """
 
     serials: Integers

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.search.window import EventTime, FlowClock, Length
@@ -82,8 +82,8 @@ class Shard(Judge):
         Whether of the partners of each document only the best is wanted.
     statistics : Statistics, optional
         What recipes with ``needs_statistics`` take their frequencies from.
-    decision : Decision, optional
-        Where the recipe is that of a learned decision.
+    classifier : Classifier, optional
+        Where the recipe is that of a classifier.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Shard(Judge):
         *,
         best_only: bool = False,
         statistics: Statistics | None = None,
-        decision: Decision | None = None,
+        classifier: Classifier | None = None,
     ) -> None:
         self.now = 0.0
         self.names: dict[int, str] = {}
@@ -113,7 +113,7 @@ class Shard(Judge):
             everything=True,
             statistics=statistics,
             record_of=self._records.get,
-            decision=decision,
+            classifier=classifier,
             best_only=best_only,
         )
 
