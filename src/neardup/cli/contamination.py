@@ -133,7 +133,7 @@ def contamination(
         show_json(found.summary | {"fail_over": share, "failed": failed})
     _show(found, {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
-        say(f"{found.share:.4%} of the items are contaminated, and --fail-over allows {fail_over}")
+        say(f"{found.share:.2%} of the items are contaminated, more than the {fail_over} that --fail-over allows")
 
 
 def _share(text: str, option: str) -> float:
