@@ -20,7 +20,7 @@ from neardup.errors import RecipeError
 from neardup.spark.session import check_spark
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "methods").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

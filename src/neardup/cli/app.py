@@ -33,7 +33,7 @@ COMMANDS = {
     "report": "Write one page on what a flow stopped and why, from the store that holds its verdicts.",
     "stopped": "List what was stopped and why: the item it repeats, how similar the two are, and when.",
     "release": "Take back that an item was stopped: its file goes to the originals.",
-    "recipe": "List, show and check recipes.",
+    "recipe": "List, show, check and cite recipes.",
 }
 #: The modules of commands that share one.
 _MODULES = {"release": "stopped"}
