@@ -119,8 +119,8 @@ def compare(
             "--output",
             "-o",
             metavar="FILE",
-            help="A page with curves (.html), everything (.json), or the rows as a table (.csv, .parquet); may be "
-            "given several times.",
+            help="A page with curves (.html), everything (.json), the best rows for a paper (.tex), or all rows as a "
+            "table (.csv, .parquet); may be given several times.",
         ),
     ] = None,
     report: Annotated[
