@@ -181,7 +181,7 @@ def run(
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, decision)
     looser = None if margin is None else loosened(recipe, margin)
-    recompute = recipe.search == "exact" and recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
+    recompute = recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock, recompute=recompute)
     most = None
     if pairs_per_document is not None and not recipe.second_step:

@@ -81,25 +81,30 @@ def recomputed_join(
     rule, threads, excluded, keep_order, most_pairs, with_kept, progress
         As for ``self_join``.
     """
-    steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory)
     wanted = Wanted(equal_sets(store, excluded), keep_order, most_pairs, with_kept, progress)
-    room = store.room - recomputed.cell_bytes
-    room = max(min(_SHARE_HELD * room, store.most_bytes), _LEAST_HELD)
-    found = _Passes(recomputed, steps, room, max(room, store.most_bytes) / 2).matches(wanted)
+    found = Passes(store, recomputed, rule, threads).matches(wanted)
     found.statistics["passes_over_the_input"] = recomputed.passes
     return found
 
 
-class _Passes:
-    """The passes of one join, whose steps hold features of so many bytes at once, and counts of so many.
+class Passes:
+    """The passes of one search; the parameters are those of ``recomputed_join``.
 
-    Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
+    Attributes
+    ----------
+    room : float
+        Bytes of features that a step holds at once.
     """
 
-    def __init__(self, recomputed: Recomputed, steps: Steps, room: float, room_for_counts: float) -> None:
-        self.recomputed, self.steps, self.room, self.room_for_counts = recomputed, steps, room, room_for_counts
+    def __init__(self, store: BoundedStore, recomputed: Recomputed, rule: Rule, threads: int) -> None:
+        self.recomputed = recomputed
+        self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory)
+        self.room = max(min(_SHARE_HELD * (store.room - recomputed.cell_bytes), store.most_bytes), _LEAST_HELD)
+        # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
+        self.room_for_counts = max(self.room, store.most_bytes) / 2
 
     def matches(self, wanted: Wanted) -> Matches:
+        """Return the pairs of the exact join."""
         members = members_of(wanted.representative)
         self.steps.statistics["distinct_sets"] = len(members)
         able, held, counts = self._able_sets(members)
@@ -172,7 +177,7 @@ class _Passes:
         if ranks is None:
             return None
         pairs = members[order][ranks]
-        overlap = self._verified(pairs, groups_that_fit(ranks, steps.sizes[members[order]] * 8, self.room))
+        overlap = self.overlaps(pairs, groups_that_fit(ranks, steps.sizes[members[order]] * 8, self.room))
         pairs, overlap = pairs[overlap >= 0], overlap[overlap >= 0]
         if wanted.most_pairs is not None and len(pairs) > wanted.most_pairs:
             return None
@@ -232,8 +237,16 @@ class _Passes:
         self.steps.statistics["candidates"] = self.steps.statistics["verified"] = total
         return np.concatenate(found)
 
-    def _verified(self, pairs: Integers, groups: Integers) -> Integers:
-        """Return the overlap of each candidate pair, -1 where it does not match; pairs of one group are together."""
+    def overlaps(self, pairs: Integers, groups: Integers) -> Integers:
+        """Return the overlap of each candidate pair, -1 where it does not match.
+
+        Parameters
+        ----------
+        pairs : int64[k, 2]
+            Documents.
+        groups : int64[k]
+            From ``groups_that_fit``.
+        """
         sizes = self.steps.sizes
         overlap = np.empty(len(pairs), np.int64)
         involved = np.unique(pairs)
