@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import random
 from pathlib import Path
@@ -160,6 +161,17 @@ def test_files_are_read_again(tmp_path: Path, suffix: str, way: str) -> None:
     assert outcome(again) == outcome(plain)
     assert again.summary["rejected"] == plain.summary["rejected"]
     assert sum(again.summary["rejected"].values()) == 1
+
+
+def test_lines_that_are_read_once_are_compressed_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(300)
+    data = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    monkeypatch.setattr("neardup.documents.inputs._HEAD", 1000)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    again = nd.dedup_files("-", features="words:1", threshold=0.5, memory=SMALL)
+    assert outcome(again) == outcome(nd.dedup(texts, features="words:1", threshold=0.5))
+    assert again.summary["search"]["passes_over_the_input"] > 1
+    assert 0 < again.summary["spooled_bytes"] < len(data) / 2
 
 
 @pytest.mark.parametrize("change", ["shorter", "other"])
