@@ -133,7 +133,7 @@ def as_table(results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", nargs="+", default=RUNS)
     parser.add_argument("--out", type=Path, default=RESULTS / "scale.json")
     options = parser.parse_args()
@@ -142,8 +142,7 @@ def main() -> None:
     for asked in options.runs:
         note(asked)
         rows.append(one_run(asked))
-    results = {"machine": where, "rows": rows}
-    save(options.out, "scale", results)
+    save(options.out, "scale", results := {"machine": where, "rows": rows})
     print(as_table(results))
 
 
