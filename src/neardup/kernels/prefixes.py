@@ -551,9 +551,10 @@ def band_keys(minima, rows, out):
 def band_pairs(band, begin, end, order, keys, vectors, rule, table, pairs):
     """Verify the pairs of documents order[i], order[j] with i in [begin, end), j > i and equal keys of this band.
 
-    order: int64[n], by the keys of this band; keys: uint64[n, bands]; vectors: (addresses, sizes) of the n sets; table:
-    uint64, a power of two of slots, twice the largest size; pairs: int64[p, 3], room for (one, other, overlap) of all
-    partners of a set at least. Pairs that share an earlier band are left out: they were found there.
+    order: int64[n], by the keys of this band; keys: uint64[n, bands]; vectors: (addresses, sizes) of the n sets, or no
+    addresses where they are not held: then pairs are listed with an overlap of -1, not verified; table: uint64, a power
+    of two of slots, twice the largest size; pairs: int64[p, 3], room for (one, other, overlap) of all partners of a set
+    at least. Pairs that share an earlier band are left out: they were found there.
     Returns (place to go on from, pairs written, candidates, verified).
     """
     addresses, sizes = vectors
@@ -580,12 +581,18 @@ def band_pairs(band, begin, end, order, keys, vectors, rule, table, pairs):
             least = need(rule, sizes[one], sizes[other])
             if least > min(sizes[one], sizes[other]):
                 continue
+            verified += 1
+            if addresses.shape[0] == 0:
+                pairs[written, 0] = one
+                pairs[written, 1] = other
+                pairs[written, 2] = -1
+                written += 1
+                continue
             if bits == 0:
                 bits = 2
                 while (1 << bits) < 2 * sizes[one]:
                     bits += 1
                 enter_set(addresses[one], sizes[one], table, bits)
-            verified += 1
             overlap = overlap_with(addresses[other], sizes[other], table, bits, least)
             if overlap >= least:
                 pairs[written, 0] = one
