@@ -1,6 +1,6 @@
 """Millions of documents, with and without a memory budget: time, memory, and which planted pairs are found.
 
-scale.py [--runs M1M: M1M:500MB M10M/4000000:1GB M10M: M10M:2GB L1M: L1M:1GB]
+scale.py [scale] [--small] [--asked M1M: M1M:500MB M10M/4000000:1GB M10M: M10M:2GB L1M: L1M:1GB]
 
 A run is CORPUS[/ROWS]:[BUDGET]: the first so many rows of a corpus. Beside CORPUS.parquet lies CORPUS.planted.parquet,
 whose pairs (original, copy, jaccard) are known to match. With a budget the run is in a control group of a quarter more,
@@ -27,12 +27,11 @@ from measuring import (
     BENCH_HOME,
     JOB,
     NEARDUP,
-    RESULTS,
     CommandFailedError,
-    machine,
+    Section,
     measure,
+    measured,
     note,
-    save,
     table,
     warm_up,
 )
@@ -43,6 +42,8 @@ GROUPS = (
     (Path("/sys/fs/cgroup"), "memory.max", "memory.peak"),
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
 )
+#: Those that take seconds, of a corpus that others make as well.
+SMALL = ["N100k/20000:", "N100k/20000:300MB"]
 UNITS = {"MB": 10**6, "GB": 10**9}
 
 
@@ -132,19 +133,19 @@ def as_table(results: dict[str, Any]) -> str:
     return table(names, [["" if row.get(name) is None else row[name] for name in names] for row in results["rows"]])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", nargs="+", default=RUNS)
-    parser.add_argument("--out", type=Path, default=RESULTS / "scale.json")
-    options = parser.parse_args()
-    where, rows = machine(), []
+def scale(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of all runs."""
+    rows = []
     warm_up()
-    for asked in options.runs:
+    for asked in given.asked or (SMALL if given.small else RUNS):
         note(asked)
         rows.append(one_run(asked))
-    save(options.out, "scale", results := {"machine": where, "rows": rows})
-    print(as_table(results))
+    return {"rows": rows}
 
 
 if __name__ == "__main__":
-    main()
+    measured(
+        __doc__,
+        {"scale": Section(scale, {"scale": as_table})},
+        lambda parser: parser.add_argument("--asked", nargs="+", metavar="RUN", help="other runs"),
+    )

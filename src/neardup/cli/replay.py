@@ -168,7 +168,7 @@ class ReplayReportOptions(ReportOptions):
             "--page",
             metavar="FILE.html",
             rich_help_panel=_PANEL,
-            help="One page, to be read without a network: what was stopped and why, what another threshold would do, "
+            help="Write one self-contained page: what was stopped and why, what another threshold would do, "
             "and curves of time and memory.",
         ),
     ] = None
@@ -291,38 +291,42 @@ def replay(
     read: ReadOptions,
     reported: ReplayReportOptions,
     time_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of the times; detected automatically.")
+        str | None, typer.Option(metavar="NAME", help="Column with the times; detected automatically.")
     ] = None,
     as_listed: Annotated[
-        bool, typer.Option("--as-listed", help="Let documents arrive in the order of the input, not in that of time.")
+        bool, typer.Option("--as-listed", help="Take documents in the order of the input instead of by time.")
     ] = False,
     speed: Annotated[
         str | None,
         typer.Option(
-            metavar="NUMBER", help="How many times as fast time passes: 60 is an hour a minute; without, nothing waits."
+            metavar="NUMBER",
+            help="Replay N times as fast as it happened: 60 plays an hour in a minute. By default nothing waits.",
         ),
     ] = None,
     at_once: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="Judge up to N at once, and show their mean time: 1, with --store 256.",
+            help="Judge up to N documents at once and show their mean time; 1 by default, 256 with --store.",
         ),
     ] = None,
     downstream: Annotated[
-        str, typer.Option(metavar="SECONDS", help="What an item costs behind the check, for the balance.")
+        str, typer.Option(metavar="SECONDS", help="Seconds that later processing takes per item, for the balance.")
     ] = "10",
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The verdict of each item, in the format of the name."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write the verdict of each item, in the format that the name says."
+        ),
     ] = None,
     originals: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The originals, whole records in the order of the input.")
+        str | None,
+        typer.Option(metavar="FILE", help="Write the originals as whole records, in the order of the input."),
     ] = None,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines: the hours, then the totals.")] = False,
 ) -> None:
-    """Run a dated corpus through the window, as if its documents arrived one after the other.
+    """Replay a dated corpus through the window, as if its documents arrived one by one.
 
     Documents without a readable time are rejected and counted.
     """

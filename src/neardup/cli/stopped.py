@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,21 +19,24 @@ from neardup.errors import InputError, RecipeError, StoreError
 if TYPE_CHECKING:
     from neardup.stream.store import Stored
 
+#: Seconds that a watcher may take to answer: it finishes its current batch first.
+_WAIT = 60.0
+
 StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, help="The store of neardup watch.")]
 
 
 @with_options
 def stopped(
     store: StoreFile,
-    today: Annotated[bool, typer.Option("--today", help="Only items of today (UTC).")] = False,
+    today: Annotated[bool, typer.Option("--today", help="Only today's items (UTC).")] = False,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only items from this time on: 2026-11-22, 2026-11-22T08:00.")
+        str | None, typer.Option(metavar="TIME", help="Only items since this time: 2026-11-22, 2026-11-22T08:00.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """List what was stopped and why: the item it repeats, how similar the two are, and when.
 
-    A watcher that fills the store goes on. neardup release takes an item back.
+    A running watcher is not disturbed. neardup release takes an item back.
     """
     from neardup.stream.store import StoreReader
 
@@ -95,8 +100,12 @@ def _file(origin: str) -> str:
 @with_options
 def release(
     store: StoreFile,
-    name: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The item, as neardup stopped says.")],
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who takes it back; by default you.")] = None,
+    name: Annotated[
+        str, typer.Argument(metavar="ID", show_default=False, help="The id of the item, as neardup stopped lists it.")
+    ],
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who takes it back; your user name by default.")
+    ] = None,
     sample: Annotated[
         str | None,
         typer.Option(metavar="INPUT", help="The corpus that the watcher takes frequencies from."),
@@ -104,18 +113,22 @@ def release(
     classifier: ClassifierFile = None,
     precision: Precision = None,
 ) -> None:
-    """Take back that an item was stopped: its file goes to the originals.
+    """Take back a stopped item: its file goes to the originals.
 
-    It enters the window, so that its copies are stopped from now on, and the store notes who took it back and when.
+    The item enters the window, so later copies of it are stopped. The store keeps who took it back, and when.
 
-    One process writes to a store: stop its watcher for that moment.
+    While a watcher runs on the store, the watcher does it; otherwise this command does.
     """
     from neardup.cli.watch import read_statistics
     from neardup.stream.index import Index
-    from neardup.stream.store import StoreReader
+    from neardup.stream.store import Lock, StoreReader, request_release
     from neardup.watch.release import release as take_back
     from neardup.watch.report import recipe_of
 
+    person = by or getpass.getuser()
+    if Lock.is_held(Path(os.path.realpath(store))):
+        _say_released(name, request_release(store, name, person, _WAIT))
+        return
     chosen = ClassifierOptions(classifier=classifier, precision=precision).loaded()
     with StoreReader(store) as reader:
         recipe = recipe_of(reader) if chosen is None else None
@@ -132,5 +145,11 @@ def release(
     ) as index:
         if index.store is None:
             raise StoreError(f"{store} cannot be used")
-        target = take_back(index, index.store, name, by or getpass.getuser())
+        _say_released(name, {"file": take_back(index, index.store, name, person)})
+
+
+def _say_released(name: str, answer: dict[str, str]) -> None:
+    if "error" in answer:
+        raise InputError(answer["error"])
+    target = answer["file"]
     say(f"{visible(name)} is an original now" + (f"; its file is {visible(target)}" if target else ""))

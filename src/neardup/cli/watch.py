@@ -110,7 +110,7 @@ class DurableWindow(WindowOptions):
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="SQLite file that keeps the window and all verdicts. A new run goes on where the last one ended.",
+            help="SQLite file for the window and all verdicts. A restart continues where the last run ended.",
         ),
     ] = ""
 
@@ -121,7 +121,7 @@ class Folders:
 
     originals: Annotated[
         str,
-        typer.Option(metavar="FOLDER", show_default=False, rich_help_panel=_WHERE, help="Where originals go."),
+        typer.Option(metavar="FOLDER", show_default=False, rich_help_panel=_WHERE, help="Folder for originals."),
     ] = ""
     duplicates: Annotated[
         str,
@@ -129,7 +129,7 @@ class Folders:
             metavar="FOLDER",
             show_default=False,
             rich_help_panel=_WHERE,
-            help="Where duplicates go, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
+            help="Folder for duplicates, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
         ),
     ] = ""
     quarantine: Annotated[
@@ -138,7 +138,7 @@ class Folders:
             metavar="FOLDER",
             show_default=False,
             rich_help_panel=_WHERE,
-            help="Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
+            help="Folder for unreadable files, each with the reason beside it; INBOX/.neardup/quarantine by default.",
         ),
     ] = ""
     done: Annotated[
@@ -147,8 +147,8 @@ class Folders:
             metavar="FOLDER",
             show_default=False,
             rich_help_panel=_WHERE,
-            help="Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by "
-            "default.",
+            help="Folder for feeds and other files of several items, once all items are judged; INBOX/.neardup/done "
+            "by default.",
         ),
     ] = ""
     place: Annotated[
@@ -156,7 +156,7 @@ class Folders:
         typer.Option(
             metavar="move|link",
             rich_help_panel=_WHERE,
-            help="Move files, or leave them in the inbox and give them a second name (a copy on another disk).",
+            help="Move files, or leave them in the inbox and hard-link them (copy them to another disk).",
         ),
     ] = "move"
 
@@ -170,13 +170,13 @@ class ReadingOptions:
         typer.Option(
             metavar="SECONDS",
             rich_help_panel=_WHEN,
-            help="Check the whole inbox every N seconds, whatever file events say.",
+            help="Scan the whole inbox every N seconds, even without file events.",
         ),
     ] = "2"
     settle: Annotated[
         str,
         typer.Option(
-            metavar="SECONDS", rich_help_panel=_WHEN, help="Take files that have been unchanged for N seconds."
+            metavar="SECONDS", rich_help_panel=_WHEN, help="Take a file once it has not changed for N seconds."
         ),
     ] = "0.5"
     patience: Annotated[
@@ -184,13 +184,15 @@ class ReadingOptions:
         typer.Option(
             metavar="SECONDS",
             rich_help_panel=_WHEN,
-            help="Wait up to N seconds for the rest of a file that ends in the middle, or is empty.",
+            help="Wait up to N seconds for the rest of a file that is empty or ends in the middle.",
         ),
     ] = "30"
     largest: Annotated[
-        str, typer.Option(metavar="SIZE", rich_help_panel=_WHEN, help="Set larger files aside without reading them.")
+        str, typer.Option(metavar="SIZE", rich_help_panel=_WHEN, help="Reject larger files without reading them.")
     ] = "64MB"
-    once: Annotated[bool, typer.Option("--once", rich_help_panel=_WHEN, help="Take what is there, then end.")] = False
+    once: Annotated[bool, typer.Option("--once", rich_help_panel=_WHEN, help="Process what is there, then exit.")] = (
+        False
+    )
 
 
 def check_folders(folders: Folders, windows: DurableWindow) -> None:
@@ -221,25 +223,27 @@ def watch(
         str | None,
         typer.Option(
             metavar="INPUT",
-            help="A corpus to take frequencies from, for recipes that need them; the same one at each start.",
+            help="A corpus to take frequencies from, for recipes that need them. Give the same one at every start.",
         ),
     ] = None,
     downstream: Annotated[
         str,
-        typer.Option(metavar="SECONDS", help="What an item costs behind the watcher, for the balance that is shown."),
+        typer.Option(
+            metavar="SECONDS", help="Seconds that later processing takes per item, to estimate the time saved."
+        ),
     ] = "10",
 ) -> None:
-    """Judge files as they appear in a folder: originals go on, duplicates stop.
+    """Watch a folder and sort what arrives: originals go on, duplicates stop.
 
-    It reads text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines.
+    It reads plain text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines.
 
-    A verdict is on the disk before its file is moved; a new run goes on where one ended.
+    Each verdict is on disk before its file moves, so a restart continues where the last run ended.
 
     Nothing is deleted or overwritten.
 
-    At a terminal a panel shows what happens, elsewhere JSON lines on stderr.
+    At a terminal a panel shows what happens; elsewhere events go to stderr as JSON lines.
 
-    neardup report makes a page of what was stopped, while it runs or later.
+    neardup report makes a page of what was stopped, while the watcher runs or later.
     """
     classifier = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(classifier)
