@@ -150,7 +150,6 @@ def test_pages_are_taken_as_the_decision_was_trained(inbox: str, decision: Decis
         (("--recipe", "ddd"), ("--recipe ddd", "learned decision", "its own recipe")),
         (("--threshold", "0.9"), ("--threshold 0.9", "learned decision", "cut")),
         (("--html",), ("--html", "learned decision", "texts as they are")),
-        (("--precision", "much"), ("--precision", "'much'", "number")),
     ],
 )
 def test_what_contradicts_a_decision_is_refused(inbox: str, arguments: tuple[str, ...], parts: tuple[str, ...]) -> None:

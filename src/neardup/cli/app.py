@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from neardup.cli.command import Command, UsageError, sentence_of, shown, write_exit_codes
 from neardup.cli.screen import EXIT_CODE, TYPED, say
-from neardup.cli.usage import UsageError, sentence_of, shown, write_exit_codes
 from neardup.errors import NeardupError, command_running
 from neardup.version import __version__
 
@@ -65,8 +65,6 @@ def command_of(name: str) -> Any:
     module = import_module(f"neardup.cli.{_MODULES.get(name, name)}")
     one = module.app if hasattr(module, "app") else typer.Typer(add_completion=False, rich_markup_mode=None)
     if not hasattr(module, "app"):
-        from neardup.cli.options import Command
-
         one.command(name=name, cls=Command, no_args_is_help=name in EXAMPLES)(getattr(module, name))
     command = typer.main.get_command(one)
     command.name = name

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.options import DecisionFile, DecisionOptions, Precision, with_options
+from neardup.cli.command import option, switch, with_options
+from neardup.cli.options import DecisionFile, DecisionOptions, Precision
 from neardup.cli.screen import count_text, say, show, speaks_unicode, visible
 from neardup.errors import InputError, RecipeError, StoreError
 
@@ -23,11 +24,9 @@ StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, h
 @with_options
 def stopped(
     store: StoreFile,
-    today: Annotated[bool, typer.Option("--today", help="Only items of today (UTC).")] = False,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only items from this time on: 2026-11-22, 2026-11-22T08:00.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    today: Annotated[bool, switch("--today", "Only items of today (UTC).")] = False,
+    since: Annotated[str | None, option("TIME", "Only items from this time on: 2026-11-22, 2026-11-22T08:00.")] = None,
+    as_json: Annotated[bool, switch("--json", "Print JSON lines.")] = False,
 ) -> None:
     """List what was stopped and why: the item it repeats, how similar the two are, and when.
 
@@ -96,10 +95,10 @@ def _file(origin: str) -> str:
 def release(
     store: StoreFile,
     name: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The item, as neardup stopped says.")],
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who takes it back; by default you.")] = None,
+    by: Annotated[str | None, option("NAME", "Who takes it back; by default you.")] = None,
     sample: Annotated[
         str | None,
-        typer.Option(metavar="INPUT", help="The corpus that the watcher takes frequencies from."),
+        option("INPUT", "The corpus that the watcher takes frequencies from."),
     ] = None,
     decision: DecisionFile = None,
     precision: Precision = None,
