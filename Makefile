@@ -37,9 +37,9 @@ test: $(STAMP) browser java
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/promises
 
-# The streams, stores and watched folders with more examples, longer streams and more kills.
+# The same with more examples, longer streams, larger corpora and more kills.
 test-long: $(STAMP)
-	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/stream tests/watch tests/replay tests/documents tests/test_corpora.py
+	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java
@@ -73,7 +73,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+	for script in one_machine flow explore learned methods spark; do $(BIN)/python benchmarks/$$script.py --small || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,7 +17,7 @@ from saying import says
 
 import neardup as nd
 from neardup.classifier.classifier import Decision, rule_of
-from neardup.stream.store import Store
+from neardup.stream.store import Mark, Store
 
 ROWS: list[dict[str, Any]] = [
     {"id": "fox", "time": "2024-01-01T09:00Z", "headline": "Fox", "text": FOX},
@@ -127,7 +127,7 @@ def test_a_folder_is_watched_with_a_decision(inbox: str, decision: Decision) -> 
     assert (said[1]["id"], said[1]["of"], said[1]["kind"]) == ("b.txt", "a.txt", "near")
     record = json.loads(Path("in/.neardup/duplicates/b.txt.neardup.json").read_text())
     assert said[1]["g"] == record["g"]
-    with Store("news.db", fingerprint=decision.recipe.fingerprint, settings=SETTINGS) as store:
+    with Store("news.db", Mark(decision.recipe.fingerprint, SETTINGS)) as store:
         verdict = store.verdict_of("b.txt")
     assert verdict is not None
     assert (verdict.g, len(verdict.measures)) == (record["g"], 4)

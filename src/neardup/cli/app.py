@@ -34,6 +34,7 @@ COMMANDS = {
     "report": "Write one page on what a flow stopped and why, from the store that holds its verdicts.",
     "stopped": "List what was stopped and why: the item it repeats, how similar the two are, and when.",
     "release": "Take back that an item was stopped: its file goes to the originals.",
+    "contamination": "Find which items of a test set stand in training texts, and where.",
     "recipe": "List, show and check recipes.",
     "demo": "Remove the near-duplicates of 199 sample news items, and explain one of them.",
 }
