@@ -69,7 +69,7 @@ TORN = 3
 #: What a command exits with; help and the manual list them.
 EXIT_CODES = {
     0: "done; broken records were counted",
-    1: "the reader of stdout went away",
+    1: "the reader of stdout went away, or --fail-over of contamination was exceeded",
     2: "refused, with one sentence on stderr; nothing was written",
     TORN: "done, but an input file is cut short",
     130: "interrupted",

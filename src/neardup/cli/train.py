@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _SHOWN, _SHOWN_OUTSIDE = 10, 5
 #: So many measures say why.
 _REASONS = 3
+_PADDING = (0, 1, 0, 1)
 _SPEAKS = {"for": "for duplicates", "against": "against them", "both": "for or against"}
 
 
@@ -74,7 +75,7 @@ def show_training(training: Training) -> None:
 
 
 def _figures(training: Training) -> Table:
-    table = grid("unseen pairs", "F1", "precision", "recall", "accuracy")
+    table = grid("unseen pairs", "F1", "precision", "recall", "accuracy", padding=_PADDING)
     for name, figures in (("learned", training.figures), ("best threshold", training.baseline)):
         table.add_row(name, *map(_figure, _four(figures)))
     low, high = training.gain.difference.low, training.gain.difference.high
@@ -117,7 +118,7 @@ def _machine(training: Training) -> str:
 
 def _weights(training: Training) -> Table:
     linear = training.summary["machine"]["kernel"] == "linear"
-    table = grid("measure", "mean push", "higher speaks", *(["coefficient"] if linear else []))
+    table = grid("measure", "mean push", "higher speaks", *(["coefficient"] if linear else []), padding=_PADDING)
     for weight in training.weights:
         cells = [weight.measure, f"{weight.push:.3f}", _SPEAKS[weight.direction]]
         table.add_row(*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else []))
@@ -125,7 +126,7 @@ def _weights(training: Training) -> Table:
 
 
 def _working_points(training: Training) -> Table:
-    table = grid("asked precision", "from g on", "precision", "recall")
+    table = grid("asked precision", "from g on", "precision", "recall", padding=_PADDING)
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
         table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
