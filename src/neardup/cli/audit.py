@@ -159,15 +159,15 @@ def audit(
     ] = None,
     report_pairs: Annotated[
         int | None,
-        option("NUMBER", "Show N pairs of each kind, 20 by default: those that stand for most others.", min=0),
+        option("NUMBER", "Show N pairs of each kind, 20 by default: the most representative ones.", min=0),
     ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Estimate how good a result is from a random sample of it: precision, recall, number of duplicates.
+    """Estimate the precision and recall of a result from a random sample of it.
 
-    The sample is drawn from all pairs above the net, returned or not, by strata of their score; each figure has an
-    interval. The same pairs are drawn each time, so labels can be added bit by bit.
+    The sample is stratified by score and drawn from all pairs above the net, returned or not. Each figure has an
+    interval. Every run draws the same pairs, so labels can be added bit by bit.
     """
     decision = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, decision)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import MISSING, fields, is_dataclass
@@ -247,8 +248,14 @@ def shown(parameter: Any) -> str:
 def help_record(parameter: Any, context: Any) -> tuple[str, str] | None:
     """Return how an option or argument is written and what it is, for help; None where help leaves it out."""
     record: tuple[str, str] | None = parameter.get_help_record(context)
-    if record is None or parameter.param_type_name != "argument":
-        return record
+    if record is None:
+        return None
+    if parameter.param_type_name != "argument":
+        # Bounds are said where they matter, and a default is what would be typed.
+        said = re.sub(
+            r"\[(default: .*?); [0-9<=]*x[<>=][^\]]*\]", r"[\1]", re.sub(r" *\[[0-9<=]*x[<>=][^\]]*\]", "", record[1])
+        )
+        return record[0], re.sub(r"\[default: \((.*?)\)\]", r"[default: \1]", said)
     # Typer says that an argument is a list, and required, which its name says already.
     return shown(parameter), str(parameter.help or "")
 

@@ -64,14 +64,14 @@ def compare(
         str | None,
         option(
             "COLUMN",
-            "In place of --labels: a column of the inputs; documents are duplicates where it is equal.",
+            "Instead of --labels: a column of the inputs; documents with equal values are duplicates.",
             LABELS,
         ),
     ] = None,
     label_column: LabelColumn = None,
     positive: Positive = 1.0,
     only: Only = None,
-    complete: Annotated[bool, switch("--complete", "Pairs that are not listed are no duplicates.", LABELS)] = False,
+    complete: Annotated[bool, switch("--complete", "Pairs that are not listed are not duplicates.", LABELS)] = False,
     ignore_unknown: IgnoreUnknown = False,
     recipes: Annotated[
         str | None, option("NAME,NAME", "Recipes or TOML files, separated by commas; by default all named ones.")
@@ -87,7 +87,7 @@ def compare(
         list[str] | None,
         option(
             "FILE",
-            "What neardup train learned, compared beside the recipes; may be given several times.",
+            "A classifier from neardup train, compared with the recipes; repeatable.",
             CLASSIFIER,
             "--decision",
         ),
@@ -98,8 +98,7 @@ def compare(
         list[str] | None,
         option(
             "FILE",
-            "A page with curves (.html), everything (.json), or the rows as a table (.csv, .parquet); may be given "
-            "several times.",
+            "A page with curves (.html), everything (.json), or the rows as a table (.csv, .parquet); repeatable.",
             None,
             "--output",
             "-o",
@@ -110,10 +109,10 @@ def compare(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Compare recipes on labelled documents: precision, recall and F1 with intervals, and time.
+    """Compare recipes on labelled documents: precision, recall, F1 and time.
 
-    Each recipe is tried at several thresholds and at its own; simhash takes Hamming distances 0 to 10 instead, and
-    recipes that know one answer only, such as checksum, keep theirs. Learned decisions are tried at probabilities, and
+    Each recipe is tried at several thresholds and at its own. For simhash these are Hamming distances from 0 to 10;
+    recipes without a threshold, such as checksum, run once. Learned decisions are tried at probabilities, and
     at the cut that they were saved with.
     """
     if labels is None and clusters is None:

@@ -44,14 +44,13 @@ def parse_share(text: str | float) -> float:
 @with_options
 def contamination(
     inputs: Inputs,
-    test: Annotated[list[str], option("FILE", "The test set; give it again for more files of it.", None, "--test")],
+    test: Annotated[list[str], option("FILE", "A file of the test set; repeatable.", None, "--test")],
     read: ReadOptions,
     test_column: Annotated[
         str | None,
         option(
             "NAME,...",
-            "Columns of the test set that are looked for apart and together, such as question,answer; its texts by "
-            "default.",
+            "Columns of the test set to look for, apart and together, such as question,answer; its texts by default.",
         ),
     ] = None,
     test_id_column: Annotated[str | None, option("NAME", "Column of the items' ids.")] = None,
@@ -65,9 +64,7 @@ def contamination(
             show_default="0.5",
         ),
     ] = 0.5,
-    min_words: Annotated[
-        int, option("NUMBER", "Texts of the test set with fewer words are not looked for.", min=1)
-    ] = 8,
+    min_words: Annotated[int, option("NUMBER", "Skip texts of the test set with fewer words.", min=1)] = 8,
     fail_over: Annotated[
         float | None,
         option("SHARE", "Exit with 1 where a larger share of items is found, such as 0.1%.", parser=parse_share),
@@ -83,7 +80,7 @@ def contamination(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Find which items of a test set stand in training texts, and where.
+    """Find which items of a test set occur in training texts, and where.
 
     The answer is exact, and the training texts are read once.
     """

@@ -67,13 +67,13 @@ def dedup(
     reported: ReportOptions,
     output: Annotated[
         str | None,
-        option("FILE", "Where kept documents go, in the format of its name; - is stdout.", None, "--output", "-o"),
+        option("FILE", "Write the kept documents, in the format of the name; - for stdout.", None, "--output", "-o"),
     ] = None,
     duplicates: Annotated[
         str | None,
-        option("FILE", "A table of dropped documents: dropped, keeper, similarity, family."),
+        option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family."),
     ] = None,
-    summary: Annotated[str | None, option("FILE", "Counts, times, memory and the recipe, as JSON.")] = None,
+    summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
     keep: Keep = None,
     time_column: Annotated[
         str | None,
@@ -83,14 +83,14 @@ def dedup(
         float,
         option(
             "NUMBER|all",
-            "Find all pairs up to N per document (and a million); beyond, only those of dropped documents with kept "
-            "ones, which decide what is kept.",
+            "Find all pairs up to N per document (and a million); beyond that, only pairs of dropped with kept "
+            "documents, which decide what is kept.",
             MORE,
             parser=_parse_most,
             show_default="20",
         ),
     ] = 20.0,
-    dry_run: Annotated[bool, switch("--dry-run", "Only count, and write only the report.")] = False,
+    dry_run: Annotated[bool, switch("--dry-run", "Only count; write nothing but the report.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

@@ -40,7 +40,7 @@ def explain(
     time_column: TimeColumn = None,
     as_json: Json = False,
 ) -> None:
-    """Show two documents side by side: what they share, the measures, and what would flip the verdict."""
+    """Show two documents side by side: what they share, and what would change the verdict."""
     if len(arguments) < 3:
         given = " ".join(arguments)
         raise InputError(f"explain {given!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")

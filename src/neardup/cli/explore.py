@@ -46,7 +46,7 @@ def explore(
         str | None,
         option(
             "FILE",
-            "Write a page (.html) or all figures (.json); by default a summary is printed.",
+            "Write a page (.html) or all figures (.json) instead of printing a summary.",
             None,
             "--output",
             "-o",
@@ -81,7 +81,7 @@ def explore(
         float,
         option(
             "NUMBER",
-            "Lowest threshold of the curve of the whole corpus; a lower one finds more pairs and takes longer.",
+            "Lowest threshold of the curve for the whole corpus; a lower one finds more pairs and takes longer.",
             _SHOWN,
         ),
     ] = _DEFAULTS.lowest,
@@ -94,10 +94,10 @@ def explore(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show how similar a corpus is to itself, and advise features and a threshold.
+    """Show how similar a corpus is to itself, and suggest features and a threshold.
 
-    All pairs of a random sample are compared for every n, and the whole corpus is joined once, exactly. The page shows
-    histograms, pairs to read at each cutoff and what each threshold would do, and advises a recipe.
+    All pairs of a random sample are compared for each n, and the whole corpus is joined once, exactly. The page shows
+    histograms, pairs to read at each cutoff and the effect of each threshold, and suggests a recipe.
     """
     _check_output(output, inputs, force=force)
     of_words, of_characters = lengths, qgrams or ()

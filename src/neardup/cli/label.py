@@ -55,7 +55,7 @@ class QueueOptions:
         str,
         option(
             "MEASURES",
-            "What the model that chooses pairs goes by: default, cheap, short, or measures as train takes them.",
+            "Measures of the model that chooses pairs: default, cheap, short, or a list as for train.",
             _QUEUE,
         ),
     ] = "default"
@@ -154,13 +154,13 @@ def label(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Judge pairs of texts in the browser: same, or different.
+    """Label pairs of texts in the browser: same or different.
 
-    The page is served to this machine alone, until Ctrl-C; an answer is on the disk before the next pair appears.
+    The page is served to this machine only, until Ctrl-C. Each answer is saved before the next pair appears.
 
-    Pairs are chosen to teach most: spread over similarity at first, then where a model of the labels so far doubts.
+    Pairs are chosen to teach the most: first spread over similarity, then where a model of the labels is unsure.
 
-    The labels are for train, compare and audit: --labels labels.db.
+    train, compare and audit read the labels: --labels labels.db.
     """
     if not tables.asked:
         refuse_ignored(("force", "as_json"), "is for --export and --agreement; leave it out")

@@ -18,27 +18,29 @@ def neighbors(
     k: Annotated[int, option("NUMBER", "How many neighbours of each document.", None, "--k", min=1)] = 3,
     of: Annotated[
         list[str] | None,
-        option("ID", "A document whose neighbours are wanted; may be given several times.", None, "--of"),
+        option("ID", "Only the neighbours of this document; repeatable.", None, "--of"),
     ] = None,
-    first: Annotated[int | None, option("NUMBER", "In place of --of: only of the first N documents.", min=1)] = None,
+    first: Annotated[
+        int | None, option("NUMBER", "Only the neighbours of the first N documents; not with --of.", min=1)
+    ] = None,
     output: Annotated[
         str | None,
         option(
             "FILE",
-            "A table of document, rank, neighbor and similarity, in the format of the name, not on stdout.",
+            "Write a table of document, rank, neighbor and similarity, in the format of the name.",
             None,
             "--output",
             "-o",
         ),
     ] = None,
-    printing: Annotated[bool, switch("--print", "Print the table on stdout, also with -o.")] = False,
+    printing: Annotated[bool, switch("--print", "Print the table on stdout even with -o.")] = False,
     force: Force = False,
     as_json: Annotated[bool, switch("--json", "Print the table on stdout as JSON lines.")] = False,
 ) -> None:
-    """Find the most similar others of each document, exactly, whatever the threshold.
+    """Find the most similar other documents of each document, whatever the threshold.
 
-    Documents that share no feature are no neighbours, so there may be fewer than asked for; of equally similar ones
-    those come first that were read first.
+    Documents that share no feature are not neighbours, so there may be fewer than N. Equally similar documents come
+    in reading order.
     """
     to_file = None if output == "-" else output
     to_screen = to_file is None or printing or as_json

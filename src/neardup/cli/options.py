@@ -150,13 +150,13 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]
-Positive = Annotated[float, option("NUMBER", "Labels at or above it mean duplicate.", LABELS)]
+Positive = Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)]
 Only = Annotated[
     str | None,
     option("COLUMN=VALUE", "Only labels with this value in this column, such as split=train.", LABELS),
 ]
 IgnoreUnknown = Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)]
-Labeller = Annotated[str | None, option("NAME", "Who judges; without it the page asks for a name.", LABELS)]
+Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,17 +171,21 @@ class ReadOptions:
         int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READ, parser=parse_size)
     ] = None
     strict: Annotated[bool, switch("--strict", "Stop at the first broken record.", READ)] = False
-    quarantine: Annotated[str | None, option("FILE", "Where unreadable records go, as JSON lines.", READ)] = None
+    quarantine: Annotated[str | None, option("FILE", "Write unreadable records to this file, as JSON lines.", READ)] = (
+        None
+    )
     ids: Annotated[
         Literal["column", "rows", "file+id"],
         option(
             "column|rows|file+id",
-            "What documents are called: by the column of ids, by row numbers, or by file name and id, for shards that "
-            "each count from 0.",
+            "How to name documents: by the id column, by row number, or by file name and id, for shards that each "
+            "count from 0.",
             READ,
         ),
     ] = "column"
-    allow_torn: Annotated[bool, switch("--allow-torn", "Exit with 0, not 3, where a file is cut short.", READ)] = False
+    allow_torn: Annotated[bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is cut short.", READ)] = (
+        False
+    )
 
     def open(self, inputs: list[str], *, order_column: str | None = None, write: bool = True) -> Corpus:
         """Open the inputs; without ``write``, nothing goes to the quarantine file."""
@@ -304,7 +308,7 @@ Precision = Annotated[
     float | None,
     option(
         "NUMBER",
-        "The lowest cut that had this precision on the training pairs, such as 0.99; g(x) >= 0 by default.",
+        "Use the lowest cut with this precision on the training pairs, such as 0.99; by default g(x) >= 0.",
         CLASSIFIER,
     ),
 ]
@@ -394,18 +398,19 @@ class EngineOptions:
 
     engine: Annotated[
         Literal["memory", "spark"],
-        option("memory|spark", "Where to run: in this process or on Spark; the answer is the same.", ENGINE),
+        option("memory|spark", "Where to run: in this process or on Spark; the results are the same.", ENGINE),
     ] = "memory"
     master: Annotated[
         str | None,
         option(
             "URL",
-            "Spark's master: local[N], spark://HOST:PORT, yarn, k8s://...; by default all processors here.",
+            "Spark master: local[N], spark://HOST:PORT, yarn, k8s://...; by default all local processors.",
             ENGINE,
         ),
     ] = None
     checkpoint_dir: Annotated[
-        str | None, option("DIR", "Keep finished stages in this folder, which all workers can write to.", ENGINE)
+        str | None,
+        option("DIR", "Save finished stages in this folder; all workers must be able to write to it.", ENGINE),
     ] = None
     resume: Annotated[bool, switch("--resume", "Resume from the stages in --checkpoint-dir DIR.", ENGINE)] = False
     ship: Annotated[bool, switch("--ship", "Send this package to Spark's workers.", ENGINE)] = False
@@ -414,7 +419,14 @@ class EngineOptions:
     ] = None
     spark_log: Annotated[str | None, option("FILE", "Spark log file.", ENGINE)] = None
     wait: Annotated[
-        float, option("TIME", "How long to wait for a first worker, such as 5m.", ENGINE, parser=parse_seconds)
+        float,
+        option(
+            "TIME",
+            "How long to wait for the first worker, such as 5m.",
+            ENGINE,
+            parser=parse_seconds,
+            show_default="60s",
+        ),
     ] = 60.0
 
     def chosen(self, recipe: Recipe | None, **others: object) -> Engine | None:
@@ -489,7 +501,7 @@ class ReportOptions:
 
     report: Annotated[
         str | None,
-        option("FILE.html", "A page on what was dropped and why, and on other thresholds.", REPORT),
+        option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT),
     ] = None
     report_families: Annotated[
         int | None,
@@ -558,10 +570,10 @@ class WindowOptions:
     """What a document that arrives is compared with."""
 
     window: Annotated[str, option("TIME|COUNT", "24h, 90m, 7d; '8000 documents'; endless for all.", FLOW)] = "24h"
-    window_by: Annotated[
-        str, option("time|hour", "Compare times as they are, or by whole hours, as in the paper.", FLOW)
-    ] = "time"
-    against: Annotated[str, option("originals|everything", "Compare with originals only, or with all.", FLOW)] = (
-        "originals"
+    window_by: Annotated[str, option("time|hour", "Compare exact times, or whole hours, as in the paper.", FLOW)] = (
+        "time"
     )
-    store: Annotated[str | None, option("FILE", "Keep window and verdicts in this SQLite file.", FLOW)] = None
+    against: Annotated[
+        str, option("originals|everything", "Compare with originals only, or with all documents.", FLOW)
+    ] = "originals"
+    store: Annotated[str | None, option("FILE", "Store the window and all verdicts in this SQLite file.", FLOW)] = None

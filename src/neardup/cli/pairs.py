@@ -59,7 +59,7 @@ def pairs(
     force: Force = False,
     as_json: Annotated[bool, switch("--json", "Print the pairs on stdout as JSON lines.")] = False,
 ) -> None:
-    """Find every pair at or above the threshold: left, right, similarity."""
+    """List every pair at or above the threshold."""
     to_file = None if output == "-" else output
     to_screen = output == "-" or printing or as_json
     if to_file is None and not to_screen:

@@ -74,7 +74,7 @@ def query(
     force: Force = False,
     as_json: Annotated[bool, switch("--json", "Print JSON lines.")] = False,
 ) -> None:
-    """Find all near-duplicates of one new document, the most similar first: document, similarity."""
+    """Find all near-duplicates of one new document, the most similar first."""
     to_file = None if output == "-" else output
     decision = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, decision)

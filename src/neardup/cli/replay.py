@@ -280,28 +280,28 @@ def replay(
     reported: ReplayReportOptions,
     time_column: Annotated[str | None, option("NAME", "Column of the times; detected automatically.")] = None,
     as_listed: Annotated[
-        bool, switch("--as-listed", "Let documents arrive in the order of the input, not by time.")
+        bool, switch("--as-listed", "Let documents arrive in input order, not in order of time.")
     ] = False,
     speed: Annotated[
         float | None,
-        option("NUMBER", "How many times as fast time passes: 60 is an hour a minute; without it, nothing waits."),
+        option("NUMBER", "Play time N times as fast: 60 is an hour per minute; by default without waiting."),
     ] = None,
     at_once: Annotated[
         int | None,
         option("NUMBER", "Judge up to N at once, and show their mean time: 1, with --store 256.", min=1),
     ] = None,
     downstream: Annotated[
-        float, option("SECONDS", "What an item costs behind the check, for the balance.", min=0, max=1_000_000_000)
+        float, option("SECONDS", "Cost of an item downstream of the check, for the balance.", min=0, max=1_000_000_000)
     ] = 10.0,
     output: Annotated[
         str | None,
-        option("FILE", "The verdict of each item, in the format of the name.", None, "--output", "-o"),
+        option("FILE", "Write the verdict of each item, in the format of the name.", None, "--output", "-o"),
     ] = None,
-    originals: Annotated[str | None, option("FILE", "The originals, whole records in the order of the input.")] = None,
+    originals: Annotated[str | None, option("FILE", "Write the originals: whole records in input order.")] = None,
     force: Force = False,
     as_json: Annotated[bool, switch("--json", "Print JSON lines: the hours, then the totals.")] = False,
 ) -> None:
-    """Run a dated corpus through the window, as if its documents arrived one after the other.
+    """Run a dated corpus through the window, as if its documents arrived one by one.
 
     Documents without a readable time are rejected and counted.
     """

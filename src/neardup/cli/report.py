@@ -39,9 +39,9 @@ def report(
     precision: Precision = None,
     force: Force = False,
 ) -> None:
-    """Write one page on what a flow stopped and why, from the store that holds its verdicts.
+    """Write a page on what a flow stopped and why, from its store.
 
-    The store is only read: a watcher that fills it goes on.
+    The store is only read, so a watcher can go on filling it.
     """
     from neardup.pages.report import Extent
     from neardup.watch.report import StoreReport

@@ -28,9 +28,9 @@ def stopped(
     since: Annotated[str | None, option("TIME", "Only items from this time on: 2026-11-22, 2026-11-22T08:00.")] = None,
     as_json: Annotated[bool, switch("--json", "Print JSON lines.")] = False,
 ) -> None:
-    """List what was stopped and why: the item it repeats, how similar the two are, and when.
+    """List what was stopped and why: the item it repeats, the similarity and the time.
 
-    A watcher that fills the store goes on. neardup release takes an item back.
+    The store may be in use by a watcher. neardup release takes an item back.
     """
     from neardup.stream.store import StoreReader
 
@@ -95,7 +95,7 @@ def _file(origin: str) -> str:
 def release(
     store: StoreFile,
     name: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The item, as neardup stopped says.")],
-    by: Annotated[str | None, option("NAME", "Who takes it back; by default you.")] = None,
+    by: Annotated[str | None, option("NAME", "Who releases it; you by default.")] = None,
     sample: Annotated[
         str | None,
         option("INPUT", "The corpus that the watcher takes frequencies from."),
@@ -103,11 +103,11 @@ def release(
     decision: DecisionFile = None,
     precision: Precision = None,
 ) -> None:
-    """Take back that an item was stopped: its file goes to the originals.
+    """Release a stopped item: its file goes to the originals.
 
-    It enters the window, so that its copies are stopped from now on, and the store notes who took it back and when.
+    It enters the window, so its copies are stopped from now on. The store records who released it, and when.
 
-    One process writes to a store: stop its watcher for that moment.
+    Only one process can write to a store, so stop the watcher first.
     """
     from neardup.cli.watch import read_statistics
     from neardup.stream.index import Index

@@ -200,7 +200,7 @@ def train(
     ],
     read: ReadOptions,
     output: Annotated[
-        str | None, option("FILE", "Where the decision goes, such as decision.neardup.", None, "--output", "-o")
+        str | None, option("FILE", "Save the decision to this file, such as decision.neardup.", None, "--output", "-o")
     ] = None,
     label_column: LabelColumn = None,
     positive: Positive = 1.0,
@@ -217,7 +217,7 @@ def train(
     ] = "default",
     net: Annotated[
         str | None,
-        option("MEASURE>=NUMBER", "Pairs below it are never looked at, by default jaccard(words:3) >= 0.1.", _LEARNED),
+        option("MEASURE>=NUMBER", "Ignore pairs below it; by default jaccard(words:3) >= 0.1.", _LEARNED),
     ] = None,
     html: Html = False,
     content: Content = None,
@@ -227,20 +227,20 @@ def train(
     ] = None,
     kernel: Annotated[
         Literal["linear", "rbf", "both"],
-        option("NAME", "linear, rbf, or both: then linear unless rbf is clearly better.", _TRAINING),
+        option("NAME", "linear, rbf, or both: then linear, unless rbf is clearly better.", _TRAINING),
     ] = "both",
-    folds: Annotated[int, option("NUMBER", "Parts of the labels; each is judged once.", _TRAINING, min=2)] = 5,
+    folds: Annotated[int, option("NUMBER", "Number of cross-validation folds.", _TRAINING, min=2)] = 5,
     seed: Annotated[int, option("NUMBER", "Random seed of the folds.", _TRAINING, min=0)] = 0,
     threads: Threads = None,
-    summary: Annotated[str | None, option("FILE", "All figures and all pairs judged wrongly, as JSON.")] = None,
+    summary: Annotated[str | None, option("FILE", "Write all figures and all misjudged pairs as JSON.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Learn from labelled pairs what a near-duplicate is: a support vector machine on several measures.
+    """Train a classifier on labelled pairs: a support vector machine on several measures.
 
-    The figures are of pairs that the machine judging them had not seen, nor any document of them.
+    All figures are cross-validated: the machine that judges a pair has seen none of its documents.
 
-    Without -o nothing is saved: the figures alone are printed.
+    Without -o only the figures are printed; nothing is saved.
     """
     check_outputs(
         [*inputs, labels],

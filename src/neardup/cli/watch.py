@@ -102,7 +102,7 @@ class DurableWindow(WindowOptions):
         str,
         option(
             "FILE",
-            "SQLite file that keeps the window and all verdicts. A new run goes on where the last one ended.",
+            "SQLite file for the window and all verdicts. A new run continues where the last one ended.",
             show_default=False,
         ),
     ] = ""
@@ -167,7 +167,7 @@ class ReadingOptions:
         int,
         option("SIZE", "Reject larger files without reading them.", _WHEN, parser=parse_size, show_default="64MB"),
     ] = 64_000_000
-    once: Annotated[bool, switch("--once", "Take what is there, then end.", _WHEN)] = False
+    once: Annotated[bool, switch("--once", "Process what is there, then exit.", _WHEN)] = False
 
 
 def check_folders(folders: Folders, windows: DurableWindow) -> None:
@@ -196,23 +196,25 @@ def watch(
     decided: ItemDecision,
     sample: Annotated[
         str | None,
-        option("INPUT", "A corpus to take frequencies from, for recipes that need them; the same one at each start."),
+        option(
+            "INPUT", "A corpus to take frequencies from, for recipes that need them; use the same one at each start."
+        ),
     ] = None,
     downstream: Annotated[
-        float, option("SECONDS", "What an item costs behind the watcher, for the balance that is shown.")
+        float, option("SECONDS", "Cost of an item downstream of the watcher, for the balance.")
     ] = 10.0,
 ) -> None:
-    """Judge files as they appear in a folder: originals go on, duplicates stop.
+    """Judge files as they appear in a folder: originals pass, duplicates stop.
 
     It reads text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines.
 
-    A verdict is on the disk before its file is moved; a new run goes on where one ended.
+    A verdict is saved before its file is moved; a new run continues where the last one ended.
 
     Nothing is deleted or overwritten.
 
-    At a terminal a panel shows what happens, elsewhere JSON lines on stderr.
+    A terminal shows a panel; otherwise events go to stderr as JSON lines.
 
-    neardup report makes a page of what was stopped, while it runs or later.
+    neardup report writes a page on what was stopped, while the watcher runs or later.
     """
     decision = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(decision)
