@@ -66,7 +66,7 @@ def test_the_page_of_a_watcher_that_runs_and_of_one_that_has_stopped(inbox: Path
         (("-o", "none/page.html"), ("folder none ", "exist", "make it")),
         (("-o", "in/page.html"), ("in/page.html", "is inside", "in:")),
         (("-o", "mine.html"), ("mine.html", "exists", "--force")),
-        (("-o", "page.html", "--precision", "0.9"), ("--precision", "--decision")),
+        (("-o", "page.html", "--precision", "0.9"), ("--precision", "--classifier")),
     ],
 )
 def test_refusals(inbox: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:

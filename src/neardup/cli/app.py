@@ -43,7 +43,6 @@ EXAMPLES = {
     "explore": ("explore news.jsonl", "explore news.jsonl -o explored.html"),
     "dedup": ("dedup news.jsonl -o kept.jsonl", "dedup news/*.parquet --dry-run --report report.html"),
     "pairs": ("pairs news.jsonl -o pairs.csv", "pairs news.jsonl --print --threshold 0.7"),
-    "contamination": ("contamination train.jsonl --test test.jsonl --report report.html",),
     "explain": ("explain news.jsonl 3 17",),
     "compare": ("compare news.jsonl --labels labels.csv --report compared.html",),
     "neighbors": ("neighbors news.jsonl --k 5 --of 17",),
@@ -56,6 +55,7 @@ EXAMPLES = {
     "report": ("report news.db -o report.html",),
     "stopped": ("stopped news.db --today",),
     "release": ("release news.db item-17",),
+    "contamination": ("contamination train/*.parquet --test test.jsonl --fail-over 0.1%",),
 }
 #: The modules of commands that share one.
 _MODULES = {"release": "stopped"}

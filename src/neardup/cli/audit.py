@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from neardup.cli.command import LABELS, option, refuse_ignored, with_options
 from neardup.cli.label import PageOptions, check_store
 from neardup.cli.options import (
-    DecisionOptions,
+    ClassifierOptions,
     Force,
     IgnoreUnknown,
     Inputs,
@@ -56,11 +56,12 @@ def show_audit(found: Audit) -> None:
 
     console = Console(highlight=False)
     judged = found.same + found.different
-    console.print(Text(f"{visible(found.point, lines=False)}; net: {visible(found.net, lines=False)}"))
-    pairs = count_text(found.candidates, "pair")
     console.print(
-        f"{count_text(found.documents, 'document')}, {pairs} of distinct texts above the net, {found.own.returned:,} "
-        "returned"
+        Text(f"{visible(found.point, lines=False)}; candidate rule: {visible(found.candidate_rule, lines=False)}")
+    )
+    pairs = count_text(found.candidates, "candidate pair")
+    console.print(
+        f"{count_text(found.documents, 'document')}, {pairs} of distinct texts, {found.own.returned:,} returned"
     )
     unsure = f", {found.unsure:,} unsure" if found.unsure else ""
     console.print(f"{count_text(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95 % intervals[/dim]")
@@ -70,7 +71,7 @@ def show_audit(found: Audit) -> None:
         number = found.duplicates
         if number.value is not None and number.low is not None and number.high is not None:
             ends = f"{number.low:,.0f} to {number.high:,.0f}"
-            console.print(f"duplicates above the net: about {number.value:,.0f} pairs ({ends})")
+            console.print(f"duplicates among the candidates: about {number.value:,.0f} pairs ({ends})")
     console.print()
     console.print(_strata(found))
     for note in found.notes():
@@ -80,7 +81,7 @@ def show_audit(found: Audit) -> None:
 def _points(found: Audit) -> Table:
     from rich.text import Text
 
-    table = grid("returned at", "pairs", "precision", "recall above the net")
+    table = grid("returned at", "pairs", "precision", "recall among candidates")
     for point in found.points:
         cells = [_threshold(found, point), f"{point.returned:,}", _figure(point.precision), _figure(point.recall)]
         table.add_row(*map(Text, cells), style="bold" if point.own else "")
@@ -117,16 +118,16 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 def audit(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     read: ReadOptions,
     running: RunOptions,
     page: PageOptions,
-    net: Annotated[
+    candidate_rule: Annotated[
         str | None,
         option(
             "NUMBER|MEASURE>=NUMBER",
             "Pairs below it are not looked at: a lower threshold of the recipe, by default 0.3 (12 bits for simhash), "
-            "or another measure's, as 'jaccard(words:3) >= 0.1'. A decision has its own.",
+            "or another measure's, as 'jaccard(words:3) >= 0.1'. A classifier has its own.",
             _SAMPLE,
         ),
     ] = None,
@@ -166,12 +167,12 @@ def audit(
 ) -> None:
     """Estimate the precision and recall of a result from a random sample of it.
 
-    The sample is stratified by score and drawn from all pairs above the net, returned or not. Each figure has an
+    The sample is stratified by score and drawn from all candidates, returned or not. Each figure has an
     interval. Every run draws the same pairs, so labels can be added bit by bit.
     """
-    decision = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, decision)
-    read_besides = [*inputs, *(name for name in (labels, store, decided.decision) if name is not None)]
+    classifier = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, classifier)
+    read_besides = [*inputs, *(name for name in (labels, store, decided.classifier) if name is not None)]
     if store is None:
         refuse_ignored(("labeller", "port", "no_browser"), "is for judging on the page; name a store with --store FILE")
     if labels is None:
@@ -196,9 +197,9 @@ def audit(
         with reading(corpus, recipe) as progress:
             drawn = draw_sample(
                 corpus,
-                decision=decision,
-                recipe=recipe if decision is None else None,
-                net=net,
+                classifier=classifier,
+                recipe=recipe if classifier is None else None,
+                candidate_rule=candidate_rule,
                 sample=sample,
                 seed=sample_seed,
                 progress=progress,

@@ -29,11 +29,11 @@ _WORDS, _ALL = "neardup.words", "neardup.help_all"
 _EXAMPLE = {int: "10", float: "0.8"}
 
 #: Where help lists options.
-MATCHES, READ, RUN, CLASSIFIER = "What matches", "Reading", "Running", "A learned decision"
+MATCHES, READ, RUN, CLASSIFIER = "What matches", "Reading", "Running", "A trained classifier"
 ENGINE, REPORT, LABELS, FLOW, MORE = "Engine", "A report", "Labels", "The flow", "More"
 #: The panels of options that few need, and those of them that most do: help shows the latter, --help-all everything.
 _RARE = (READ, RUN, CLASSIFIER, ENGINE, REPORT, MORE)
-_USUAL = ("decision", "text_column", "id_column", "report", "html", "recipe", "set_fields")
+_USUAL = ("classifier", "text_column", "id_column", "report", "html", "recipe", "set_fields")
 
 
 def option(metavar: str, what: str, panel: str | None = None, *names: str, **more: Any) -> Any:

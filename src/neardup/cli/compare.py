@@ -1,4 +1,4 @@
-"""``neardup compare``: which recipe or decision, at which threshold, finds what people call duplicates."""
+"""``neardup compare``: which recipe or classifier, at which threshold, finds what people call duplicates."""
 
 from __future__ import annotations
 
@@ -80,16 +80,16 @@ def compare(
         str,
         option(
             "FIRST:LAST:STEP",
-            "Similarities, and probabilities of decisions, to try as thresholds; or a list: .5,.7,.9.",
+            "Similarities, and probabilities of classifiers, to try as thresholds; or a list: .5,.7,.9.",
         ),
     ] = ".5:.95:.05",
-    decisions: Annotated[
+    classifiers: Annotated[
         list[str] | None,
         option(
             "FILE",
             "A classifier from neardup train, compared with the recipes; repeatable.",
             CLASSIFIER,
-            "--decision",
+            "--classifier",
         ),
     ] = None,
     title_column: TitleColumn = None,
@@ -112,7 +112,7 @@ def compare(
     """Compare recipes on labelled documents: precision, recall, F1 and time.
 
     Each recipe is tried at several thresholds and at its own. For simhash these are Hamming distances from 0 to 10;
-    recipes without a threshold, such as checksum, run once. Learned decisions are tried at probabilities, and
+    recipes without a threshold, such as checksum, run once. Classifiers are tried at probabilities, and
     at the cut that they were saved with.
     """
     if labels is None and clusters is None:
@@ -122,11 +122,11 @@ def compare(
     if clusters is not None:
         rows_of_labels = "label_column", "positive", "only", "complete", "ignore_unknown"
         refuse_ignored(rows_of_labels, "is for --labels, not for --clusters; leave it out")
-    if not decisions:
-        refuse_ignored(("title_column", "time_column"), "is for a learned decision; give one with --decision FILE")
+    if not classifiers:
+        refuse_ignored(("title_column", "time_column"), "is for a classifier; give one with --classifier FILE")
     outputs = [*(output or []), *([report] if report is not None else [])]
     check_outputs(
-        [*inputs, *([labels] if labels is not None else []), *(decisions or [])],
+        [*inputs, *([labels] if labels is not None else []), *(classifiers or [])],
         *(("-o", name) for name in output or ()),
         ("--report", report),
         force=force,
@@ -141,7 +141,7 @@ def compare(
             corpus,
             labels,
             recipes=chosen,
-            decisions=decisions or (),
+            classifiers=classifiers or (),
             thresholds=thresholds,
             label_column=label_column,
             positive=positive,
@@ -218,7 +218,7 @@ def _show(found: Comparison, *, every: bool) -> None:
 
 
 def _told(scored: Scored) -> list[Row]:
-    """Return what is printed by default: the best threshold, and of a decision its own, too."""
+    """Return what is printed by default: the best threshold, and of a classifier its own, too."""
     return [row for row in scored.rows if row is scored.best or (row.own and scored.scale == "probability")]
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: What has a say only where pairs are asked.
 _ON_THE_PAGE = (
-    *("net", "vector", "title_column", "time_column", "pairs", "shared", "seed"),
+    *("candidate_rule", "vector", "title_column", "time_column", "pairs", "shared", "seed"),
     *("port", "no_browser", "threads", "memory", "quarantine"),
 )
 
@@ -47,7 +47,7 @@ _QUEUE, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels in tables,
 class QueueOptions:
     """Which pairs are asked, and how they are shown."""
 
-    net: Annotated[
+    candidate_rule: Annotated[
         str | None,
         option("MEASURE>=NUMBER", "Pairs below it are not asked; jaccard(words:3) >= 0.1 by default.", _QUEUE),
     ] = None
@@ -78,11 +78,12 @@ class QueueOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """The net."""
+        """The candidate rule."""
         from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
 
         return rule_of(
-            CANDIDATE_RULE if self.net is None else self.net, content=chosen_content(self.html, self.content) or ""
+            CANDIDATE_RULE if self.candidate_rule is None else self.candidate_rule,
+            content=chosen_content(self.html, self.content) or "",
         )
 
 
@@ -197,16 +198,16 @@ def _serve(
     from neardup.runtime import default_threads
 
     name = None if labeller is None else checked_name(labeller)
-    net, vector = asking.recipe, Vector.parse(asking.vector)
+    candidate_rule, vector = asking.recipe, Vector.parse(asking.vector)
     limits = running.limits
     check_packages("sklearn")
     check_store(store, inputs)
     with ExitStack() as stack:
         corpus = stack.enter_context(read.open(inputs))
-        with reading(corpus, net) as report:
+        with reading(corpus, candidate_rule) as report:
             pool, material = pool_of(
                 corpus,
-                net,
+                candidate_rule,
                 seed=asking.seed,
                 title_column=asking.title_column or "",
                 time_column=asking.time_column or "",
@@ -216,7 +217,9 @@ def _serve(
             labels = stack.enter_context(LabelStore(store))
             known = LabelIndex(labels, material)
             notes = known.check()
-            statistics = statistics_for(vector, corpus, content=net.content, threads=limits["threads"], report=report)
+            statistics = statistics_for(
+                vector, corpus, content=candidate_rule.content, threads=limits["threads"], report=report
+            )
         for note in notes:
             say(note)
         _say_pool(pool)
@@ -233,7 +236,7 @@ def _serve(
 def _say_pool(pool: Pool) -> None:
     drawn = "" if len(pool) == pool.found else f", {len(pool):,} of them drawn evenly over similarity to choose from"
     some = "" if pool.complete else "; they are too many to be all found, so these are pairs with documents that stay"
-    say(f"{count_text(pool.found, 'pair')} in the net{drawn}{some}")
+    say(f"{count_text(pool.found, 'pair')} among the candidates{drawn}{some}")
 
 
 def _tell(link: str) -> None:

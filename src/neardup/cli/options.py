@@ -30,7 +30,7 @@ from neardup.errors import OutputError, RecipeError
 from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
     from neardup.cli.screen import Report
     from neardup.documents import Corpus
     from neardup.pages.batch_report import Wanted
@@ -299,9 +299,9 @@ def _check_page(name: str, inputs: Sequence[str], force: bool) -> None:
     check_page(name, inputs, force=force)
 
 
-TitleColumn = Annotated[str | None, option("NAME", "Column of titles, for decisions that compare them.", CLASSIFIER)]
-TimeColumn = Annotated[str | None, option("NAME", "Column of times, for decisions that compare them.", CLASSIFIER)]
-DecisionFile = Annotated[
+TitleColumn = Annotated[str | None, option("NAME", "Column of titles, for classifiers that compare them.", CLASSIFIER)]
+TimeColumn = Annotated[str | None, option("NAME", "Column of times, for classifiers that compare them.", CLASSIFIER)]
+ClassifierFile = Annotated[
     str | None, option("FILE", "A trained classifier, from neardup train, instead of a recipe.", CLASSIFIER)
 ]
 Precision = Annotated[
@@ -315,17 +315,17 @@ Precision = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionOptions:
-    """A decision that was learned, its working point, and where titles are."""
+class ClassifierOptions:
+    """A trained classifier, its working point, and where titles are."""
 
-    decision: DecisionFile = None
+    classifier: ClassifierFile = None
     precision: Precision = None
     title_column: TitleColumn = None
 
     def loaded(
         self, time_column: str | None = None, *, also_for: bool = False, titles: bool = False
-    ) -> Decision | None:
-        """Return the decision at its working point; None where none is asked for.
+    ) -> Classifier | None:
+        """Return the classifier at its working point; None where none is asked for.
 
         Parameters
         ----------
@@ -342,30 +342,32 @@ class DecisionOptions:
             If it cannot be read, does not reach the precision, or an option says nothing without it.
         """
         options = {"--precision": self.precision, "--title-column": None if titles else self.title_column}
-        if self.decision is None:
+        if self.classifier is None:
             for option, value in (options | {"--time-column": None if also_for else time_column}).items():
                 if value is not None:
-                    raise RecipeError(f"{option} {value} is for a learned decision; give one with --decision FILE")
+                    raise RecipeError(f"{option} {value} is for a classifier; give one with --classifier FILE")
             return None
-        from neardup.classifier.classifier import decision_of
+        from neardup.classifier.classifier import classifier_of
 
-        decision = decision_of(self.decision, title_column=self.title_column, time_column=time_column)
-        if time_column is not None and not (also_for or decision.vector.needs_times):
-            raise RecipeError(f"time column {time_column!r} is asked for by no measure of this decision; leave it out")
+        classifier = classifier_of(self.classifier, title_column=self.title_column, time_column=time_column)
+        if time_column is not None and not (also_for or classifier.vector.needs_times):
+            raise RecipeError(
+                f"time column {time_column!r} is asked for by no measure of this classifier; leave it out"
+            )
         if self.precision is None:
-            return decision
-        return decision.at_precision(self.precision)
+            return classifier
+        return classifier.at_precision(self.precision)
 
 
-def chosen_recipe(options: RecipeOptions, decision: Decision | None, *, keep: str | None = None) -> Recipe:
-    """Return the recipe that options choose, or that of a decision.
+def chosen_recipe(options: RecipeOptions, classifier: Classifier | None, *, keep: str | None = None) -> Recipe:
+    """Return the recipe that options choose, or that of a classifier.
 
     Raises
     ------
     RecipeError
         If one contradicts the other, or a value is refused.
     """
-    if decision is None:
+    if classifier is None:
         return options.chosen(keep=keep)
     from neardup.classifier.classifier import recipe_beside
 
@@ -374,21 +376,21 @@ def chosen_recipe(options: RecipeOptions, decision: Decision | None, *, keep: st
             return "--html"
         return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
-    return recipe_beside(decision, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
+    return recipe_beside(classifier, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
 
 
-def decision_text(summary: Mapping[str, Any]) -> str:
-    """Return what a summary says of its decision, for people; empty where none decided."""
-    if "decision" not in summary:
+def classifier_text(summary: Mapping[str, Any]) -> str:
+    """Return what a summary says of its classifier, for people; empty where none decided."""
+    if "classifier" not in summary:
         return ""
-    found = summary["decision"]
+    found = summary["classifier"]
     cut = cut_text(*(found[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
-    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} of its net pass"
+    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} pass"
 
 
 def cut_text(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:
-    """Return a decision's name, its cut, and how well it did on the pairs it was trained with."""
-    least = "no cut" if cut is None or cut == float("-inf") else f"g >= {cut:.4g}"
+    """Return a classifier's name, its cut, and how well it did on the pairs it was trained with."""
+    least = "no cut" if cut is None or cut == float("-inf") else f"score >= {cut:.4g}"
     return f"{fingerprint}, {least}: precision {precision:.3f} and recall {recall:.3f} on its training pairs, unseen"
 
 

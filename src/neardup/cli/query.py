@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import CLASSIFIER, option, switch, with_options
 from neardup.cli.options import (
-    DecisionOptions,
+    ClassifierOptions,
     Force,
     Inputs,
     ReadOptions,
@@ -36,7 +36,7 @@ _BOM = b"\xef\xbb\xbf"
 def query(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     read: ReadOptions,
     running: RunOptions,
     document: Annotated[
@@ -51,7 +51,7 @@ def query(
         str | None,
         option(
             "FILE",
-            "A table of document and similarity, in the format of the name; with a decision also g and evidence.",
+            "Table of documents and similarities, in the format of the name; with a classifier also score, evidence.",
             None,
             "--output",
             "-o",
@@ -59,13 +59,13 @@ def query(
     ] = None,
     title: Annotated[
         str | None,
-        option("TEXT", "Title of the new document, for decisions that compare them; unknown by default.", CLASSIFIER),
+        option("TEXT", "Title of the new document, for classifiers that compare them; unknown by default.", CLASSIFIER),
     ] = None,
     time: Annotated[
         str | None,
         option(
             "TIME",
-            "Time of the new document, such as 2024-01-31T12:30:00Z, for decisions that compare them; unknown by "
+            "Time of the new document, such as 2024-01-31T12:30:00Z, for classifiers that compare them; unknown by "
             "default.",
             CLASSIFIER,
         ),
@@ -76,8 +76,8 @@ def query(
 ) -> None:
     """Find all near-duplicates of one new document, the most similar first."""
     to_file = None if output == "-" else output
-    decision = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, decision)
+    classifier = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, classifier)
     check_outputs([*inputs, document], ("-o", to_file), ("--quarantine", read.quarantine), force=force)
     what = "the document on stdin" if document == "-" else document
     if document == "-" and "-" in inputs:
@@ -87,7 +87,7 @@ def query(
     from neardup.pipeline.query import answer_of as find
     from neardup.pipeline.query import refuse_unasked
 
-    if decision is None:
+    if classifier is None:
         refuse_unasked(recipe_options.given, nearest=k is not None)
     with read.open(inputs) as corpus:
         with reading(corpus, recipe, kernels=["postings.fill_lists"]) as report:
@@ -96,7 +96,7 @@ def query(
                 recipe,
                 text,
                 k=k,
-                decision=decision,
+                classifier=classifier,
                 title=title,
                 time=time,
                 what=what,
@@ -112,18 +112,18 @@ def query(
     said = count_text(len(found), kind) if len(found) else f"no {kind}"
     rest = f", written to {to_file}" if to_file is not None else ""
     if not len(found) and found.documents:
-        if decision is not None:
-            rest = f"; {_candidates(found.candidates, decision.candidate_rule)}"
+        if classifier is not None:
+            rest = f"; {_candidates(found.candidates, classifier.candidate_rule)}"
         else:
             rest = "; no document shares a feature" if k is not None else "; --k 3 shows the three nearest"
     say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
 
 
-def _candidates(count: int, net: Recipe) -> str:
+def _candidates(count: int, candidate_rule: Recipe) -> str:
     """Return what became of the candidates, where none is a near-duplicate."""
     if not count:
-        return f"none is in the net of the decision, {net.in_words()}"
-    return f"the decision turned down {count_text(count, 'candidate')} of its net"
+        return f"none passes the classifier's candidate rule, {candidate_rule.in_words()}"
+    return f"the classifier turned down {count_text(count, 'candidate')}"
 
 
 def _read(name: str, what: str, *, content: str) -> str:

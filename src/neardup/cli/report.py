@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli.command import option, with_options
-from neardup.cli.options import DecisionFile, DecisionOptions, Force, Precision
+from neardup.cli.options import ClassifierFile, ClassifierOptions, Force, Precision
 from neardup.cli.screen import count_text, say, typed_command
 
 
@@ -35,7 +35,7 @@ def report(
         int, option("NUMBER", "How many of the largest families to show, and half as many drawn at random.", min=0)
     ] = 50,
     rows: Annotated[int, option("NUMBER", "How many of the latest duplicates to list and search.", min=0)] = 2000,
-    decision: DecisionFile = None,
+    classifier: ClassifierFile = None,
     precision: Precision = None,
     force: Force = False,
 ) -> None:
@@ -52,7 +52,7 @@ def report(
         items=items,
         extent=Extent(families=families, rows=rows),
         command=typed_command(),
-        decision=DecisionOptions(decision=decision, precision=precision).loaded(),
+        classifier=ClassifierOptions(classifier=classifier, precision=precision).loaded(),
     )
     flow = wanted.write(force=force)
     reported, stopped = len(flow) - flow.before, len(flow.duplicates)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from neardup.training.figures import Figures
     from neardup.training.training import Training, Wrong
 
-#: So many pairs that are judged wrongly, and duplicates outside the net, are printed; --summary has all.
+#: So many pairs that are judged wrongly, and duplicates outside the candidate rule, are printed; --summary has all.
 _SHOWN, _SHOWN_OUTSIDE = 10, 5
 #: So many measures say why.
 _REASONS = 3
@@ -98,7 +98,7 @@ def _verdict(training: Training) -> str:
     if not gain.beyond_chance:
         says = "These labels cannot tell the two apart"
     elif (gain.difference.value or 0.0) > 0:
-        says = "The learned decision leads beyond chance"
+        says = "The classifier leads beyond chance"
     else:
         says = "The threshold leads beyond chance: use it, or label more pairs"
     return f"{says}. Over all labels the best threshold is {training.best_threshold}."
@@ -118,15 +118,17 @@ def _machine(training: Training) -> str:
 
 def _weights(training: Training) -> Table:
     linear = training.summary["machine"]["kernel"] == "linear"
-    table = grid("measure", "mean push", "higher speaks", *(["coefficient"] if linear else []), padding=_PADDING)
+    table = grid(
+        "measure", "mean contribution", "higher speaks", *(["coefficient"] if linear else []), padding=_PADDING
+    )
     for weight in training.weights:
-        cells = [weight.measure, f"{weight.push:.3f}", _SPEAKS[weight.direction]]
+        cells = [weight.measure, f"{weight.contribution:.3f}", _SPEAKS[weight.direction]]
         table.add_row(*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else []))
     return table
 
 
 def _working_points(training: Training) -> Table:
-    table = grid("asked precision", "from g on", "precision", "recall", padding=_PADDING)
+    table = grid("asked precision", "from score", "precision", "recall", padding=_PADDING)
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
         table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
@@ -140,7 +142,7 @@ def _show_outside(console: Console, training: Training) -> None:
         pairs = [f"{visible(one, lines=False)} - {visible(other, lines=False)}" for one, other in training.outside]
         more = f" and {len(pairs) - _SHOWN_OUTSIDE:,} more" if len(pairs) > _SHOWN_OUTSIDE else ""
         console.print()
-        console.print(Text(f"Duplicates outside the net, missed: {', '.join(pairs[:_SHOWN_OUTSIDE])}{more}"))
+        console.print(Text(f"Duplicates outside the candidate rule, missed: {', '.join(pairs[:_SHOWN_OUTSIDE])}{more}"))
 
 
 def _show_wrong(console: Console, training: Training) -> None:
@@ -149,13 +151,13 @@ def _show_wrong(console: Console, training: Training) -> None:
 
     console.print()
     if not training.wrong:
-        console.print("No labelled pair that the net lets through is judged wrongly.")
+        console.print("No labelled pair that the candidate rule lets through is judged wrongly.")
         return
     many = count_text(len(training.wrong), "pair is", "pairs are")
     which = (
         "the surest first" if len(training.wrong) <= _SHOWN else f"the surest {_SHOWN} here, all with --summary FILE"
     )
-    console.print(Text(f"{many} judged wrongly, {which}; measure, value (push):"))
+    console.print(Text(f"{many} judged wrongly, {which}; measure, value (contribution):"))
     for one in training.wrong[:_SHOWN]:
         said, reasons = _wrong(one)
         console.print(Padding(Text(said), (0, 0, 0, 1)))
@@ -171,7 +173,7 @@ def _wrong(one: Wrong) -> tuple[str, str]:
         return f"{ids}: labelled {label}, but the texts are equal", ""
     misled = [name for name, push in one.contributions.items() if push and (push > 0) == (one.score >= 0)]
     reasons = (f"{name} {_value(one.measures[name])} ({one.contributions[name]:+.2f})" for name in misled[:_REASONS])
-    said = f"probability {_probability(one.probability)}, g {one.score:+.2f}"
+    said = f"probability {_probability(one.probability)}, score {one.score:+.2f}"
     return f"{ids}: labelled {label}, {said}", ", ".join(reasons)
 
 
@@ -200,7 +202,8 @@ def train(
     ],
     read: ReadOptions,
     output: Annotated[
-        str | None, option("FILE", "Save the decision to this file, such as decision.neardup.", None, "--output", "-o")
+        str | None,
+        option("FILE", "Save the classifier to this file, such as classifier.neardup.", None, "--output", "-o"),
     ] = None,
     label_column: LabelColumn = None,
     positive: Positive = 1.0,
@@ -215,7 +218,7 @@ def train(
             _LEARNED,
         ),
     ] = "default",
-    net: Annotated[
+    candidate_rule: Annotated[
         str | None,
         option("MEASURE>=NUMBER", "Ignore pairs below it; by default jaccard(words:3) >= 0.1.", _LEARNED),
     ] = None,
@@ -248,14 +251,14 @@ def train(
         ("--summary", summary),
         ("--quarantine", read.quarantine),
         force=force,
-        checks={"-o": _check_decision},
+        checks={"-o": _check_classifier},
     )
 
     from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
     from neardup.training.fit import KERNELS
     from neardup.training.training import train as train_corpus
 
-    wide, chosen = CANDIDATE_RULE if net is None else net, chosen_content(html, content) or ""
+    wide, chosen = CANDIDATE_RULE if candidate_rule is None else candidate_rule, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
         kernels = ["pairs.overlaps", "pairs.discriminant"]
         with reading(corpus, rule_of(wide, content=chosen), kernels=kernels) as report:
@@ -263,7 +266,7 @@ def train(
                 corpus,
                 labels,
                 vector=vector,
-                net=wide,
+                candidate_rule=wide,
                 content=chosen,
                 label_column=label_column,
                 positive=positive,
@@ -282,7 +285,7 @@ def train(
     written: list[str] = []
     with interruptible(written):
         if output is not None:
-            training.decision.save(output, force=force)
+            training.classifier.save(output, force=force)
             written.append(output)
         if summary is not None:
             write_json(training.summary, summary)
@@ -295,10 +298,10 @@ def train(
         say(f"written: {name}")
 
 
-def _check_decision(name: str, inputs: Sequence[str], force: bool) -> None:
-    """Refuse a place where no decision can be."""
+def _check_classifier(name: str, inputs: Sequence[str], force: bool) -> None:
+    """Refuse a place where no classifier can be."""
     from neardup.documents.output import check_place
 
     if name == "-":
-        raise OutputError("-o - is no file, and a decision is one: name it, such as decision.neardup")
+        raise OutputError("-o - is no file, and a classifier is one: name it, such as classifier.neardup")
     check_place(name, inputs, force)
