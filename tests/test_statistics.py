@@ -23,7 +23,7 @@ from neardup.features import reading
 from neardup.features.extraction import extract, gram_hashes
 from neardup.features.reading import Gathering, gather
 from neardup.features.statistics import Statistics
-from neardup.kernels.grams import value_of
+from neardup.kernels.tables import value_of
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
-from neardup.classifier.values import Records
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
@@ -32,6 +30,10 @@ from neardup.search.margin import Margin, find_margin, loosened, split, widened
 from neardup.search.matches import members_of
 from neardup.search.second_step import check_decision, equal_texts, second_step
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Decision
+    from neardup.classifier.values import Records
 
 #: Budgets below it are numbers whose unit was forgotten.
 _LEAST_MEMORY = 1_000_000
@@ -306,6 +308,8 @@ def records_of(
     decision: Decision | None = None,
 ) -> Records:
     """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a decision asks."""
+    from neardup.classifier.values import Records
+
     if decision is None or not decision.needs_columns:
         return Records(texts_of(corpus, recipe, rows, threads))
     return decision.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))

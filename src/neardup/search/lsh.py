@@ -19,6 +19,7 @@ from neardup.errors import RecipeError
 from neardup.features.store import FeatureStore
 from neardup.kernels.prefixes import band_keys, band_pairs
 from neardup.kernels.sketches import minhash
+from neardup.kernels.tables import slots_for
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, rule
 from neardup.runtime import in_order
@@ -162,7 +163,7 @@ def _verified(
     keys: Words, chosen: tuple[Words, Integers], wanted: tuple[int, ...], threads: int
 ) -> tuple[Integers, int, int]:
     """Return the pairs that share a band and match, as (one, other, overlap), and how many were looked at."""
-    width = 1 << max(2 * int(chosen[1].max(initial=0)), 4).bit_length()
+    width = slots_for(int(chosen[1].max(initial=0)))
     found, candidates, verified = [np.empty((0, 3), np.int64)], 0, 0
     for band in range(keys.shape[1]):
         order = np.argsort(keys[:, band], kind="stable")
