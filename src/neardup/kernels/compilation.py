@@ -10,14 +10,17 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import llvmlite
 import numba
+import numpy as np
 from numba import config, njit
 from numba.core.caching import FunctionCache
 from numba.core.event import install_recorder
@@ -69,6 +72,23 @@ def kernel(function: Any) -> Any:
         finally:
             config.CACHE_DIR = before
     return compiled
+
+
+def kept_arrays(name: str, build: Callable[[], Iterable[Any]]) -> list[Any]:
+    """Return the arrays that a function builds, which are kept beside the machine code under a name."""
+    folder = cache_folder()
+    if folder is None:
+        return list(build())
+    path = folder / f"{name}.npz"
+    # What cannot be read is built anew.
+    with suppress(OSError, ValueError, BadZipFile), np.load(path, allow_pickle=False) as found:
+        return [found[each] for each in found.files]
+    arrays = list(build())
+    with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
+        np.savez(file, *arrays)
+        file.close()
+        os.replace(file.name, path)
+    return arrays
 
 
 def kernels_are_compiled(*kernels: str) -> bool:

@@ -168,8 +168,8 @@ def _rarest(address, seen, size, wanted, equal, out):
             high = middle
         else:
             low = middle + 1
-    rare = 0
-    ties = 0
+    rare = int64(0)
+    ties = int64(0)
     for block in range(0, size, 64):
         below = at_most_mask(base + uint64(block), uint8(high - 1))
         mask = at_most_mask(base + uint64(block), uint8(high)) & ~below

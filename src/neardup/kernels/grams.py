@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import uint64
+from numba import int64, uint64
 
 from neardup.kernels.bits import mix
 from neardup.kernels.compilation import kernel
@@ -233,14 +233,14 @@ def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
     grams = np.empty(longest + 1, np.uint64)
     room = room_for(longest + 1)
     seen = np.empty(room.shape[0] if multiset else 1, np.int64)
-    at = 0
+    at = int64(0)
     for d in range(sizes.shape[0]):
         count = hash_tokens(text, spans[d, 0], spans[d, 1], by_character, edges, tokens)
-        count = contiguous(tokens, count, n, grams, 0)
+        count = contiguous(tokens, count, n, grams, int64(0))
         if multiset:
-            size = as_multiset(grams, 0, count, room, seen, out, at)
+            size = as_multiset(grams, int64(0), count, room, seen, out, at)
         else:
-            size = as_set(grams, 0, count, room, out, at)
+            size = as_set(grams, int64(0), count, room, out, at)
         sizes[d] = size
         marks[d, 0], marks[d, 1] = mark(out, _NO_WEIGHTS, at, size)
         at += size
@@ -261,7 +261,7 @@ def list_grams(text, spans, by_character, shape, tables, out, lengths):
         longest = max(longest, spans[s, 1] - spans[s, 0])
     edges = np.empty((2 if by_character else 1) * longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
-    at = 0
+    at = int64(0)
     for s in range(lengths.shape[0]):
         count = hash_tokens(text, spans[s, 0], spans[s, 1], by_character, edges, tokens)
         if stops.shape[0] > EMPTY_TABLE and shape[0] != SPOTS:
@@ -293,8 +293,8 @@ def form_sets(grams, lengths, heads, plan, out, weights, sizes, marks):
     form, positional, modulus = plan
     room = room_for(most_of(lengths, heads))
     seen = np.empty(room.shape[0], np.int64)
-    at = 0
-    begin = 0
+    at = int64(0)
+    begin = int64(0)
     for d in range(sizes.shape[0]):
         end = begin + lengths[heads[d] : heads[d + 1]].sum()
         if positional:
@@ -396,8 +396,8 @@ def clip_sets(out, weights, lookup, weighing, sizes, marks):
     weights: int64, counts on entry where weighing is by count, empty where there are none; lookup: as for
     ``clip_and_weigh``; sizes: int64[d] and marks: uint64[d, 2], those of the sets on entry and on return.
     """
-    begin = 0
-    at = 0
+    begin = int64(0)
+    at = int64(0)
     weighted = weights.shape[0] > 0
     for d in range(sizes.shape[0]):
         size = sizes[d]
@@ -428,11 +428,11 @@ def choose_terms(grams, lengths, heads, plan, lookup, out, weights, sizes, marks
     picked = np.empty(longest + 1, np.uint64)
     counts = np.empty(longest + 1, np.int64)
     order = np.empty(longest + 1, np.int64)
-    at = 0
-    first = 0
+    at = int64(0)
+    first = int64(0)
     for d in range(sizes.shape[0]):
         begin = first
-        chosen = 0
+        chosen = int64(0)
         for s in range(heads[d], heads[d + 1]):
             end = begin + lengths[s]
             size = as_counts(grams, begin, end, room, seen, picked, counts, chosen)
@@ -443,7 +443,7 @@ def choose_terms(grams, lengths, heads, plan, lookup, out, weights, sizes, marks
                 add_ranks(picked, chosen, size)
             chosen += size
             begin = end
-        size = as_set(picked, 0, chosen, room, out, at)
+        size = as_set(picked, int64(0), chosen, room, out, at)
         if weighing != NO_WEIGHTS:
             counts_of(grams, first, begin, room, seen, counts, out, weights, at, size)
             size = clip_and_weigh(out, weights, at, size, lookup, weighing)
@@ -460,7 +460,7 @@ def place_minima(minima, sizes, out):
 
     minima: uint64[d, K]; out: uint64, room for all. Returns the number of features written.
     """
-    at = 0
+    at = int64(0)
     for d in range(sizes.shape[0]):
         for i in range(sizes[d]):
             out[at] = max(placed(minima[d, i], i), uint64(1))
@@ -472,7 +472,7 @@ def place_minima(minima, sizes, out):
 def mark_sets(features, sizes, marks):
     """Write the marks of sets that lie one behind the other: uint64[d, 2]."""
     none = np.empty(0, np.int64)
-    at = 0
+    at = int64(0)
     for d in range(sizes.shape[0]):
         marks[d, 0], marks[d, 1] = mark(features, none, at, sizes[d])
         at += sizes[d]

@@ -285,7 +285,7 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch):
     stops early when they may not suffice for one more rank.
     Returns (rank to go on with, pairs written, candidates, verified).
     """
-    written = 0
+    written = int64(0)
     candidates = 0
     verified = 0
     rank = begin
@@ -295,7 +295,7 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch):
         if written + count > scratch[3].shape[0]:
             forget(count, scratch[0], scratch[1])
             break
-        written, more, done = verify(rank, count, 0, sets, rule, scratch, written)
+        written, more, done = verify(rank, count, int64(0), sets, rule, scratch, written)
         candidates += more
         verified += done
         rank += 1
@@ -401,7 +401,7 @@ def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
     Returns (how many ranks are done, entries used, pairs written).
     """
     heads, following, entries, bits = chains
-    written = 0
+    written = int64(0)
     done = 0
     while done < ranks.shape[0]:
         rank = ranks[done]
@@ -410,7 +410,7 @@ def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
             forget(count, scratch[0], scratch[1])
             break
         before = written
-        written, _, _ = verify(rank, count, rank + 1 if settled else 0, sets, rule, scratch, written)
+        written, _, _ = verify(rank, count, rank + 1 if settled else int64(0), sets, rule, scratch, written)
         if written == before and not settled:
             for i in range(sets.lengths[rank]):
                 key = sets.keys[sets.starts[rank] + i]

@@ -175,9 +175,10 @@ def normalize_utf8(data, lo, hi, tables, out):
         `neardup.text.normalize.normalize`, and `out` holds nothing of use.
     """
     kinds, orders, slots, blob, pairs, ascii_bytes = tables
-    n = 0
-    sealed = 0  # where the last replacement ends whose marks may have come in another order
-    state = SEPARATOR  # the kind of the token that out[:n] ends in; after a separator, the space is written
+    # Typed, lest what they are given to is compiled once more for a literal 0.
+    n = np.int64(0)
+    sealed = np.int64(0)  # where the last replacement ends whose marks may have come in another order
+    state = np.int64(SEPARATOR)  # the kind of the token that out[:n] ends in; after a separator, the space is written
     i = lo
     while i < hi:
         b = np.int64(data[i])

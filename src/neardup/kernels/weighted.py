@@ -318,7 +318,7 @@ def match_vectors(begin, end, sets, postings, needs, minima, scratch):
     common, whether it surely suffices). Stops early when the room may not suffice for one more rank.
     Returns (rank to go on with, pairs written, candidates, verified).
     """
-    written = 0
+    written = int64(0)
     candidates = 0
     verified = 0
     rank = begin
