@@ -31,6 +31,7 @@ def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path, monk
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     ask = compilation.cache_folder.__wrapped__
     folders = [ask()]
+    assert folders[0] is not None
     assert folders[0] == ask()
     assert folders[0].parent == tmp_path / "cache"
     assert folders[0].stat().st_mode & 0o077 == 0, "others must not write where code is run from"

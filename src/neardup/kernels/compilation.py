@@ -81,7 +81,7 @@ def kept_arrays(name: str, build: Callable[[], Iterable[Any]]) -> list[Any]:
         return list(build())
     path = folder / f"{name}.npz"
     # What cannot be read is built anew.
-    with suppress(OSError, ValueError, BadZipFile), np.load(path, allow_pickle=False) as found:
+    with suppress(OSError, EOFError, ValueError, BadZipFile), np.load(path, allow_pickle=False) as found:
         return [found[each] for each in found.files]
     arrays = list(build())
     with suppress(OSError), tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
