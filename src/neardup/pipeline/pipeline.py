@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.classifier.classifier import Classifier
-from neardup.classifier.values import Records
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
@@ -31,6 +29,10 @@ from neardup.search.margin import Margin, find_margin, loosened, split, widened
 from neardup.search.matches import members_of
 from neardup.search.second_step import check_classifier, equal_texts, second_step
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Classifier
+    from neardup.classifier.values import Records
 
 #: Budgets below it are numbers whose unit was forgotten.
 _LEAST_MEMORY = 1_000_000
@@ -322,6 +324,8 @@ def records_of(
     classifier: Classifier | None = None,
 ) -> Records:
     """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a classifier asks."""
+    from neardup.classifier.values import Records
+
     if classifier is None or not classifier.needs_columns:
         return Records(texts_of(corpus, recipe, rows, threads))
     return classifier.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))
