@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.options import ClassifierFile, ClassifierOptions, Precision, with_options
+from neardup.cli.command import option, switch, with_options
+from neardup.cli.options import ClassifierFile, ClassifierOptions, Precision
 from neardup.cli.screen import count_text, say, show, speaks_unicode, visible
 from neardup.errors import InputError, RecipeError, StoreError
 
@@ -28,15 +29,13 @@ StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, h
 @with_options
 def stopped(
     store: StoreFile,
-    today: Annotated[bool, typer.Option("--today", help="Only today's items (UTC).")] = False,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only items since this time: 2026-11-22, 2026-11-22T08:00.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    today: Annotated[bool, switch("--today", "Only items of today (UTC).")] = False,
+    since: Annotated[str | None, option("TIME", "Only items from this time on: 2026-11-22, 2026-11-22T08:00.")] = None,
+    as_json: Annotated[bool, switch("--json", "Print JSON lines.")] = False,
 ) -> None:
-    """List what was stopped and why: the item it repeats, how similar the two are, and when.
+    """List what was stopped and why: the item it repeats, the similarity and the time.
 
-    A running watcher is not disturbed. neardup release takes an item back.
+    The store may be in use by a watcher. neardup release takes an item back.
     """
     from neardup.stream.store import StoreReader
 
@@ -100,22 +99,18 @@ def _file(origin: str) -> str:
 @with_options
 def release(
     store: StoreFile,
-    name: Annotated[
-        str, typer.Argument(metavar="ID", show_default=False, help="The id of the item, as neardup stopped lists it.")
-    ],
-    by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who takes it back; your user name by default.")
-    ] = None,
+    name: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The item, as neardup stopped says.")],
+    by: Annotated[str | None, option("NAME", "Who releases it; you by default.")] = None,
     sample: Annotated[
         str | None,
-        typer.Option(metavar="INPUT", help="The corpus that the watcher takes frequencies from."),
+        option("INPUT", "The corpus that the watcher takes frequencies from."),
     ] = None,
     classifier: ClassifierFile = None,
     precision: Precision = None,
 ) -> None:
-    """Take back a stopped item: its file goes to the originals.
+    """Release a stopped item: its file goes to the originals.
 
-    The item enters the window, so later copies of it are stopped. The store keeps who took it back, and when.
+    It enters the window, so its copies are stopped from now on. The store records who released it, and when.
 
     While a watcher runs on the store, the watcher does it; otherwise this command does.
     """

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from neardup.cli.command import MATCHES, option, switch, with_options
 from neardup.cli.options import (
     ClassifierFile,
     ClassifierOptions,
@@ -21,16 +22,8 @@ from neardup.cli.options import (
     WindowOptions,
     chosen_content,
     chosen_recipe,
-    with_options,
 )
-from neardup.cli.screen import (
-    count_text,
-    parse_number,
-    parse_size,
-    say,
-    size_text,
-    visible,
-)
+from neardup.cli.screen import count_text, parse_size, say, size_text, visible
 from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -52,11 +45,11 @@ class ItemRecipe(RecipeOptions):
 
     content: Annotated[
         str | None,
-        typer.Option(
-            metavar="auto|html|tags|plain",
-            rich_help_panel="What matches",
-            help="auto: of files that are web pages their article, of others their text. html, tags: of every text the "
-            "article, or all but the tags. plain: every text as it is.",
+        option(
+            "auto|html|tags|plain",
+            "auto: the article of web pages, the text of other files. html, tags: the article of every text, or all "
+            "but its tags. plain: every text as it is.",
+            MATCHES,
         ),
     ] = "auto"
 
@@ -107,10 +100,10 @@ class DurableWindow(WindowOptions):
 
     store: Annotated[
         str,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "SQLite file for the window and all verdicts. A new run continues where the last one ended.",
             show_default=False,
-            help="SQLite file for the window and all verdicts. A restart continues where the last run ended.",
         ),
     ] = ""
 
@@ -119,44 +112,41 @@ class DurableWindow(WindowOptions):
 class Folders:
     """Where files go."""
 
-    originals: Annotated[
-        str,
-        typer.Option(metavar="FOLDER", show_default=False, rich_help_panel=_WHERE, help="Folder for originals."),
-    ] = ""
+    originals: Annotated[str, option("FOLDER", "Where originals go.", _WHERE, show_default=False)] = ""
     duplicates: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER",
+        option(
+            "FOLDER",
+            "Where duplicates go, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
+            _WHERE,
             show_default=False,
-            rich_help_panel=_WHERE,
-            help="Folder for duplicates, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
         ),
     ] = ""
     quarantine: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER",
+        option(
+            "FOLDER",
+            "Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
+            _WHERE,
             show_default=False,
-            rich_help_panel=_WHERE,
-            help="Folder for unreadable files, each with the reason beside it; INBOX/.neardup/quarantine by default.",
         ),
     ] = ""
     done: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER",
+        option(
+            "FOLDER",
+            "Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by "
+            "default.",
+            _WHERE,
             show_default=False,
-            rich_help_panel=_WHERE,
-            help="Folder for feeds and other files of several items, once all items are judged; INBOX/.neardup/done "
-            "by default.",
         ),
     ] = ""
     place: Annotated[
-        str,
-        typer.Option(
-            metavar="move|link",
-            rich_help_panel=_WHERE,
-            help="Move files, or leave them in the inbox and hard-link them (copy them to another disk).",
+        Literal["move", "link"],
+        option(
+            "move|link",
+            "Move files, or leave them in the inbox and give them a second name (a copy on another disk).",
+            _WHERE,
         ),
     ] = "move"
 
@@ -166,33 +156,18 @@ class ReadingOptions:
     """When and how files are taken."""
 
     poll: Annotated[
-        str,
-        typer.Option(
-            metavar="SECONDS",
-            rich_help_panel=_WHEN,
-            help="Scan the whole inbox every N seconds, even without file events.",
-        ),
-    ] = "2"
-    settle: Annotated[
-        str,
-        typer.Option(
-            metavar="SECONDS", rich_help_panel=_WHEN, help="Take a file once it has not changed for N seconds."
-        ),
-    ] = "0.5"
+        float, option("SECONDS", "Check the whole inbox every N seconds, whatever file events say.", _WHEN)
+    ] = 2.0
+    settle: Annotated[float, option("SECONDS", "Take files that have been unchanged for N seconds.", _WHEN)] = 0.5
     patience: Annotated[
-        str,
-        typer.Option(
-            metavar="SECONDS",
-            rich_help_panel=_WHEN,
-            help="Wait up to N seconds for the rest of a file that is empty or ends in the middle.",
-        ),
-    ] = "30"
+        float,
+        option("SECONDS", "Wait up to N seconds for the rest of a file that ends in the middle, or is empty.", _WHEN),
+    ] = 30.0
     largest: Annotated[
-        str, typer.Option(metavar="SIZE", rich_help_panel=_WHEN, help="Reject larger files without reading them.")
-    ] = "64MB"
-    once: Annotated[bool, typer.Option("--once", rich_help_panel=_WHEN, help="Process what is there, then exit.")] = (
-        False
-    )
+        int,
+        option("SIZE", "Reject larger files without reading them.", _WHEN, parser=parse_size, show_default="64MB"),
+    ] = 64_000_000
+    once: Annotated[bool, switch("--once", "Process what is there, then exit.", _WHEN)] = False
 
 
 def check_folders(folders: Folders, windows: DurableWindow) -> None:
@@ -221,29 +196,25 @@ def watch(
     decided: ItemClassifier,
     sample: Annotated[
         str | None,
-        typer.Option(
-            metavar="INPUT",
-            help="A corpus to take frequencies from, for recipes that need them. Give the same one at every start.",
+        option(
+            "INPUT", "A corpus to take frequencies from, for recipes that need them; use the same one at each start."
         ),
     ] = None,
     downstream: Annotated[
-        str,
-        typer.Option(
-            metavar="SECONDS", help="Seconds that later processing takes per item, to estimate the time saved."
-        ),
-    ] = "10",
+        float, option("SECONDS", "Cost of an item downstream of the watcher, for the balance.")
+    ] = 10.0,
 ) -> None:
-    """Watch a folder and sort what arrives: originals go on, duplicates stop.
+    """Judge files as they appear in a folder: originals pass, duplicates stop.
 
     It reads plain text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines.
 
-    Each verdict is on disk before its file moves, so a restart continues where the last run ended.
+    A verdict is saved before its file is moved; a new run continues where the last one ended.
 
     Nothing is deleted or overwritten.
 
-    At a terminal a panel shows what happens; elsewhere events go to stderr as JSON lines.
+    A terminal shows a panel; otherwise events go to stderr as JSON lines.
 
-    neardup report makes a page of what was stopped, while the watcher runs or later.
+    neardup report writes a page on what was stopped, while the watcher runs or later.
     """
     classifier = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(classifier)
@@ -259,13 +230,13 @@ def watch(
         quarantine=folders.quarantine,
         done=folders.done,
         place=folders.place,
-        poll=parse_number(reading.poll, "--poll"),
-        settle=parse_number(reading.settle, "--settle"),
-        patience=parse_number(reading.patience, "--patience"),
-        largest=parse_size(reading.largest, "--largest") or 0,
+        poll=reading.poll,
+        settle=reading.settle,
+        patience=reading.patience,
+        largest=reading.largest,
         content=content,
         once=reading.once,
-        downstream=parse_number(downstream, "--downstream"),
+        downstream=downstream,
     )
     settings.check_store(windows.store)
 

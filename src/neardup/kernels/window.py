@@ -30,26 +30,11 @@ from neardup.kernels.bits import (
 )
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, need, smallest_partner
 from neardup.kernels.compilation import kernel
+from neardup.kernels.tables import EMPTY_TABLE, find, first_slot
 
 #: Ranks are below 2**22: two digits of eleven bits sort them.
 DIGIT = 11
 _AHEAD = 12
-
-
-@njit(inline="always")
-def _slot(feature, keys):
-    return int64(mix(feature) & uint64(keys.shape[0] - 1))
-
-
-@kernel
-def enter_words(features, keys, ranks):
-    """Make keys (uint64 zeros[a power of two, more than the features]) and ranks a table from features to places."""
-    for rank in range(features.shape[0]):
-        slot = _slot(features[rank], keys)
-        while keys[slot] != 0:
-            slot = (slot + 1) & (keys.shape[0] - 1)
-        keys[slot] = features[rank]
-        ranks[slot] = rank
 
 
 @kernel
@@ -96,7 +81,7 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
     features : uint64[m]
         Distinct in a document; those of d are features[heads[d]:heads[d + 1]].
     keys, ranks : uint64[t], uint32[t]
-        The vocabulary, by ``enter_words``.
+        The vocabulary, a table from features to ranks.
     order : uint64[m]
         Gets, for each document, the unknown features ascending, then the ranks of the others ascending.
     raws : int64[n]
@@ -104,7 +89,7 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
     other, digits : uint64[the longest document], int64[2, 2**11]
         Room.
     """
-    known = keys.shape[0] > 1
+    known = keys.shape[0] > EMPTY_TABLE
     at = uint64(keys.ctypes.data)
     for d in range(heads.shape[0] - 1):
         begin, end = heads[d], heads[d + 1]
@@ -115,10 +100,8 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
             slot = int64(0)
             if known:
                 if i + _AHEAD < features.shape[0]:
-                    prefetch(at + uint64(8 * _slot(features[i + _AHEAD], keys)))
-                slot = _slot(feature, keys)
-                while keys[slot] != 0 and keys[slot] != feature:
-                    slot = (slot + 1) & (keys.shape[0] - 1)
+                    prefetch(at + uint64(8 * first_slot(features[i + _AHEAD], keys)))
+                slot = find(feature, keys)
             if known and keys[slot] == feature:
                 other[count] = uint64(ranks[slot])
                 count += 1
@@ -143,10 +126,8 @@ def count_features(features, keys, counts):
     at = uint64(keys.ctypes.data)
     for i in range(features.shape[0]):
         if i + _AHEAD < features.shape[0]:
-            prefetch(at + uint64(8 * _slot(features[i + _AHEAD], keys)))
-        slot = _slot(features[i], keys)
-        while keys[slot] != 0 and keys[slot] != features[i]:
-            slot = (slot + 1) & (keys.shape[0] - 1)
+            prefetch(at + uint64(8 * first_slot(features[i + _AHEAD], keys)))
+        slot = find(features[i], keys)
         if keys[slot] == 0:
             if 4 * distinct >= 3 * keys.shape[0]:
                 return distinct

@@ -18,6 +18,7 @@ from neardup.errors import RecipeError
 from neardup.features.store import Block
 from neardup.kernels.bits import CHUNK_BITS
 from neardup.kernels.bounds import need, smallest_partner
+from neardup.kernels.tables import EMPTY_TABLE, enter_values, slots_for
 from neardup.kernels.window import (
     BY_KEYS,
     BY_PREFIX,
@@ -50,7 +51,6 @@ from neardup.kernels.window import (
     Room,
     arrange,
     count_features,
-    enter_words,
     flow,
     lengthen,
     list_matches,
@@ -169,7 +169,7 @@ class Vocabulary(NamedTuple):
 
 def empty_vocabulary() -> Vocabulary:
     """Return one that knows nothing: features are in the order of their hashes."""
-    return Vocabulary(np.zeros(1, np.uint64), np.zeros(1, np.uint32), np.zeros(0, np.uint64))
+    return Vocabulary(np.zeros(EMPTY_TABLE, np.uint64), np.zeros(EMPTY_TABLE, np.uint32), np.zeros(0, np.uint64))
 
 
 def vocabulary_of(features: Words) -> Vocabulary:
@@ -185,9 +185,9 @@ def vocabulary_of(features: Words) -> Vocabulary:
     words = keys[repeated[order]]
     if not len(words):
         return empty_vocabulary()
-    size = 1 << int(2 * len(words)).bit_length()
-    table, ranks = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
-    enter_words(words, table, ranks)
+    slots = slots_for(len(words))
+    table, ranks = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
+    enter_values(words, np.arange(len(words)), table, ranks)
     return Vocabulary(table, ranks, words)
 
 

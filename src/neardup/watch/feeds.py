@@ -1,4 +1,4 @@
-"""Items of feeds: RSS 0.9x, 1.0 and 2.0, and Atom."""
+"""Items of XML: feeds in RSS 0.9x, 1.0 and 2.0 and Atom, and news in NITF and NewsML."""
 
 from __future__ import annotations
 
