@@ -98,7 +98,8 @@ def compare(
         list[str] | None,
         option(
             "FILE",
-            "A page with curves (.html), everything (.json), or the rows as a table (.csv, .parquet); repeatable.",
+            "A page with curves (.html), everything (.json), the best rows for a paper (.tex), or all rows as a table "
+            "(.csv, .parquet); repeatable.",
             None,
             "--output",
             "-o",

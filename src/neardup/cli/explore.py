@@ -185,6 +185,7 @@ def _give(found: Exploration, output: str | None, *, force: bool, as_json: bool)
     else:
         from neardup.exploration import messages
 
-        say(f"begin with {messages.advised_rule(found.advice)}. {messages.would_drop(found)}".rstrip())
+        begin = f"begin with {messages.advised_rule(found.advice)}. {messages.would_drop(found)}".rstrip()
+        say(begin if found.advice.given else messages.no_advice(found.advice))
     for name in written:
         say(f"written: {name}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +19,9 @@ from neardup.errors import InputError, RecipeError, StoreError
 
 if TYPE_CHECKING:
     from neardup.stream.store import Stored
+
+#: Seconds that a watcher may take to answer: it finishes its current batch first.
+_WAIT = 60.0
 
 StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, help="The store of neardup watch.")]
 
@@ -107,14 +112,18 @@ def release(
 
     It enters the window, so its copies are stopped from now on. The store records who released it, and when.
 
-    Only one process can write to a store, so stop the watcher first.
+    While a watcher runs on the store, the watcher does it; otherwise this command does.
     """
     from neardup.cli.watch import read_statistics
     from neardup.stream.index import Index
-    from neardup.stream.store import StoreReader
+    from neardup.stream.store import Lock, StoreReader, request_release
     from neardup.watch.release import release as take_back
     from neardup.watch.report import recipe_of
 
+    person = by or getpass.getuser()
+    if Lock.is_held(Path(os.path.realpath(store))):
+        _say_released(name, request_release(store, name, person, _WAIT))
+        return
     chosen = ClassifierOptions(classifier=classifier, precision=precision).loaded()
     with StoreReader(store) as reader:
         recipe = recipe_of(reader) if chosen is None else None
@@ -131,5 +140,11 @@ def release(
     ) as index:
         if index.store is None:
             raise StoreError(f"{store} cannot be used")
-        target = take_back(index, index.store, name, by or getpass.getuser())
+        _say_released(name, {"file": take_back(index, index.store, name, person)})
+
+
+def _say_released(name: str, answer: dict[str, str]) -> None:
+    if "error" in answer:
+        raise InputError(answer["error"])
+    target = answer["file"]
     say(f"{visible(name)} is an original now" + (f"; its file is {visible(target)}" if target else ""))
