@@ -136,7 +136,8 @@ def test_shells_complete_commands_and_their_options() -> None:
     assert completed("neardup de") == ["dedup", "demo"]
     assert completed("neardup dedup --thr") == ["--threshold", "--threads"]
     assert completed("neardup recipe s") == ["show"]
-    assert "_NEARDUP_COMPLETE=complete_bash" in neardup("--show-completion", "bash").stdout
+    script = CliRunner().invoke(app, [], env={"_NEARDUP_COMPLETE": "source_bash"}, prog_name="neardup").stdout
+    assert "_NEARDUP_COMPLETE=complete_bash" in script
 
 
 def test_the_manual_holds_every_command_and_option() -> None:

@@ -305,7 +305,7 @@ def write_rows(found: Table, output: str, *, force: bool) -> None:
 
 
 def print_rows(tables: Iterable[pa.Table], columns: Sequence[str], *, as_json: bool) -> None:
-    """Print tables to stdout one after the other, parted by tabs below the names of columns, or as JSON lines."""
+    """Print tables to stdout one after the other, separated by tabs below the names of columns, or as JSON lines."""
     ascii_only = not speaks_unicode()
     if not as_json:
         sys.stdout.write("\t".join(columns) + "\n")

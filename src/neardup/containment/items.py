@@ -195,9 +195,9 @@ def passages_of(items: Items, ngrams: int, min_words: int) -> Passages:
     InputError
         If no text has enough words.
     """
-    for name, number in (("--ngrams", ngrams), ("--min-words", min_words)):
+    for name, number in ((option("--ngrams"), ngrams), (option("--min-words"), min_words)):
         if number < 1:
-            raise RecipeError(f"{option(name)} {shown(number)} is below 1: give a number of words")
+            raise RecipeError(f"{name} {shown(number)} is below 1: give a number of words")
     count = len(items.names)
     texts = pa.array([text for column in items.texts for text in column], pa.large_string())
     singles, words = _listed(texts, 1)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,24 +47,6 @@ class Group:
     size: int
 
 
-class Columns(Protocol):
-    """Random access to groups of rows."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
-        ...
-
-    @property
-    def groups(self) -> Sequence[Group]:
-        """The groups, in order."""
-        ...
-
-    def read(self, group: int, names: list[str] | None) -> Iterator[pa.Table]:
-        """Read the rows of a group in tables of some megabytes."""
-        ...
-
-
 class ColumnarSource:
     """Pass one and pass two over groups of rows.
 
@@ -72,7 +54,7 @@ class ColumnarSource:
     ----------
     found : Found
         What is read, for messages and sizes.
-    data : Columns
+    data : TableColumns, ParquetColumns or ArrowColumns
         The groups.
     noun : str
         What a group is called.
@@ -87,7 +69,7 @@ class ColumnarSource:
     def __init__(
         self,
         found: Found,
-        data: Columns,
+        data: TableColumns | ParquetColumns | ArrowColumns,
         noun: str,
         damage: Broken | None = None,
         span: Span | None = None,
@@ -325,7 +307,7 @@ def columnar_source(
     try:
         if kind == "parquet":
             return ColumnarSource(found, ParquetColumns(file, found.size), "row group", damage, span, cut=codec is None)
-        return ColumnarSource(found, _ArrowColumns(file, kind, found.size), "record batch", damage)
+        return ColumnarSource(found, ArrowColumns(file, kind, found.size), "record batch", damage)
     except READ_FAULTS as error:
         file.close()
         raise UnreadableFile(one_line(OSError(detail) if detail else error)) from None
@@ -367,7 +349,7 @@ class ParquetColumns:
             yield pa.Table.from_batches([batch])
 
 
-class _ArrowColumns:
+class ArrowColumns:
     """Record batches of an Arrow file or stream."""
 
     def __init__(self, file: Any, kind: Kind, size: int) -> None:

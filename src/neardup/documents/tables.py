@@ -156,7 +156,7 @@ def choose_columns(
         text = _obvious_text(told)
     _require(told, text, option("--text-column"), is_text_type, "the texts must be strings")
     if key is None:
-        key = _obvious_id(told, text)
+        key = _obvious(told, ID_NAMES, is_id_type, text)
     elif key:
         _require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
     if order == FIND_TIME:
@@ -189,18 +189,26 @@ def _require(sources: Sequence[Source], name: str, option: str, fits: Callable[[
             )
 
 
-def _obvious_text(sources: Sequence[Source]) -> str:
-    first = sources[0].columns()
-    strings = [
-        name
-        for name, kind in first.items()
-        if is_text_type(kind)
-        and all(name in source.columns() and is_text_type(source.columns()[name]) for source in sources)
-    ]
-    for known in TEXT_NAMES:
-        for name in strings:
-            if name.lower() == known:
+def _obvious(
+    sources: Sequence[Source], known: Sequence[str], fits: Callable[[pa.DataType], bool], taken: str = ""
+) -> str | None:
+    """Return the column of the first known name that all inputs have with a fitting type; None where there is none."""
+    for wanted in known:
+        for name in sources[0].columns():
+            if name.lower() == wanted and name != taken and _everywhere(sources, name, fits):
                 return name
+    return None
+
+
+def _everywhere(sources: Sequence[Source], name: str, fits: Callable[[pa.DataType], bool]) -> bool:
+    return all(name in source.columns() and fits(source.columns()[name]) for source in sources)
+
+
+def _obvious_text(sources: Sequence[Source]) -> str:
+    found = _obvious(sources, TEXT_NAMES, is_text_type)
+    if found is not None:
+        return found
+    strings = [name for name in sources[0].columns() if _everywhere(sources, name, is_text_type)]
     others = [name for name in strings if name.lower() not in ID_NAMES] or strings
     if len(others) == 1:
         return others[0]
@@ -211,23 +219,10 @@ def _obvious_text(sources: Sequence[Source]) -> str:
 
 
 def _obvious_time(sources: Sequence[Source]) -> str:
-    for known in TIME_NAMES:
-        for name in sources[0].columns():
-            if name.lower() == known and all(name in source.columns() for source in sources):
-                return name
+    found = _obvious(sources, TIME_NAMES, lambda kind: True)
+    if found is not None:
+        return found
     raise InputError(
         f"{sources[0].found.name}: no column is obviously the time to keep the newest or oldest by; name it "
         f"with {option('--time-column')}: {_listed(sources[0])}"
     )
-
-
-def _obvious_id(sources: Sequence[Source], text: str) -> str | None:
-    for known in ID_NAMES:
-        for name in sources[0].columns():
-            if name.lower() == known and name != text and _is_id_everywhere(sources, name):
-                return name
-    return None
-
-
-def _is_id_everywhere(sources: Sequence[Source], name: str) -> bool:
-    return all(name in source.columns() and is_id_type(source.columns()[name]) for source in sources)

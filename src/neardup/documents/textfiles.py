@@ -39,14 +39,12 @@ class TextFiles:
 
     def chunks(self, wanted: Wanted) -> Generator[Chunk, None, None]:
         """Pass one: the texts of some files a chunk."""
-        chunk = _Collected(0)
-        for row, found in enumerate(self.files):
-            chunk.add(found, wanted)
-            if chunk.size >= TARGET or chunk.rows >= _MOST_FILES:
-                yield chunk.as_chunk(wanted)
-                chunk = _Collected(row + 1)
-        if chunk.rows:
-            yield chunk.as_chunk(wanted)
+        first = size = 0
+        for stop, found in enumerate(self.files, 1):
+            size += found.size
+            if size >= TARGET or stop - first >= _MOST_FILES or stop == len(self.files):
+                yield _chunk_of(self.files[first:stop], wanted)
+                first, size = stop, 0
 
     def schema(self, keep: np.ndarray) -> pa.Schema:
         """Two columns: id and text."""
@@ -75,49 +73,33 @@ class TextFiles:
             yield Raw(row, None, content_of(self.files[row])[0])
 
 
-class _Collected:
-    """Files read for one chunk."""
-
-    def __init__(self, first: int) -> None:
-        self.first = first
-        self.rows = 0
-        self.size = 0
-        self._consumed = 0
-        self._ids: list[str] = []
-        self._texts: list[bytes] = []
-        self._positions: list[int] = []
-        self._broken: list[Broken] = []
-
-    def add(self, found: Found, wanted: Wanted) -> None:
+def _chunk_of(files: list[Found], wanted: Wanted) -> Chunk:
+    ids: list[str] = []
+    texts: list[bytes] = []
+    positions: list[int] = []
+    broken: list[Broken] = []
+    for row, found in enumerate(files):
         content, damage = content_of(found)
         text = _in_utf8(found, content)
         fault = utf8_fault(text)
         if damage:
-            self._broken.append(Broken(self.rows, CUT_SHORT, detail=damage, record=content))
+            broken.append(Broken(row, CUT_SHORT, detail=damage, record=content))
         elif fault >= 0:
-            self._broken.append(Broken(self.rows, NOT_UTF8, detail=f"byte {fault}", record=content))
+            broken.append(Broken(row, NOT_UTF8, detail=f"byte {fault}", record=content))
         else:
-            self._ids.append(name_of(found))
-            self._texts.append(text)
-            self._positions.append(self.rows)
-        self.rows += 1
-        self.size += len(content)
-        self._consumed += found.size
-
-    def as_chunk(self, wanted: Wanted) -> Chunk:
-        columns = {
-            "id": pa.array(self._ids, pa.large_string()),
-            "text": pa.array(self._texts, pa.large_binary()),
-        }
-        return Chunk(
-            self.rows,
-            columns["text"],
-            columns["id"] if wanted.id else None,
-            columns[wanted.order].cast(pa.large_string()) if wanted.order else None,
-            np.array(self._positions, dtype=np.int64),
-            self._broken,
-            self._consumed,
-        )
+            ids.append(name_of(found))
+            texts.append(text)
+            positions.append(row)
+    columns = {"id": pa.array(ids, pa.large_string()), "text": pa.array(texts, pa.large_binary())}
+    return Chunk(
+        len(files),
+        columns["text"],
+        columns["id"] if wanted.id else None,
+        columns[wanted.order].cast(pa.large_string()) if wanted.order else None,
+        np.array(positions, dtype=np.int64),
+        broken,
+        sum(found.size for found in files),
+    )
 
 
 def name_of(found: Found) -> str:
