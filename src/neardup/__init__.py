@@ -26,8 +26,19 @@ from neardup.errors import (
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.api import audit, compare, dedup, dedup_files, explore, neighbors, open_files, query, train
-    from neardup.classifier.classifier import Decision, load_decision
+    from neardup.api import (
+        audit,
+        compare,
+        contamination,
+        dedup,
+        dedup_files,
+        explore,
+        neighbors,
+        open_files,
+        query,
+        train,
+    )
+    from neardup.classifier.classifier import Classifier, load_classifier
     from neardup.features.sketches import MinHash, SimHash
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe, load_recipe
@@ -37,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BrokenRecord",
-    "Decision",
+    "Classifier",
     "Document",
     "Index",
     "InputError",
@@ -55,10 +66,11 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
+    "contamination",
     "dedup",
     "dedup_files",
     "explore",
-    "load_decision",
+    "load_classifier",
     "load_recipe",
     "neighbors",
     "open_files",
@@ -69,7 +81,7 @@ __all__ = [
 
 #: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
-    "Decision": "classifier.classifier",
+    "Classifier": "classifier.classifier",
     "Document": "stream.document",
     "Index": "stream.index",
     "MinHash": "features.sketches",
@@ -79,10 +91,11 @@ _LAZY = {
     "Verdict": "stream.document",
     "audit": "api",
     "compare": "api",
+    "contamination": "api",
     "dedup": "api",
     "dedup_files": "api",
     "explore": "api",
-    "load_decision": "classifier.classifier",
+    "load_classifier": "classifier.classifier",
     "load_recipe": "recipe",
     "neighbors": "api",
     "open_files": "api",

@@ -42,7 +42,7 @@ def pieces(
         consumed += batch.consumed
         if report is not None:
             report(stage, consumed, corpus.total_bytes)
-        yield from _cut(batch)
+        yield from cut(batch)
 
 
 def texts_again(corpus: Corpus, report: Progress | None = None) -> Iterator[pa.LargeStringArray]:
@@ -52,10 +52,11 @@ def texts_again(corpus: Corpus, report: Progress | None = None) -> Iterator[pa.L
         consumed += batch.consumed
         if report is not None:
             report("read again", consumed, corpus.total_bytes)
-        yield from _cut(batch)
+        yield from cut(batch)
 
 
-def _cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
+def cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
+    """Yield the texts of a batch in pieces for the threads."""
     texts = batch.texts
     ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     begin = 0

@@ -1,0 +1,255 @@
+"""The file of a classifier: the same bytes from every process, and nothing read from one that is not whole."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from saying import says
+from trained import DATED, FACTS, SETS, WEIGHED, trained
+
+import neardup as nd
+from neardup.classifier.classifier import Classifier, packed, unpacked
+from neardup.errors import InputError, OutputError
+from neardup.features.statistics import Statistics
+
+Manifest = dict[str, Any]
+Entries = dict[str, bytes]
+
+
+def same(one: Classifier, other: Classifier) -> bool:
+    """Whether two classifiers are the same in all that is kept."""
+    machines = all(
+        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(one.machine, other.machine, strict=True)
+    )
+    plain = ("candidate_rule", "vector", "cut", "title_column", "time_column", "training", "fingerprint")
+    scores = np.array_equal(one.scores, other.scores) and np.array_equal(one.labels, other.labels)
+    keys = one.statistics.keys() | other.statistics.keys()
+    known = all(alike(one.statistics[key], other.statistics[key]) for key in keys)
+    return machines and known and scores and all(getattr(one, name) == getattr(other, name) for name in plain)
+
+
+def alike(one: Statistics, other: Statistics) -> bool:
+    numbers = ("documents", "distinct", "heaviest")
+    arrays = np.array_equal(one.features, other.features) and np.array_equal(one.df, other.df)
+    return arrays and all(getattr(one, name) == getattr(other, name) for name in numbers)
+
+
+def remade(data: bytes, change: Callable[[Manifest, Entries], object], method: int = zipfile.ZIP_STORED) -> bytes:
+    """A file with something else in it, sealed again."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(entries.pop("manifest.json"))
+    change(manifest, entries)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.comment = b"0" * 64
+        for name, content in ({"manifest.json": json.dumps(manifest)} | entries).items():
+            archive.writestr(name, content)
+    body = out.getvalue()[:-64]
+    return body + hashlib.sha256(body).hexdigest().encode()
+
+
+def refused(data: bytes) -> str:
+    """What is said of a file that is not read."""
+    with pytest.raises(InputError) as error:
+        unpacked(data, "d.neardup")
+    said = str(error.value)
+    assert said.count("\n") == 0
+    assert "d.neardup" in said, said
+    return said
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("vector", [SETS, FACTS, WEIGHED, DATED, "terms-svm"])
+def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel: str, tmp_path: Path) -> None:
+    classifier = replace(trained(vector, kernel), title_column="Head", time_column="When", cut=0.1 + 0.2)
+    path = tmp_path / "d.neardup"
+    classifier.save(path)
+    again = nd.load_classifier(path)
+    assert same(classifier, again)
+    assert packed(again) == path.read_bytes() == packed(classifier)
+    x = np.random.default_rng(1).random((50, len(classifier.vector)))
+    assert again.score(x).tobytes() == classifier.score(x).tobytes()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("candidate_rule", ["jaccard(words:3) >= 0.1", "containment(qgrams:4) >= 0.25"])
+@pytest.mark.parametrize("cut", [0.0, -2.5e-17, float("-inf")])
+def test_candidate_rules_and_cuts_come_back(candidate_rule: str, cut: float) -> None:
+    classifier = replace(trained(candidate_rule=candidate_rule), cut=cut)
+    again = unpacked(packed(classifier), "d")
+    assert same(classifier, again)
+    assert packed(again) == packed(classifier)
+
+
+def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
+    path = tmp_path / "d.neardup"
+    trained().save(path)
+    with pytest.raises(OutputError) as caught:
+        trained(FACTS).save(path)
+    assert says(caught.value, "d.neardup exists", "another name", "force=True")
+    assert same(nd.load_classifier(path), trained())
+    trained(FACTS).save(path, force=True)
+    assert same(nd.load_classifier(path), trained(FACTS))
+    with pytest.raises(OutputError, match="cannot be written"):
+        trained().save(tmp_path / "nowhere" / "d.neardup")
+
+
+PACKED = packed(trained(WEIGHED, "rbf"))
+
+
+@settings(max_examples=60)
+@given(st.integers(0, len(PACKED) - 1), st.integers(1, 255))
+def test_no_byte_can_change(offset: int, by: int) -> None:
+    changed = bytearray(PACKED)
+    changed[offset] ^= by
+    assert "torn or was changed" in refused(bytes(changed))
+
+
+@settings(max_examples=30)
+@given(st.integers(0, len(PACKED) - 1), st.binary(max_size=9))
+def test_no_torn_file_is_read(length: int, more: bytes) -> None:
+    assert "torn or was changed" in refused(PACKED[:length])
+    assert "torn or was changed" in refused(PACKED[:length] + more + PACKED[length + len(more) :][:-1])
+    if more:
+        assert "torn or was changed" in refused(PACKED + more)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK", b"id1,id2,label\na,b,1\n", b"\x00" * 500, PACKED[64:], PACKED * 2])
+def test_other_files_are_no_classifiers(data: bytes) -> None:
+    assert says(refused(data), "d.neardup", "no classifier file", "torn or was changed", "what neardup train wrote")
+
+
+def test_a_zip_of_something_else_is_no_classifier_file() -> None:
+    changed = remade(PACKED, lambda manifest, entries: manifest.update(kind="holiday photographs"))
+    squeezed = remade(PACKED, lambda manifest, entries: entries.update(scores=b"0" * 10_000), zipfile.ZIP_DEFLATED)
+    for data in (changed, squeezed):
+        said = refused(data)
+        assert says(said, "d.neardup", "no classifier file", "what neardup train wrote")
+        assert "torn" not in said
+
+
+def test_another_format_is_not_guessed_at() -> None:
+    later = remade(PACKED, lambda manifest, entries: manifest.update(format=3))
+    former = remade(PACKED, lambda manifest, entries: entries.update({"model.skops": b"PK"}), zipfile.ZIP_DEFLATED)
+    for data, number in ((later, 3), (former, 1)):
+        assert says(refused(data), "d.neardup", f"format {number}", "only 2", "train it again")
+
+
+CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {
+    "other vector": lambda m, e: m.update(vector="dice(words:1), cosine(words:1:tfidf), names"),
+    "longer vector": lambda m, e: m.update(vector=m["vector"] + ", names"),
+    "unknown vector": lambda m, e: m.update(vector="dice(words:1), horoscope"),
+    "no vector": lambda m, e: m.pop("vector"),
+    "other cut": lambda m, e: m.update(cut="0.125"),
+    "no number": lambda m, e: m.update(cut="much"),
+    "other calibration": lambda m, e: m["calibration"].update(a=-2.0),
+    "half a calibration": lambda m, e: m["calibration"].pop("b"),
+    "other rule": lambda m, e: m.update(candidate_rule=m["candidate_rule"].replace("0.2", "0.4")),
+    "no rule": lambda m, e: m.update(candidate_rule="features = 7"),
+    "other fingerprint": lambda m, e: m.update(fingerprint="0" * 16),
+    "other counts": lambda m, e: m["statistics"][0].update(documents=61),
+    "no counts": lambda m, e: m.update(statistics=[]),
+    "too many counts": lambda m, e: m.update(statistics=m["statistics"] * 2),
+    "other columns": lambda m, e: m.update(columns=None),
+    "no training": lambda m, e: m.pop("training"),
+    "entry gone": lambda m, e: e.pop("labels.npy"),
+    "pickled array": lambda m, e: e.update({"scores.npy": saved(np.array([{}], object), pickled=True)}),
+    "array of other numbers": lambda m, e: e.update({"scores.npy": saved(np.zeros(3, np.float32))}),
+    "array of two dimensions": lambda m, e: e.update({"scores.npy": saved(np.zeros((3, 3)))}),
+    "no array": lambda m, e: e.update({"scores.npy": b"0.5"}),
+    "array cut off": lambda m, e: e.update({"support.npy": e["support.npy"][:-8]}),
+    "array too large for any memory": lambda m, e: e.update({"dual.npy": huge()}),
+    "array with a nan": lambda m, e: e.update({"fill.npy": saved(np.full(3, np.nan))}),
+    "a row too many": lambda m, e: e.update({"support.npy": saved(np.zeros((2, 3)))}),
+    "a column too few": lambda m, e: e.update({"center.npy": saved(np.zeros(2))}),
+    "counts too few": lambda m, e: e.update({"df-0.npy": saved(np.zeros(1, np.int64))}),
+    "other kernel": lambda m, e: m["machine"].update(kernel="linear"),
+    "infinite intercept": lambda m, e: m["machine"].update(intercept=float("inf")),
+    "other weights": lambda m, e: e.update({"fill.npy": saved(np.zeros(3))}),
+    "list for a manifest": lambda m, e: e.update({"manifest.json": b"[]"}),
+    "nested deeply": lambda m, e: e.update({"manifest.json": b"[" * 100_000}),
+}
+
+
+def huge() -> bytes:
+    """An array of a few bytes that says it has an exabyte."""
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": (1 << 57,)})
+    return out.getvalue()
+
+
+def saved(values: Any, *, pickled: bool = False) -> bytes:
+    out = io.BytesIO()
+    np.save(out, values, allow_pickle=pickled)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_does_not_go_together_is_refused(change: str) -> None:
+    said = refused(remade(PACKED, CHANGES[change]))
+    assert said.endswith("train it again") or "train again" in said, said
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("chain", "3", "neardup that makes other features"),
+        ("Unicode tables", "words 0123", "Unicode tables differ"),
+        ("stop words", "0123", "other stop words"),
+    ],
+)
+def test_what_goes_by_other_tables_or_words_is_refused(name: str, value: str, words: str) -> None:
+    said = refused(remade(PACKED, lambda manifest, entries: manifest["depends_on"].update({name: value})))
+    assert words in said
+    assert value in said
+    assert said.endswith("train it again")
+
+
+def test_a_file_of_an_older_neardup_is_refused() -> None:
+    said = refused(remade(PACKED, lambda manifest, entries: manifest.pop("depends_on")))
+    assert "older neardup" in said
+    assert said.endswith("train it again")
+
+
+def test_another_process_without_scikit_learn_decides_and_writes_the_same_bytes(tmp_path: Path) -> None:
+    trained(FACTS).save(tmp_path / "d.neardup")
+    code = (
+        "import sys; import neardup as nd; sys.modules['sklearn'] = None\n"
+        "texts = {'id': ['a', 'b', 'c'], 'text': ['oslo port: 120 ships', 'oslo port: 120 ships came', 'owl']}\n"
+        "classifier = nd.load_classifier('d.neardup')\n"
+        "result = nd.dedup(texts, classifier=classifier)\n"
+        "result.explain('a', 'b')\n"
+        "nd.query(texts, 'oslo port: 120 ships', classifier='d.neardup')\n"
+        "nd.Index(classifier='d.neardup', window=None).add(nd.Document('d', 'oslo port: 130 ships'))\n"
+        "classifier.save('again.neardup')\n"
+        "print([name for name in sys.modules if name.startswith(('sklearn.', 'skops'))])"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "7"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    assert (tmp_path / "again.neardup").read_bytes() == (tmp_path / "d.neardup").read_bytes()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        nd.load_classifier(tmp_path / "none.neardup")
+    assert says(caught.value, "none.neardup", "cannot be read", "No such file")
+    with pytest.raises(InputError, match="cannot be read"):
+        nd.load_classifier(tmp_path)

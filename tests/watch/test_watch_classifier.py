@@ -1,0 +1,114 @@
+"""A watcher with a classifier: what lies beside duplicates, what is said, and what a restart knows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deciding import classifier_of
+from newsroom import Newsroom, edited, files_in, sidecar, text_of
+from saying import says
+
+from neardup.errors import OutputError, StoreError
+from neardup.watch.placement import Placer
+
+DECISION = classifier_of("facts", bias=0.4)
+TIMED = classifier_of("times", bias=1.0)
+LIST_OF = '<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{}</channel></rss>'
+ITEM = "<item><guid>{}</guid><title>{}</title><description>{}</description><pubDate>{}</pubDate></item>"
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Newsroom:
+    return Newsroom(tmp_path, classifier=DECISION)
+
+
+def fill(room: Newsroom) -> None:
+    room.deliver("first.txt", text_of(1))
+    room.deliver("copy.txt", text_of(1))
+    room.deliver("near.txt", edited(text_of(1)))
+    room.deliver("other.txt", text_of(2))
+
+
+def test_the_evidence_lies_beside_a_duplicate(room: Newsroom) -> None:
+    fill(room)
+    counters = room.take()
+    assert (counters.originals, counters.duplicates, counters.exact) == (2, 2, 1)
+    near = sidecar(room.duplicates / "near.txt")
+    assert near["measure"] == "learned"
+    assert near["classifier"] == DECISION.fingerprint
+    assert near["fingerprint"] == DECISION.recipe.fingerprint
+    assert near["cut"] == 0.0
+    assert near["score"] > 0
+    assert near["similarity"] == pytest.approx(1 / (1 + 2.718281828459045 ** (-1.7 * near["score"] + 0.1)), abs=1e-8)
+    assert {measure["measure"] for measure in near["measures"]} == set(DECISION.vector.names)
+    pushes = [abs(measure["contribution"]) for measure in near["measures"]]
+    assert pushes == sorted(pushes, reverse=True)
+    first = near["measures"][0]
+    numbers = f"score {near['score']:.4f} >= 0, probability {near['similarity']:.4f}"
+    assert near["reason"].startswith(f"{numbers}; {first['measure']} {first['contribution']:+.2f}, ")
+    assert near["passages"][0]["tokens"] == 54
+    exact = sidecar(room.duplicates / "copy.txt")
+    assert (exact["kind"], exact["similarity"], exact["score"], exact["measures"]) == ("exact", 1.0, None, [])
+    assert says(exact["reason"], "equal texts", "no classifier")
+    said = {event["id"]: event for event in room.events("duplicate")}
+    assert said["near.txt"]["score"] == near["score"]
+    assert near["reason"].endswith(said["near.txt"]["evidence"])
+    assert "score" not in said["copy.txt"]
+
+
+def test_everything_that_passes_the_candidate_rule_has_no_cut_to_show(tmp_path: Path) -> None:
+    room = Newsroom(tmp_path, classifier=DECISION.everything())
+    fill(room)
+    room.take()
+    near = sidecar(room.duplicates / "near.txt")
+    assert near["cut"] is None
+    assert near["reason"].startswith(f"score {near['score']:.4f}, probability ")
+
+
+def test_titles_and_times_are_those_of_the_items(tmp_path: Path) -> None:
+    room = Newsroom(tmp_path, classifier=TIMED)
+    days = [f"Thu, 14 Nov 2013 {hour}:00:00 GMT" for hour in ("08", "09", "11")]
+    items = zip(
+        "abc", ("Fox runs", "Fox runs", ""), (text_of(1), edited(text_of(1)), edited(text_of(1))), days, strict=True
+    )
+    room.deliver("feed.xml", LIST_OF.format("".join(ITEM.format(*item) for item in items)))
+    room.take()
+    records = [json.loads(line) for line in (room.duplicates / "feed.xml.jsonl.neardup.jsonl").read_text().splitlines()]
+    values = [{measure["measure"]: measure["value"] for measure in record["measures"]} for record in records]
+    assert [value["title"] for value in values] == [1.0, None]
+    assert [round(2.718281828459045 ** value["hours_apart"] - 1, 6) for value in values] == [1.0, 3.0]
+
+
+def test_a_restart_between_verdict_and_place_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms = [Newsroom(tmp_path / name, classifier=TIMED) for name in ("whole", "broken")]
+    for room in rooms:
+        fill(room)
+    rooms[0].take()
+    with monkeypatch.context() as broken:
+        broken.setattr(Placer, "place", lambda _: (_ for _ in ()).throw(OSError(28, "no space left on device")))
+        with pytest.raises(OutputError, match="nothing is lost, start again"):
+            rooms[1].take()
+    assert rooms[1].take().duplicates == 0
+    assert rooms[1].events("resumed")
+    found = [files_in(room.duplicates) for room in rooms]
+    assert found[0].keys() == found[1].keys()
+    for name in found[0]:
+        if name.endswith(".neardup.json"):
+            whole, again = (json.loads(files[name]) for files in found)
+            # Texts without a time are of that of their arrival.
+            for record in (whole, again):
+                assert record["measures"] or record["kind"] == "exact"
+                record["measures"] = [m["measure"] for m in record["measures"] if m["measure"] != "hours_apart"]
+            unlike = {key for key in whole if whole[key] != again[key]}
+            assert unlike <= {"time", "score", "similarity", "reason"}
+
+
+def test_another_working_point_is_another_store(room: Newsroom) -> None:
+    fill(room)
+    room.take()
+    room.classifier = replace(DECISION, cut=0.5)
+    with pytest.raises(StoreError, match="was made with another recipe"):
+        room.take()
