@@ -142,8 +142,8 @@ def main() -> None:
     for asked in options.runs:
         note(asked)
         rows.append(one_run(asked))
-    save(options.out, "scale", results := {"machine": where, "rows": rows})
-    print(as_table(results))
+    results = {"machine": where, "rows": rows}
+    save(options.out, results, {"scale": as_table(results)})
 
 
 if __name__ == "__main__":
