@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import defaultdict
 from dataclasses import asdict
 from fractions import Fraction
@@ -22,6 +23,7 @@ import neardup as nd
 from neardup.errors import RecipeError
 from neardup.features import reading
 from neardup.recipe import Recipe, load_recipe, names
+from neardup.recipe.named import sources
 
 ROOT = Path(__file__).resolve().parents[1]
 CORNELL = ROOT.parent / "shared" / "data" / "cornell"
@@ -287,3 +289,13 @@ class TestCornell:
         with open(CORNELL / "exact_jaccard_all_pairs.csv", encoding="utf-8", newline="") as file:
             expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in csv.DictReader(file)}
         assert found == {pair: value for pair, value in expected.items() if float(value) > 0}
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_named_recipe_has_its_sources(name: str) -> None:
+    assert re.search(r"^@\w+\{\w+,\n(  \w+ += .*\n)+\}$", sources(name), re.MULTILINE)
+
+
+def test_another_recipe_has_no_sources() -> None:
+    with pytest.raises(RecipeError, match=r"'mine\.toml'.*default"):
+        sources("mine.toml")

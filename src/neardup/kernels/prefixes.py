@@ -523,9 +523,10 @@ def band_keys(minima, rows, out):
 def band_pairs(band, begin, end, order, keys, vectors, rule, room, pairs):
     """Verify the pairs of documents order[i], order[j] with i in [begin, end), j > i and equal keys of this band.
 
-    order: int64[n], by the keys of this band; keys: uint64[n, bands]; vectors: (addresses, sizes) of the n sets; room:
-    uint64, ``slots_for`` the largest size; pairs: int64[p, 3], room for (one, other, overlap) of all
-    partners of a set at least. Pairs that share an earlier band are left out: they were found there.
+    order: int64[n], by the keys of this band; keys: uint64[n, bands]; vectors: (addresses, sizes) of the n sets, or no
+    addresses where they are not held: then pairs are listed with an overlap of -1, not verified; room: uint64,
+    ``slots_for`` the largest size; pairs: int64[p, 3], room for (one, other, overlap) of all partners of a set at
+    least. Pairs that share an earlier band are left out: they were found there.
     Returns (place to go on from, pairs written, candidates, verified).
     """
     addresses, sizes = vectors
@@ -552,9 +553,15 @@ def band_pairs(band, begin, end, order, keys, vectors, rule, room, pairs):
             least = need(rule, sizes[one], sizes[other])
             if least > min(sizes[one], sizes[other]):
                 continue
+            verified += 1
+            if addresses.shape[0] == 0:
+                pairs[written, 0] = one
+                pairs[written, 1] = other
+                pairs[written, 2] = -1
+                written += 1
+                continue
             if table.shape[0] == 0:
                 table = enter_set(addresses[one], sizes[one], room)
-            verified += 1
             overlap = overlap_with(addresses[other], sizes[other], table, least)
             if overlap >= least:
                 pairs[written, 0] = one
