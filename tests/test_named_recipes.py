@@ -57,10 +57,7 @@ PAPERS: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"normalize": "whitespace", "features": "words:4:multiset", "threshold": 0.5},
         ["blog of 19 April 2020", "section on shingles"],
     ),
-    "lsh": (
-        {"search": "lsh", "recall": 0.99},
-        ["Broder 1997", "Montanari & Puglisi 2012, 3.1"],
-    ),
+    "lsh": ({"search": "lsh", "recall": 0.99}, ["Broder 1997", "Montanari & Puglisi 2012, 3.1"]),
     "manber": (
         {"normalize": "compact", "features": "windows:50:256", "threshold": 0.5},
         ["Manber 1994", "Montanari & Puglisi 2012, 3.1"],

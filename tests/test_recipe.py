@@ -19,20 +19,12 @@ from saying import says
 from neardup.classifier.facts import facts_digest
 from neardup.errors import RecipeError
 from neardup.kernels import unicode_tables
-from neardup.recipe import Recipe, load_recipe, names, parse
+from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
 from neardup.recipe.recipe import difference
 from neardup.text import stop_words as lists
 from neardup.text.normalize import kernel_tables, tables_digest
 from neardup.text.stop_words import ANTECEDENTS
-
-
-@pytest.mark.parametrize("name", names())
-def test_every_recipe_that_ships_can_be_loaded_and_written(name: str) -> None:
-    recipe = load_recipe(name)
-    assert recipe.name == name
-    assert recipe.description.endswith((".", ")."))
-    assert parse(recipe.to_toml(), "itself") == recipe
 
 
 @pytest.mark.parametrize(
@@ -43,9 +35,6 @@ def test_every_recipe_that_ships_can_be_loaded_and_written(name: str) -> None:
         ("threshold = nan", ("threshold nan", "not a number")),
         ('threshold = "0.7"', ("threshold '0.7'", "not a number")),
         ("threshold = true", ("threshold True", "not a number")),
-        ('features = "words:0"', ("n is 0,", "1..100")),
-        ('features = "words:5:bag"', ("'bag'", "words", "take multiset")),
-        ('features = "letters:3"', ("features 'letters:3'", "not known")),
         ("features = 5", ("features 5", "not a text")),
         ('measure = "jacard"', ("measure 'jacard'", "not known", "jaccard, overlap")),
         ('normalize = "lower"', ("normalize 'lower'", "not known", "one of words")),
@@ -65,9 +54,7 @@ def test_every_recipe_that_ships_can_be_loaded_and_written(name: str) -> None:
         ("seed = 4294967296", ("seed 4294967296 is outside", "0..4294967295")),
         ("seed = true", ("seed True", "not a whole number")),
         ("stop_words = 3", ("stop_words 3", "not a text")),
-        ('clip = "df"', ("clip 'df'", "not known")),
         ('weights = "bm25"', ("weights 'bm25'", "not known", "tf, idf, tfidf")),
-        ('signature = "bloom"', ("signature 'bloom'", "not known")),
         ('second_step = "edit"', ("second_step 'edit'", "not known")),
         ('keep = ""', ("keep", "empty")),
         ("treshold = 0.7", ("key 'treshold'", "keys are name, description")),

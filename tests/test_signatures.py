@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Sequence
+from math import isqrt
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ import neardup as nd
 from neardup.documents import corpus_of
 from neardup.features.extraction import extract, gram_hashes
 from neardup.features.reading import gather
-from neardup.features.signatures import Signer
+from neardup.features.signatures import Signer, closest_prime, is_prime
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
@@ -265,3 +266,51 @@ def test_equal_sets_have_equal_signatures_and_marks(texts: list[str], signature:
     for i in range(half):
         assert found[i] == found[half + i]
         assert marks[i] == marks[half + i]
+
+
+def sieve(end: int) -> list[bool]:
+    prime = [False, False] + [True] * (end - 2)
+    for i in range(2, isqrt(end) + 1):
+        if prime[i]:
+            for multiple in range(i * i, end, i):
+                prime[multiple] = False
+    return prime
+
+
+PRIME = sieve(40_000)
+PRIMES = [number for number, prime in enumerate(PRIME) if prime]
+
+
+def test_small_numbers_are_those_of_the_sieve() -> None:
+    assert [is_prime(number) for number in range(len(PRIME))] == PRIME
+    assert not any(is_prime(number) for number in (-7, -2, -1))
+
+
+@pytest.mark.parametrize(
+    "number",
+    # The smallest that are strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
+    [
+        3_215_031_751,
+        2_152_302_898_747,
+        3_474_749_660_383,
+        341_550_071_728_321,
+        3_825_123_056_546_413_051,
+        318_665_857_834_031_151_167_461,
+        561,
+    ],
+)
+def test_pseudoprimes_are_found_out(number: int) -> None:
+    assert not is_prime(number)
+
+
+@pytest.mark.parametrize("exponent", [13, 17, 19, 31, 61])
+def test_mersenne_primes_are_prime_and_their_neighbours_are_not(exponent: int) -> None:
+    mersenne = 2**exponent - 1
+    assert is_prime(mersenne)
+    assert not is_prime(mersenne + 1)
+    assert not is_prime(mersenne * (2**13 - 1))
+
+
+@given(st.integers(-5, 30_000))
+def test_the_closest_prime_is_that_of_a_search(number: int) -> None:
+    assert closest_prime(number) == min(PRIMES, key=lambda prime: (abs(prime - number), prime))
