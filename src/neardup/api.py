@@ -466,6 +466,7 @@ def explore(
 def dedup(
     data: Any,
     *,
+    against: Any = None,
     recipe: AnyRecipe = "default",
     decision: Given | None = None,
     text_column: str | None = None,
@@ -487,6 +488,10 @@ def dedup(
     data : list of str, table or array
         Texts, or anything that gives Arrow data (``__arrow_c_stream__``): pandas, Polars, PyArrow, Hugging
         Face. For files see ``dedup_files``.
+    against : the same, or Corpus, optional
+        A reference: documents that are compared with those of ``data``, not with each other, and all stay. A document
+        that matches one of them goes. They may be files, ``against=nd.open_files("archive.parquet")``. The named
+        columns of texts and ids must be in both.
     recipe : Recipe, str or path
         A recipe, its name, or a TOML file.
     decision : Decision or path, optional
@@ -526,9 +531,14 @@ def dedup(
 
     columns = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    if against is not None and against is data:
+        raise RecipeError("the reference is the data itself, where every document would match itself; give other ones")
     corpus = corpus_of(
         data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
     )
+    if against is not None:
+        known = isinstance(against, Corpus)
+        corpus.stand_against(against if known else corpus_of(against, text_column=text_column, id_column=id_column))
     return run(
         corpus,
         wanted,
@@ -545,6 +555,7 @@ def dedup(
 def dedup_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
+    against: str | PathLike[str] | Sequence[str | PathLike[str]] | Corpus | None = None,
     recipe: AnyRecipe = "default",
     decision: Given | None = None,
     text_column: str | None = None,
@@ -572,6 +583,9 @@ def dedup_files(
     ----------
     inputs : path or list of paths
         What to read: Parquet, JSON lines, CSV, Arrow, plain or compressed, or folders of texts.
+    against : path, list of paths or Corpus, optional
+        A reference, read as the inputs are: see ``dedup``. Its records that are rejected are counted in
+        ``summary["reference"]`` and are in no quarantine.
     strict : bool
         Stop at the first broken record instead of setting it aside.
     quarantine : str, optional
@@ -599,6 +613,19 @@ def dedup_files(
         ids=ids,
         allow_torn=allow_torn,
     )
+    if against is not None:
+        corpus.stand_against(
+            against
+            if isinstance(against, Corpus)
+            else open_files(
+                against,
+                text_column=text_column,
+                id_column=id_column,
+                strict=strict,
+                ids=ids,
+                allow_torn=allow_torn,
+            )
+        )
     return run(
         corpus,
         wanted,

@@ -10,6 +10,7 @@ import typer
 
 from neardup.cli.options import (
     MORE,
+    Against,
     DecisionOptions,
     EngineOptions,
     Force,
@@ -70,11 +71,15 @@ def dedup(
     ] = None,
     duplicates: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A table of dropped documents: dropped, keeper, similarity, family."),
+        typer.Option(
+            metavar="FILE",
+            help="A table of dropped documents: dropped, keeper, similarity, family, and with --against keeper_from.",
+        ),
     ] = None,
     summary: Annotated[
         str | None, typer.Option(metavar="FILE", help="Counts, times, memory and the recipe, as JSON.")
     ] = None,
+    against: Against = None,
     keep: Keep = None,
     time_column: Annotated[
         str | None,
@@ -115,19 +120,21 @@ def dedup(
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--decision": decision, "--report": reported.report},
+        **{"--decision": decision, "--report": reported.report, "--against": against},
     )
     most = None if pairs_per_document == "all" else parse_number(pairs_per_document, "--pairs-per-document")
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
+    sources = [*inputs, *(against or ())]
     if not dry_run:
-        check_outputs(tables, summary, inputs, force=force)
-    check_report(reported.report, inputs, () if dry_run else (*tables.values(), summary), force=force)
+        check_outputs(tables, summary, sources, force=force)
+    check_report(reported.report, sources, () if dry_run else (*tables.values(), summary), force=force)
 
     from neardup.keep.order import order_column
     from neardup.pipeline.pipeline import run
     from neardup.pipeline.result import Result
 
-    with read.open(inputs, order_column=order_column(recipe, time_column), write=not dry_run) as corpus:
+    order = order_column(recipe, time_column)
+    with read.open(inputs, order_column=order, write=not dry_run, against=against) as corpus:
         say_notes(corpus, recipe)
         if engine is None:
             say_if_compiling(recipe)
@@ -224,7 +231,11 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
     peak = max((stage.get("peak_memory_bytes", 0) for stage in stages), default=0)
     families = f"{found['families']:,}, the largest of {found['largest_family']:,} documents"
+    reference = found.get("reference")
     rows = {
+        "reference": ""
+        if reference is None
+        else f"{count_text(reference['documents'], 'document')}; {reference['dropped']:,} dropped for one of them",
         "exact copies": f"{found['exact_copies']:,}, {texts} that are equal byte for byte",
         "families": families if found["families"] else "none",
         "pairs": f"{found['pairs']:,}" + ("" if found["all_pairs"] else _ONLY_WITH_KEPT),

@@ -147,6 +147,13 @@ Inputs = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="REF",
+        help="Compare with these documents, too, which all stay and are not compared with each other; may be repeated.",
+    ),
+]
 LABELS_PANEL = "Labels"
 LabelColumn = Annotated[
     str | None,
@@ -213,10 +220,25 @@ class ReadOptions:
         typer.Option("--allow-torn", rich_help_panel=_READ, help="Exit with 0, not 3, where a file is cut short."),
     ] = False
 
-    def open(self, inputs: list[str], *, order_column: str | None = None, write: bool = True) -> Corpus:
-        """Open the inputs; without ``write``, nothing goes to the quarantine file."""
+    def open(
+        self,
+        inputs: list[str],
+        *,
+        order_column: str | None = None,
+        write: bool = True,
+        against: list[str] | None = None,
+    ) -> Corpus:
+        """Open the inputs, and what they stand against; without ``write``, nothing goes to the quarantine file."""
         from neardup.documents import open_corpus
 
+        if against:
+            corpus = self.open(inputs, order_column=order_column, write=write)
+            try:
+                corpus.stand_against(self.open(against, write=False))
+            except BaseException:
+                corpus.close(commit=False)
+                raise
+            return corpus
         return open_corpus(
             inputs,
             text_column=self.text_column,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli.options import (
+    Against,
     DecisionOptions,
     EngineOptions,
     Force,
@@ -59,11 +60,15 @@ def pairs(
         ),
     ] = None,
     printing: Annotated[bool, typer.Option("--print", help="Print the pairs on stdout, parted by tabs.")] = False,
+    against: Against = None,
     time_column: TimeColumn = None,
     force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the pairs on stdout as JSON lines.")] = False,
 ) -> None:
-    """Find every pair at or above the threshold: left, right, similarity."""
+    """Find every pair at or above the threshold: left, right, similarity.
+
+    With --against also the pairs with the reference; then right_from says which side right is of.
+    """
     to_file = None if output == "-" else output
     to_screen = output == "-" or printing or as_json
     if to_file is None and not to_screen:
@@ -73,13 +78,13 @@ def pairs(
     limits = running.limits
     engine = where.chosen(
         recipe,
-        **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decision},
+        **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decision, "--against": against},
     )
-    check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
+    check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, [*inputs, *(against or ())], force=force)
 
     from neardup.pipeline.pipeline import run
 
-    with read.open(inputs) as corpus:
+    with read.open(inputs, against=against) as corpus:
         say_notes(corpus, recipe)
         if engine is None:
             say_if_compiling(recipe)
@@ -99,6 +104,8 @@ def pairs(
         say_rejected(corpus)
     place = f"; they are in {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")
+    if against:
+        documents += f", and with {result.summary['reference']['documents']:,} of the reference"
     say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")
     promised, learned = lsh_text(result.summary["search"]), decision_text(result.summary)
     if promised:

@@ -40,7 +40,10 @@ from neardup.documents.records import (
     Names,
     Source,
     Wanted,
+    as_bytes,
+    as_strings,
     repeated_ids,
+    single,
     sized,
     valid_records,
 )
@@ -157,6 +160,8 @@ class Corpus:
         The opened inputs.
     wanted : Wanted
         The columns that a scan reads.
+    reference : Corpus or None
+        Documents that those of this corpus are compared with, see ``stand_against``.
     """
 
     def __init__(
@@ -181,6 +186,7 @@ class Corpus:
         self.wanted, self._inputs, self._strict = wanted, list(inputs), strict
         self._rejected_path, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn = allow_torn, list[Torn]()
+        self.reference: Corpus | None = None
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
         self._clean = None if spool is None else weakref.finalize(self, spool.discard)
@@ -200,6 +206,28 @@ class Corpus:
         """What was rejected so far."""
         return self._rejections.rejected
 
+    def stand_against(self, reference: Corpus) -> None:
+        """Take documents to compare with: scans give them behind the own ones, with rows that count on.
+
+        They are no part of what is rejected, copied or counted here, and are closed with this corpus.
+
+        Raises
+        ------
+        InputError
+            If one file is on both sides.
+        """
+        mine = {_identity(found): found.name for source in self.sources for found in _files(source)}
+        for source in reference.sources:
+            for found in _files(source):
+                same = mine.get(_identity(found))
+                if same is not None:
+                    raise InputError(
+                        f"{found.name} is read as input and as reference, where every document would match itself: "
+                        f"leave it out of {option('--against')}, or of the input"
+                    )
+        self.reference = reference
+        self.total_bytes += reference.total_bytes
+
     def scan(self) -> Iterator[Batch]:
         """Pass one: the good documents in batches; broken records are rejected on the way.
 
@@ -211,6 +239,9 @@ class Corpus:
         self._begin()
         yield from ahead(sized(self._valid()))
         self._end()
+        if self.reference is not None:
+            for batch in self.reference.scan():
+                yield replace(batch, rows=batch.rows + self.raw_rows)
 
     def scan_again(self) -> Iterator[Batch]:
         """Read the good documents once more, after `scan`; nothing is noted of broken records."""
@@ -224,6 +255,9 @@ class Corpus:
                         row += chunk.rows
 
         yield from ahead(sized(batches()))
+        if self.reference is not None:
+            for batch in self.reference.scan_again():
+                yield replace(batch, rows=batch.rows + self.raw_rows)
 
     def _begin(self) -> None:
         self._rejections.close(commit=False)
@@ -240,7 +274,12 @@ class Corpus:
     @property
     def torn_summary(self) -> dict[str, Any]:
         """What a summary says of torn files: nothing where there is none."""
-        return {"torn": [asdict(torn) for torn in self.torn]} if self.torn else {}
+        return {"torn": [asdict(torn) for torn in self.all_torn]} if self.all_torn else {}
+
+    @property
+    def all_torn(self) -> list[Torn]:
+        """``torn``, and those of the reference."""
+        return self.torn + ([] if self.reference is None else self.reference.torn)
 
     def _valid(self) -> Iterator[Batch]:
         for source in self.sources:
@@ -290,6 +329,10 @@ class Corpus:
         InputError
             With an example and the ways out.
         """
+        if self.reference is not None:
+            rows = names.rows[names.own :] - self.raw_rows
+            ids = None if self.reference.id_column is None else names.reference_names
+            self.reference.refuse_repeated(Names(rows, ids))
         found = np.zeros(0, np.int64) if names.ids is None else repeated_ids(names.ids)
         if len(found):
             later = int(found[0])
@@ -373,6 +416,8 @@ class Corpus:
             Raw rows, each as often as it is wanted; text files give the columns id and text.
         """
         asked = np.asarray(rows, dtype=np.int64)
+        if self.reference is not None and bool((asked >= self.raw_rows).any()):
+            return self._taken_of_both(asked, self.reference)
         mask = self._mask_of(asked)
         self._refuse_if_changed()
         masked = self._masked(mask)
@@ -386,6 +431,32 @@ class Corpus:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[asked]))
+
+    def _taken_of_both(self, asked: np.ndarray, reference: Corpus) -> pa.Table:
+        """Return rows of both sides; columns whose types fit no common one are left out."""
+        own = asked < self.raw_rows
+        tables = [self.take(asked[own]), reference.take(asked[~own] - self.raw_rows)]
+        if reference.text_column != self.text_column:
+            others = [name for name in tables[1].column_names if name != self.text_column]
+            tables[1] = (
+                tables[1]
+                .select(others)
+                .rename_columns([self.text_column if name == reference.text_column else name for name in others])
+            )
+        for side, table in enumerate(tables):
+            texts = pa.chunked_array([as_strings(as_bytes(single(table[self.text_column])))])
+            at = table.column_names.index(self.text_column)
+            tables[side] = table.set_column(at, self.text_column, texts)
+        for name in set(tables[0].column_names) & set(tables[1].column_names):
+            schemas = [pa.schema([table.schema.field(name).with_nullable(True)]) for table in tables]
+            try:
+                pa.unify_schemas(schemas, promote_options="permissive")
+            except pa.ArrowException:
+                tables = [table.drop_columns([name]) for table in tables]
+        joined = pa.concat_tables(tables, promote_options="permissive")
+        place = np.empty(len(asked), np.int64)
+        place[np.concatenate([np.flatnonzero(own), np.flatnonzero(~own)])] = np.arange(len(asked))
+        return joined.take(pa.array(place))
 
     def sources_of(self, rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return what raw rows were read from: a place for each among names, and the names (``documents.origins``)."""
@@ -407,7 +478,7 @@ class Corpus:
 
     def _refuse_if_changed(self) -> None:
         for source in self.sources:
-            for found in source.files if isinstance(source, TextFiles) else [source.found]:
+            for found in _files(source):
                 if found.filesystem is not None:
                     found.refuse_if_changed()
 
@@ -418,12 +489,27 @@ class Corpus:
         finally:
             if self._clean is not None:
                 self._clean()
+            if self.reference is not None:
+                self.reference.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close(commit=kind is None)
+
+
+def _files(source: Source) -> list[Found]:
+    return source.files if isinstance(source, TextFiles) else [source.found]
+
+
+def _identity(found: Found) -> tuple[str, str]:
+    """Return what tells a file from others; of data in memory something that nothing else has."""
+    if found.name == STDIN:
+        return "", STDIN
+    if found.filesystem is None:
+        return "memory", str(id(found))
+    return found.filesystem.type_name, os.path.realpath(found.path)
 
 
 def _names(source: Source) -> list[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -78,20 +79,27 @@ class Remembered:
 
     def __init__(self) -> None:
         self._rows: list[np.ndarray[Any, np.dtype[np.int64]]] = [np.zeros(0, np.int64)]
-        self._ids: list[pa.Array] = []
+        self._ids: list[pa.Array | None] = []
         self.order: list[pa.Array] = []
 
     def see(self, batch: Batch) -> None:
         """Keep a batch's rows, ids and values of the order column."""
         self._rows.append(batch.rows)
-        if batch.ids is not None:
-            self._ids.append(batch.ids)
+        self._ids.append(batch.ids)
         if batch.order is not None:
             self.order.append(batch.order)
 
-    def names(self) -> Names:
-        """Return what the documents are called."""
-        return Names(np.concatenate(self._rows), join_ids(self._ids) if self._ids else None)
+    def names(self, first: int | None = None) -> Names:
+        """Return what the documents are called; rows from ``first`` on are those of a reference."""
+        own = [rows for rows in self._rows[1:] if first is None or rows[0] < first]
+        parts = self._ids[: len(own)], self._ids[len(own) :]
+        ids, others = ([part for part in side if part is not None] for side in parts)
+        rows = np.concatenate(self._rows)
+        found = Names(rows, join_ids(ids) if ids else None)
+        if first is None:
+            return found
+        called = join_ids(others) if others else pa.array(rows[sum(map(len, own)) :] - first)
+        return replace(found, reference_names=called)
 
 
 Words = npt.NDArray[np.uint64]

@@ -54,7 +54,7 @@ class Collected:
     statistics : Statistics or None
         Of the collection, where the recipe needs them.
     present : bool[n]
-        False for documents rejected after they were read, as with repeated ids.
+        False for reference documents: they are neither kept nor dropped.
     order : int64[n]
         The documents in keep order.
     without_keep_value : int
@@ -84,7 +84,7 @@ def collect(
     Parameters
     ----------
     corpus : Corpus
-        It is read once, or twice for recipes with ``needs_statistics``.
+        It is read once, or twice for recipes with ``needs_statistics``, and its reference with it.
     recipe : Recipe
         Its steps up to ``signature``, and ``keep``; ``longest`` and ``shortest`` are those of what is compared.
     threads, memory, report
@@ -123,11 +123,13 @@ def collect(
         if isinstance(store, BoundedStore):
             store.close_count()
     pa.default_memory_pool().release_unused()
-    names = remembered.names()
+    names = remembered.names(None if corpus.reference is None else corpus.raw_rows)
     corpus.refuse_repeated(names)
-    present = np.ones(len(names), np.bool_)
-    order, missing = keep_order(recipe.keep, store.text_bytes, remembered.order, corpus.order_column)
-    return Collected(names, store, statistics, present, order, missing)
+    own = names.own
+    order, missing = keep_order(recipe.keep, store.text_bytes[:own], remembered.order, corpus.order_column)
+    # A reference stands first, whatever the order of the input.
+    order = np.concatenate([np.arange(own, len(names)), order])
+    return Collected(names, store, statistics, np.arange(len(names)) < own, order, missing)
 
 
 def run(
@@ -148,7 +150,7 @@ def run(
     ----------
     corpus : Corpus
         From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is
-        asked.
+        asked. Where it has a reference, its documents are compared with those, too, which all stay.
     recipe : Recipe
         What to do.
     threads : int, optional
@@ -185,7 +187,7 @@ def run(
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock, recompute=recompute)
     most = None
     if pairs_per_document is not None and not recipe.second_step:
-        most = most_pairs(pairs_per_document, len(read.names))
+        most = most_pairs(pairs_per_document, read.names.own)
     beyond: Margin | None = None
     with read.store as store:
         with clock.stage("join"):
@@ -193,7 +195,7 @@ def run(
             joined = find(recipe, most, partial(report, "join"))
         spilled = store.memory.spilled_bytes
         if looser is not None and not recipe.second_step:
-            fewest = most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
+            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.own) if most is None else most
             again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
             with clock.stage("margin"):
                 beyond = find_margin(recipe, looser, joined, again)
@@ -208,6 +210,7 @@ def run(
                 threads=threads,
                 encoder=encoder,
                 decision=every,
+                reference=read.names.reference,
                 progress=partial(report, "verify"),
             )
         if looser is not None:
@@ -244,7 +247,9 @@ def _check_before_reading(corpus: Corpus, recipe: Recipe, encoder: Encoder | Non
         bands_of(recipe)
     step = recipe.parsed_second_step
     if decision is not None or (step is not None and step.measure == "learned"):
-        check_decision(decision, recipe, encoder).check_columns(corpus.columns)
+        for side in (corpus, corpus.reference):
+            if side is not None:
+                check_decision(decision, recipe, encoder).check_columns(side.columns)
     if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
         what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"second_step {str(step)!r}"
         raise RecipeError(
@@ -281,14 +286,15 @@ def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | 
     found = Finder(
         store=read.store,
         statistics=read.statistics,
-        excluded=~read.present,
+        excluded=np.zeros(len(read.names), np.bool_),
         keep_order=read.order,
         threads=threads,
+        reference=read.names.reference,
     )
     if recipe.measure != "semantic" or encoder is None:
         return found
     sizes = read.store.text_bytes
-    representative = equal_texts(read.store.text_marks, sizes, ~read.present | (sizes == 0))
+    representative = equal_texts(read.store.text_marks, sizes, sizes == 0)
     embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
     return replace(found, embeddings=embeddings, representative=representative)
 

@@ -127,7 +127,21 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
             "rejected": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
-        } | (self._corpus.torn_summary | self._details)
+        } | (self._reference_summary() | self._corpus.torn_summary | self._details)
+
+    def _reference_summary(self) -> dict[str, Any]:
+        reference = self._corpus.reference
+        if reference is None:
+            return {}
+        keeper = self._kept.keeper[self._found.goes]
+        return {
+            "reference": {
+                "documents": self._documents.names.reference,
+                "keepers": len(np.unique(keeper[keeper >= self._documents.names.own])),
+                "dropped": int((keeper >= self._documents.names.own).sum()),
+                "rejected": dict(reference.rejected.counts),
+            }
+        }
 
     def learned(self, left: Integers, right: Integers) -> Learned | None:
         """Return what a learned decision went by on matching documents, by position; None where none decided."""
@@ -139,7 +153,8 @@ class Result:
     def duplicates(self) -> pa.Table:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
 
-        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+        Of a run against a reference, ``keeper_from`` says where the keeper is: ``input`` or ``reference``. Where a
+        learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
         """
         at = np.flatnonzero(self._found.goes)
         names = self._documents.names
@@ -147,10 +162,11 @@ class Result:
         return pa.table(
             {
                 "dropped": names.of(at),
-                "keeper": names.of(self._kept.keeper[at]),
+                "keeper": names.of_any(self._kept.keeper[at]),
                 "similarity": pa.array(self._kept.similarity[at]),
                 "family": pa.array(self._families.family[at]),
             }
+            | ({} if names.reference_names is None else {"keeper_from": names.side_of(self._kept.keeper[at])})
             | ({} if learned is None else learned.columns())
         )
 

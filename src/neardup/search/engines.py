@@ -51,6 +51,7 @@ def find_pairs(
     keep_order: Integers,
     most_pairs: int | None,
     give_up: bool = False,
+    reference: int = 0,
     progress: StepProgress,
 ) -> Matches:
     """Return the pairs of a store's documents that match by a recipe's measure and threshold.
@@ -73,20 +74,22 @@ def find_pairs(
         For the join of feature sets: where more match, only those of dropped documents with kept ones are found.
     give_up : bool
         Where more match, find none at all, whatever the search; ``complete`` is False then, too.
+    reference : int
+        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
     progress : callable
         Told (documents done, documents in all) from time to time.
     """
     limit = most_pairs if give_up else None
     if recipe.measure == "hamming":
-        found = _by_hamming_distance(store, recipe, threads, excluded, progress)
+        found = _by_hamming_distance(store, recipe, threads, excluded, reference, progress)
         return found if limit is None or len(found.left) <= limit else without_pairs(found.representative)
     if recipe.is_weighted:
         unit = statistics.unit(recipe) if statistics else 1
-        return _by_weights(store, recipe, unit, threads, excluded, limit, progress)
+        return _by_weights(store, recipe, unit, threads, excluded, limit, reference, progress)
     if recipe.search == "lsh":
         from neardup.search.lsh import lsh_join
 
-        return lsh_join(store, recipe, threads=threads, excluded=excluded)
+        return lsh_join(store, recipe, threads=threads, excluded=excluded, reference=reference)
     join = partial(self_join, store)
     if isinstance(store, BoundedStore) and store.recomputed is not None:
         from neardup.search.recomputed import recomputed_join
@@ -99,12 +102,18 @@ def find_pairs(
         keep_order=keep_order,
         most_pairs=most_pairs,
         with_kept=not give_up,
+        reference=reference,
         progress=progress,
     )
 
 
 def _by_hamming_distance(
-    store: FeatureStore, recipe: Recipe, threads: int, excluded: npt.NDArray[np.bool_], progress: StepProgress
+    store: FeatureStore,
+    recipe: Recipe,
+    threads: int,
+    excluded: npt.NDArray[np.bool_],
+    reference: int,
+    progress: StepProgress,
 ) -> Matches:
     from neardup.search.hamming import hamming_pairs
 
@@ -112,7 +121,10 @@ def _by_hamming_distance(
     representative = equal_sets(store, excluded)
     members = members_of(representative)
     values = vectors.features[vectors.heads[:-1][members]]
-    left, right, distance = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
+    near = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
+    # Values are too short to tell sides apart: comparing those of a reference, too, costs less than knowing them.
+    looked_for = members[near.left] < len(store) - reference
+    left, right, distance = (column[looked_for] for column in near)
     counts = np.full((len(left), 3), _BITS, np.int64)
     counts[:, 0] -= distance
     statistics = {"distinct_sets": len(members), "pairs": len(left)}
@@ -126,6 +138,7 @@ def _by_weights(
     threads: int,
     excluded: npt.NDArray[np.bool_],
     most_pairs: int | None,
+    reference: int,
     progress: StepProgress,
 ) -> Matches:
     from neardup.search.weighted import weighted_join
@@ -140,6 +153,7 @@ def _by_weights(
         excluded=others,
         threads=threads,
         most_pairs=most_pairs,
+        reference=reference,
         progress=progress,
     )
     if found is None:
@@ -158,6 +172,8 @@ class Finder:
         Of the documents that stand for themselves; for the measure ``semantic``, which compares nothing else.
     representative : int64[n] or None
         For ``embeddings``: the first document with the same text.
+    reference : int
+        How many of the documents, the last ones, are of a reference.
     """
 
     store: FeatureStore
@@ -167,6 +183,7 @@ class Finder:
     threads: int
     embeddings: Floats | None = None
     representative: Integers | None = None
+    reference: int = 0
 
     def __call__(
         self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, *, give_up: bool = False
@@ -182,10 +199,12 @@ class Finder:
                 keep_order=self.keep_order,
                 most_pairs=most_pairs,
                 give_up=give_up,
+                reference=self.reference,
                 progress=progress,
             )
         from neardup.search.semantic import semantic_join
 
-        found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, progress)
+        own = len(self.representative) - self.reference
+        found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, own, progress)
         too_many = give_up and most_pairs is not None and len(found.left) > most_pairs
         return without_pairs(self.representative) if too_many else found

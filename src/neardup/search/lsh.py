@@ -100,7 +100,9 @@ def bands_of(recipe: Recipe) -> Bands:
     return bands_for(float(least), recipe.recall, recipe.num_perm)
 
 
-def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt.NDArray[np.bool_]) -> Matches:
+def lsh_join(
+    store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt.NDArray[np.bool_], reference: int = 0
+) -> Matches:
     """Find most pairs of a store's documents that match: of those at the threshold, the recipe's recall.
 
     Parameters
@@ -113,6 +115,8 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt
         They change the time, never the answer.
     excluded : bool[n]
         Documents that must match nothing.
+    reference : int
+        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
     """
     plan = bands_of(recipe)
     sizes = store.sizes
@@ -120,10 +124,11 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt
     members = members_of(representative)
     every = in_order(partial(keys_of, plan=plan, seed=recipe.seed), store.parts(), threads)
     keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]
-    expected = _expected(store, members, recipe, plan)
+    own = int(np.searchsorted(members, len(sizes) - reference))
+    expected = _expected(store, members, own, recipe, plan)
     chosen = store.addresses()[members], sizes[members]
     found, candidates, verified = _verified(
-        keys, chosen, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads
+        keys, chosen, own, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads
     )
     documents = members[found[:, :2]]
     counts = np.column_stack([found[:, 2], sizes[documents]])
@@ -159,9 +164,12 @@ def keys_of(part: tuple[Words, Integers], plan: Bands, seed: int) -> Words:
 
 
 def _verified(
-    keys: Words, chosen: tuple[Words, Integers], wanted: tuple[int, ...], threads: int
+    keys: Words, chosen: tuple[Words, Integers], own: int, wanted: tuple[int, ...], threads: int
 ) -> tuple[Integers, int, int]:
-    """Return the pairs that share a band and match, as (one, other, overlap), and how many were looked at."""
+    """Return the pairs that share a band and match, as (one, other, overlap), and how many were looked at.
+
+    One of the two is among the first ``own`` sets.
+    """
     width = 1 << max(2 * int(chosen[1].max(initial=0)), 4).bit_length()
     found, candidates, verified = [np.empty((0, 3), np.int64)], 0, 0
     for band in range(keys.shape[1]):
@@ -172,7 +180,9 @@ def _verified(
             room = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
             end, parts = min(begin + _AT_A_TIME, len(order)), []
             while begin < end:
-                at, written, looked, counted = band_pairs(band, begin, end, order, keys, chosen, wanted, table, room)
+                at, written, looked, counted = band_pairs(
+                    band, begin, end, order, keys, chosen, own, wanted, table, room
+                )
                 parts.append((room[:written].copy(), looked, counted))
                 if at == begin:
                     room = np.empty((2 * len(room), 3), np.int64)
@@ -187,7 +197,7 @@ def _verified(
     return np.concatenate(found), candidates, verified
 
 
-def _expected(store: FeatureStore, members: Integers, recipe: Recipe, plan: Bands) -> int:
+def _expected(store: FeatureStore, members: Integers, own: int, recipe: Recipe, plan: Bands) -> int:
     """Return how many candidates a sample of the sets lets expect among all of them.
 
     Two sets of Jaccard s agree in a given minimum with probability s. So over all pairs that agree there, the sum of
@@ -201,6 +211,7 @@ def _expected(store: FeatureStore, members: Integers, recipe: Recipe, plan: Band
     total = 0.0
     for slot in range(slots):
         pairs, share = _agreeing(minima[:, slot])
+        pairs = pairs[step * pairs.min(axis=1) < own]
         same = np.empty(len(pairs), np.int64)
         for begin in range(0, len(pairs), _AT_A_TIME):
             left, right = pairs[begin : begin + _AT_A_TIME].T

@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from io import BufferedRandom
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from neardup.errors import OutputError
 from neardup.features.recomputed import BYTES_A_DOCUMENT, BoundedStore, Recomputed
 from neardup.features.store import Block
 from neardup.kernels.counts import chosen_sets, components, count_features, prefix_rooms, prefixes
-from neardup.kernels.prefixes import list_candidates, overlaps_of_pairs
+from neardup.kernels.prefixes import Index, Sets, list_candidates, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import in_order
 from neardup.search.join import FEWEST_BITS, SETS_AT_A_TIME, Join, Prefixes, Steps, Wanted, join_held
@@ -70,6 +71,7 @@ def recomputed_join(
     keep_order: Integers | None = None,
     most_pairs: int | None = None,
     with_kept: bool = True,
+    reference: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Find the pairs that ``neardup.search.join.self_join`` finds, of sets that are not held.
@@ -80,10 +82,10 @@ def recomputed_join(
         What is known of the documents.
     recomputed : Recomputed
         What pass one left of their features.
-    rule, threads, excluded, keep_order, most_pairs, with_kept, progress
+    rule, threads, excluded, keep_order, most_pairs, with_kept, reference, progress
         As for ``self_join``.
     """
-    steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory)
+    steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
     wanted = Wanted(equal_sets(store, excluded), keep_order, most_pairs, with_kept, progress)
     room = store.memory.room - recomputed.cell_bytes - BYTES_A_DOCUMENT * len(steps.sizes)
     room = max(min(_SHARE_HELD * room, store.most_bytes), _LEAST_HELD)
@@ -209,28 +211,29 @@ class _Passes:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many."""
         join = Join(self.steps)
         sets = join.sets(members, prefix, order)
-        index = join.index(sets)
         count = len(sets.sizes)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
 
-        def find(begin: int) -> list[npt.NDArray[np.int32]]:
+        def find(begin: int, index: Index, asking: Sets) -> list[npt.NDArray[np.int32]]:
             scratch = np.zeros(count, np.int32), np.empty(count, np.int64), np.empty((max(count, 1), 2), np.int32)
             end, results = min(begin + most, count), []
             while begin < end:
-                begin, written = list_candidates(begin, end, sets, index, self.steps.rule, ranks_of_size, scratch)
+                begin, written = list_candidates(begin, end, asking, index, self.steps.rule, ranks_of_size, scratch)
                 results.append(scratch[2][:written].copy())
             return results
 
         # Each piece of work clears a counter for each set: few pieces, several for a thread.
         most = max(SETS_AT_A_TIME, -(-count // (8 * self.steps.threads)))
         found, total = [np.zeros((0, 2), np.int32)], 0
-        for number, results in enumerate(in_order(find, range(0, count, most), self.steps.threads), 1):
-            found += results
-            total += sum(map(len, results))
-            if total > _MOST_CANDIDATES * max(count, 1 << 16):
-                return None
-            wanted.progress(min(number * most, count), count)
-        self.steps.memory.give_back(index.entries)
+        for index, asking in join.sides(sets, members[order] < self.steps.own):
+            work = partial(find, index=index, asking=asking)
+            for number, results in enumerate(in_order(work, range(0, count, most), self.steps.threads), 1):
+                found += results
+                total += sum(map(len, results))
+                if total > _MOST_CANDIDATES * max(count, 1 << 16):
+                    return None
+                wanted.progress(min(number * most, count), count)
+            self.steps.memory.give_back(index.entries)
         self.steps.statistics["candidates"] = self.steps.statistics["verified"] = total
         return np.concatenate(found)
 

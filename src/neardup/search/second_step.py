@@ -122,6 +122,7 @@ def second_step(
     threads: int,
     encoder: Encoder | None = None,
     decision: Decision | None = None,
+    reference: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Return the matches that pass a recipe's second measure.
@@ -143,11 +144,13 @@ def second_step(
         For ``semantic``.
     decision : Decision, optional
         For ``learned``.
+    reference : int
+        How many of the documents, the last ones, are of a reference: pairs among them are not looked at.
     """
     step = recipe.parsed_second_step
     if step is None:
         return matches
-    left, right, counts = _pairs_of_texts(matches, texts)
+    left, right, counts = _pairs_of_texts(matches, texts, reference)
     documents = np.unique(np.concatenate([left, right]))
     places = np.searchsorted(documents, left), np.searchsorted(documents, right)
     records, vectors = records_of(documents), None
@@ -205,10 +208,11 @@ def equal_texts(text_marks: Words, text_bytes: Integers, alone: npt.NDArray[np.b
     return found
 
 
-def _pairs_of_texts(matches: Matches, representative: Integers) -> tuple[Integers, Integers, Integers]:
+def _pairs_of_texts(matches: Matches, representative: Integers, reference: int) -> tuple[Integers, Integers, Integers]:
     """Return all pairs of distinct texts that passed, with o, a and b; (1, 1, 1) where the features are equal."""
     own = np.where(representative == np.arange(len(representative)), matches.representative, -1)
-    pairs = Pairs(Names(np.arange(len(own)), None), own, matches.left, matches.right, np.ones(len(matches.left)))
+    names = Names(np.arange(len(own)), None, pa.nulls(reference))
+    pairs = Pairs(names, own, matches.left, matches.right, np.ones(len(matches.left)))
     parts = list(pairs.edges())
     if not parts:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 3), np.int64)
