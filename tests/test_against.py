@@ -95,8 +95,6 @@ def check(result: nd.Result, own: int, pairs: Pairs, order: list[int]) -> None:
 
 LETTERS = ["a", "b", "c", "d", "e", "f", "g", "h"]
 WORDS = st.lists(st.lists(st.sampled_from(LETTERS), max_size=7).map(" ".join), max_size=14)
-    st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "g", "h"]), max_size=7).map(" ".join), max_size=14
-)
 MEASURES = [
     ("jaccard", 0.5),
     ("jaccard", 1.0),

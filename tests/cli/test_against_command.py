@@ -5,12 +5,17 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from calling import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
 from saying import says
 
-NEW = [{"id": 1, "text": FOX + " today"}, {"id": 2, "text": ROSE}, {"id": 3, "text": ROSE.upper()}]
+NEW: list[dict[str, Any]] = [
+    {"id": 1, "text": FOX + " today"},
+    {"id": 2, "text": ROSE},
+    {"id": 3, "text": ROSE.upper()},
+]
 
 
 @pytest.fixture
@@ -24,7 +29,7 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
 def test_only_new_documents_are_written(sides: tuple[Path, Path], tmp_path: Path) -> None:
     new, old = sides
     names = kept, dropped, summary, page = [tmp_path / name for name in ("kept.jsonl", "d.csv", "s.json", "r.html")]
-    outputs = ["-o", kept, "--duplicates", dropped, "--summary", summary, "--report", page]
+    outputs = "-o", kept, "--duplicates", dropped, "--summary", summary, "--report", page
     result = neardup("dedup", new, "--against", old, *outputs, *RULES)
     assert read_lines(kept) == [NEW[1]]
     rows = list(csv.DictReader(dropped.read_text().splitlines()))
@@ -54,7 +59,7 @@ def test_pairs_say_their_side(sides: tuple[Path, Path]) -> None:
 
 def test_what_cannot_be_a_reference_is_refused(sides: tuple[Path, Path], tmp_path: Path) -> None:
     new, old = sides
-    output = ["-o", tmp_path / "kept.jsonl"]
+    output = "-o", tmp_path / "kept.jsonl"
     before = names_in(tmp_path)
     assert says(refused("dedup", new, "--against", new, *output), "new.jsonl", "leave it out of --against")
     assert says(refused("dedup", new, "--against", old, "--engine", "spark", *output), "--against", "leave out")

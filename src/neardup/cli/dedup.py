@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,6 +27,7 @@ from neardup.cli.options import (
     chosen_recipe,
     decision_text,
     on_spark,
+    refuse_ignored,
     with_options,
 )
 from neardup.cli.screen import (
@@ -66,7 +68,10 @@ def dedup(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where kept documents go, in the format of its name; - is stdout."
+            "--output",
+            "-o",
+            metavar="FILE|FOLDER/",
+            help="Where kept documents go, in the format of its name; - is stdout; FOLDER/ gets a file for each input.",
         ),
     ] = None,
     duplicates: Annotated[
@@ -80,6 +85,18 @@ def dedup(
         str | None, typer.Option(metavar="FILE", help="Counts, times, memory and the recipe, as JSON.")
     ] = None,
     against: Against = None,
+    annotate: Annotated[
+        bool,
+        typer.Option(
+            "--annotate", help="Write dropped documents, too, with columns that say what became of each, to -o."
+        ),
+    ] = False,
+    annotate_prefix: Annotated[
+        str,
+        typer.Option(
+            metavar="PREFIX", rich_help_panel=MORE, help="What the names of the columns of --annotate begin with."
+        ),
+    ] = "neardup_",
     keep: Keep = None,
     time_column: Annotated[
         str | None,
@@ -106,6 +123,8 @@ def dedup(
     """
     if output is None and not dry_run:
         raise OutputError("no output is named: give one with -o FILE, or only count with --dry-run")
+    if not annotate:
+        refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
     if as_json and output == "-" and not dry_run:
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
     by_time = keep in ("newest", "oldest") or decided.decision is None or reported.report is not None
@@ -120,7 +139,7 @@ def dedup(
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--decision": decision, "--report": reported.report, "--against": against},
+        **{"--decision": decision, "--report": reported.report, "--against": against, "--annotate": annotate},
     )
     most = None if pairs_per_document == "all" else parse_number(pairs_per_document, "--pairs-per-document")
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
@@ -135,6 +154,8 @@ def dedup(
 
     order = order_column(recipe, time_column)
     with read.open(inputs, order_column=order, write=not dry_run, against=against) as corpus:
+        if output is not None and not dry_run:
+            corpus.check_folder(output)
         say_notes(corpus, recipe)
         if engine is None:
             say_if_compiling(recipe)
@@ -158,7 +179,8 @@ def dedup(
             written: list[str] = []
             with interruptible(written):
                 if not dry_run:
-                    _write(result, output or "", duplicates, summary, written, force=force, report=report)
+                    prefix = annotate_prefix if annotate else None
+                    _write(result, output or "", prefix, duplicates, summary, written, force=force, report=report)
                 if reported.report is not None and isinstance(result, Result):
                     result.report(reported.report, force=force, **wanted)
         say_rejected(corpus)
@@ -173,6 +195,7 @@ def dedup(
 def _write(
     result: Result | Answer,
     output: str,
+    prefix: str | None,
     duplicates: str | None,
     summary: str | None,
     written: list[str],
@@ -180,27 +203,33 @@ def _write(
     force: bool,
     report: Report | None,
 ) -> None:
-    """Write all tables, the kept documents first; ``written`` gets the names of what is there already."""
-    from neardup.documents import open_writer
+    """Write all tables, the documents first; ``written`` gets the names of what is there already.
 
-    kept = result.summary["kept"] if report is not None else None
-    done = 0
+    With a prefix they are all documents, with columns that say what became of each.
+    """
+    from neardup.documents import open_writer
+    from neardup.pipeline.result import Result
+
+    write, which, done = result.write, "kept", 0
+    if prefix is not None and isinstance(result, Result):
+        write, which = partial(result.write_annotated, prefix=prefix), "documents"
+    total = result.summary[which] if report is not None else None
 
     def progress(rows: int) -> None:
         nonlocal done
         done += rows
         if report is not None:
-            report("write", done, kept)
+            report("write", done, total)
 
     if duplicates is None:
-        result.write(output, force=force, progress=progress)
+        write(output, force=force, progress=progress)
         written.append(output)
     else:
         table = result.duplicates()
         # Filled before and put in its place after the kept documents: a full disk then leaves neither.
         with open_writer(duplicates, table.schema, force) as writer:
             writer.write(table)
-            result.write(output, force=force, progress=progress)
+            write(output, force=force, progress=progress)
             written.append(output)
         written.append(duplicates)
     if summary is not None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import CopyReport, copy_kept, kept_schema, origins, promised
+from neardup.documents.copy import CopyReport, copy_kept, kept_schema, origins, places_of, promised
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     KNOWN_SUFFIXES,
@@ -30,7 +30,7 @@ from neardup.documents.inputs import (
     one_line,
 )
 from neardup.documents.jsonlines import json_source
-from neardup.documents.output import check_output, check_quarantine
+from neardup.documents.output import check_output, check_quarantine, names_folder
 from neardup.documents.records import (
     CUT_SHORT,
     TORN,
@@ -385,6 +385,7 @@ class Corpus:
         *,
         force: bool = False,
         progress: Callable[[int], None] | None = None,
+        added: pa.Table | None = None,
     ) -> CopyReport:
         """Pass two: write the kept raw records, every column and their order untouched.
 
@@ -393,19 +394,40 @@ class Corpus:
         keep : np.ndarray
             A bool for each raw row.
         output : str
-            A table file by its suffix, ``-`` for standard output, or a folder where all inputs are text
-            files. JSON lines to JSON lines, and delimited text to the same, copy the bytes as they are.
+            A table file by its suffix, ``-`` for standard output, or a folder: where all inputs are text files, or
+            with a slash at its end for one file for each input, of the same name and format. JSON lines to JSON
+            lines, and delimited text to the same, copy the bytes as they are.
         force : bool
             Whether an existing file may be replaced.
         progress : callable, optional
             Told the number of rows written since it was last told.
+        added : pa.Table, optional
+            More columns, with a row for each kept row.
         """
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != (self.raw_rows,):
             raise ValueError(f"keep must be a bool for each of the {self.raw_rows} raw rows")
         check_output(output, self.inputs, force)
         self._refuse_if_changed()
-        return copy_kept(self._masked(keep), output, self.wanted.text, progress)
+        if added is not None:
+            for name in added.column_names:
+                if name in self.columns:
+                    raise OutputError(
+                        f"the input has a column {name!r} already, which would be added: choose other names with "
+                        f"{option('--annotate-prefix', 'prefix=')}"
+                    )
+        return copy_kept(self._masked(keep), output, self.wanted.text, progress, added)
+
+    def check_folder(self, output: str) -> None:
+        """Refuse, before the work, a folder that cannot hold an output for each input.
+
+        Raises
+        ------
+        OutputError
+            With the reason and the way out.
+        """
+        if names_folder(output):
+            places_of(self.sources, output)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows with all columns of the corpus, in the order asked for; a row without one has null there.
