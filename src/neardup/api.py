@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from neardup.documents import Corpus, Ids, corpus_of, open_corpus
 from neardup.errors import RecipeError
-from neardup.keep.order import order_column
+from neardup.keep.order import order_column, preference
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Given
@@ -477,6 +477,8 @@ def dedup(
     memory: int | None = None,
     pairs_per_document: float | None = 20.0,
     margin: float | None = None,
+    within: str | None = None,
+    prefer: str | tuple[str, Sequence[str]] | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -509,6 +511,12 @@ def dedup(
     margin : float, optional
         How far beyond the threshold to look as well, such as 0.2: for ``Result.report``, whose readers want to see what
         lies just below it, and for ``Result.at``. It changes nothing else. Raising it takes longer; None looks nowhere.
+    within : str, optional
+        A column: only documents with the same value in it are compared, such as those of one language; documents
+        without a value are a group of their own. All pairs are looked for then, whatever ``pairs_per_document`` says.
+    prefer : str or (str, sequence of str), optional
+        A column and its values in order of trust, ``"source=reuters,wire"`` or ``("source", ["reuters", "wire"])``:
+        before ``keep``, documents with an earlier value are preferred, those with another one come last.
     encoder : object with ``encode(texts)``, optional
         What makes embeddings for the measure ``semantic``; neardup brings none and downloads nothing.
     progress : callable, optional
@@ -546,6 +554,8 @@ def dedup(
         memory=memory,
         pairs_per_document=pairs_per_document,
         margin=margin,
+        within=within,
+        prefer=preference(prefer),
         encoder=encoder,
         decision=learned,
         progress=progress,
@@ -570,6 +580,8 @@ def dedup_files(
     memory: int | None = None,
     pairs_per_document: float | None = 20.0,
     margin: float | None = None,
+    within: str | None = None,
+    prefer: str | tuple[str, Sequence[str]] | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -633,6 +645,8 @@ def dedup_files(
         memory=memory,
         pairs_per_document=pairs_per_document,
         margin=margin,
+        within=within,
+        prefer=preference(prefer),
         encoder=encoder,
         decision=learned,
         progress=progress,

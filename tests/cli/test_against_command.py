@@ -79,3 +79,20 @@ def test_broken_records_of_a_reference_are_counted(sides: tuple[Path, Path], tmp
     assert sum(found["reference"]["rejected"].values()) == 1
     assert "line 3" in result.stderr
     refused("dedup", new, "--against", old, "-o", tmp_path / "k.jsonl", "--strict", *RULES)
+
+
+def test_groups_and_trust(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.jsonl", tmp_path / "o.jsonl"
+    said = [("a", FOX, "en", "blog"), ("b", FOX, "de", "blog"), ("c", FOX, "en", "wire"), ("d", FOX, "en", "mail")]
+    write_lines(path, [dict(zip(("id", "text", "language", "source"), row, strict=True)) for row in said])
+    result = neardup("dedup", path, "--within", "language", "--prefer", "source=wire,blog", "-o", out)
+    assert [row["id"] for row in read_lines(out)] == ["b", "c"]
+    assert "source=wire,blog" in result.stderr
+    for options, value in (
+        (("--within", "x"), "'x'"),
+        (("--prefer", "source"), "source=reuters"),
+        (("--prefer", "y=a"), "'y'"),
+    ):
+        assert says(refused("dedup", path, *options, "-o", tmp_path / "p.jsonl"), value)
+    assert says(refused("dedup", path, "--within", "id", "--engine", "spark", "-o", tmp_path / "p.jsonl"), "--within")
+    assert names_in(tmp_path) == {"a.jsonl", "o.jsonl"}

@@ -97,6 +97,23 @@ def dedup(
             metavar="PREFIX", rich_help_panel=MORE, help="What the names of the columns of --annotate begin with."
         ),
     ] = "neardup_",
+    within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=MORE,
+            help="Compare only documents with the same value there, such as language; those without one with each "
+            "other.",
+        ),
+    ] = None,
+    prefer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN=a,b,c",
+            rich_help_panel=MORE,
+            help="Before --keep: of matches keep one with an earlier of these values, sources in order of trust.",
+        ),
+    ] = None,
     keep: Keep = None,
     time_column: Annotated[
         str | None,
@@ -134,12 +151,17 @@ def dedup(
     if time_column is not None and decision is None and not by_time:
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
     margin = reported.margin(recipe)
+
+    from neardup.keep.order import preference
+
+    trusted = preference(prefer)
     wanted = reported.wanted(title_column=decided.title_column, time_column=time_column)
     limits = running.limits
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
         **{"--decision": decision, "--report": reported.report, "--against": against, "--annotate": annotate},
+        **{"--within": within, "--prefer": prefer},
     )
     most = None if pairs_per_document == "all" else parse_number(pairs_per_document, "--pairs-per-document")
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
@@ -174,6 +196,8 @@ def dedup(
                     progress=report,
                     pairs_per_document=most,
                     margin=margin,
+                    within=within,
+                    prefer=trusted,
                     **limits,
                 )
             written: list[str] = []
@@ -277,6 +301,7 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
         + (f"; peak memory {size_text(peak)}" if peak else ""),
     }
+    rows |= {name: str(found[name]) for name in ("within", "prefer") if name in found}
     if found.get("without_keep_value"):
         rows["keep"] = f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"
     rows |= {name: "stdout" if place == "-" else place for name, place in places.items() if place}

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
 from neardup.documents.copy import CopyReport, copy_kept, kept_schema, origins, places_of, promised
@@ -42,6 +43,7 @@ from neardup.documents.records import (
     Wanted,
     as_bytes,
     as_strings,
+    join_order,
     repeated_ids,
     single,
     sized,
@@ -49,7 +51,7 @@ from neardup.documents.records import (
 )
 from neardup.documents.rejected import Rejected, Rejections, Torn
 from neardup.documents.streams import Span, ahead, head_of
-from neardup.documents.tables import choose_columns, table_of
+from neardup.documents.tables import choose_columns, require, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
 from neardup.files import Unfinished
@@ -243,21 +245,65 @@ class Corpus:
             for batch in self.reference.scan():
                 yield replace(batch, rows=batch.rows + self.raw_rows)
 
-    def scan_again(self) -> Iterator[Batch]:
-        """Read the good documents once more, after `scan`; nothing is noted of broken records."""
+    def scan_again(self, order: str | None = None, *, alone: bool = False) -> Iterator[Batch]:
+        """Read the good documents once more, after `scan`; nothing is noted of broken records.
+
+        Parameters
+        ----------
+        order : str, optional
+            Another column whose values are handed over in place of those of the order column.
+        alone : bool
+            Whether to leave out the reference.
+        """
+        wanted = self.wanted if order is None else replace(self.wanted, order=order)
 
         def batches() -> Iterator[Batch]:
             row = 0
             for source in self.sources:
-                with closing(source.chunks(self.wanted)) as chunks:
+                with closing(source.chunks(wanted)) as chunks:
                     for chunk in chunks:
-                        yield valid_records(chunk, self.wanted, row, name_of_ids(source))[0]
+                        yield valid_records(chunk, wanted, row, name_of_ids(source))[0]
                         row += chunk.rows
 
         yield from ahead(sized(batches()))
-        if self.reference is not None:
-            for batch in self.reference.scan_again():
+        if self.reference is not None and not alone:
+            for batch in self.reference.scan_again(order):
                 yield replace(batch, rows=batch.rows + self.raw_rows)
+
+    def values(self, column: str, *, alone: bool = False) -> pa.Array:
+        """Return the values of a column for all good documents, as strings, null for empty ones; it reads once more.
+
+        Parameters
+        ----------
+        column : str
+            The column.
+        alone : bool
+            Whether to leave out the reference.
+
+        Raises
+        ------
+        InputError
+            If they are of types that nobody can compare.
+        """
+        parts = [batch.order for batch in self.scan_again(column, alone=alone)]
+        found = join_order(parts, column).cast(pa.large_string())
+        return pc.if_else(pc.equal(found, ""), None, found)
+
+    def require(self, column: str, what: str) -> None:
+        """Refuse, before anything is read, a column that an input does not have or that holds no single values.
+
+        Raises
+        ------
+        InputError
+            Naming the input and its columns.
+        """
+        require(
+            [source for source in self.sources if source.columns()],
+            column,
+            what,
+            lambda kind: not pa.types.is_nested(kind),
+            "its values must be single ones",
+        )
 
     def _begin(self) -> None:
         self._rejections.close(commit=False)

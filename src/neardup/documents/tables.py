@@ -202,15 +202,15 @@ def choose_columns(
         return Wanted(text or "text", key or None, order, max_document)
     if text is None:
         text = _obvious_text(told)
-    _require(told, text, option("--text-column"), is_text_type, "the texts must be strings")
+    require(told, text, option("--text-column"), is_text_type, "the texts must be strings")
     if key is None:
         key = _obvious_id(told, text)
     elif key:
-        _require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
+        require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
     if order == FIND_TIME:
         order = _obvious_time(told)
     elif order:
-        _require(
+        require(
             told, order, "the keep order or clusters", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
         )
     return Wanted(text, key or None, order or None, max_document)
@@ -223,7 +223,14 @@ def _listed(source: Source) -> str:
     return ", ".join(shown + more)
 
 
-def _require(sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
+def require(sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
+    """Refuse a column that an input does not have, or whose type does not do.
+
+    Raises
+    ------
+    InputError
+        Naming the input and its columns.
+    """
     for source in sources:
         columns = source.columns()
         if name not in columns:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.classifier.classifier import Decision
 from neardup.classifier.values import Records
@@ -21,7 +22,7 @@ from neardup.features.reading import Progress, Remembered, contents_of, gather, 
 from neardup.features.recomputed import BoundedStore, Recomputed
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
-from neardup.keep.order import keep_order
+from neardup.keep.order import Preference, keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, in_order
@@ -35,6 +36,8 @@ from neardup.version import __version__
 
 #: Budgets below it are numbers whose unit was forgotten.
 _LEAST_MEMORY = 1_000_000
+#: 2**64 / the golden ratio: groups times it are far apart.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -59,6 +62,8 @@ class Collected:
         The documents in keep order.
     without_keep_value : int
         How many have no value to go by.
+    groups : int64[n] or None
+        Where documents are compared inside groups alone: the group of each, from 0; 0 for those without a value.
     """
 
     names: Names
@@ -67,6 +72,13 @@ class Collected:
     present: np.ndarray[Any, np.dtype[np.bool_]]
     order: np.ndarray[Any, np.dtype[np.int64]]
     without_keep_value: int
+    groups: np.ndarray[Any, np.dtype[np.int64]] | None = None
+
+    @property
+    def text_marks(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """uint64[n, 2], equal for equal texts of one group."""
+        marks = self.store.text_marks
+        return marks if self.groups is None else marks ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
 
 
 def collect(
@@ -78,6 +90,8 @@ def collect(
     report: Progress | None = None,
     clock: Clock | None = None,
     recompute: bool = False,
+    within: str | None = None,
+    prefer: Preference | None = None,
 ) -> Collected:
     """Read a corpus and make its features.
 
@@ -94,6 +108,8 @@ def collect(
     recompute : bool
         Whether features that do not fit into memory are not kept: the store is a ``BoundedStore``, and the corpus is
         read again when pairs are looked for.
+    within, prefer
+        As in ``run``; each reads the corpus once more.
     """
     threads, memory = checked_threads(threads), _checked_memory(memory)
     clock = clock or Clock()
@@ -127,9 +143,15 @@ def collect(
     corpus.refuse_repeated(names)
     own = names.own
     order, missing = keep_order(recipe.keep, store.text_bytes[:own], remembered.order, corpus.order_column)
+    if prefer is not None:
+        order = prefer.first(order, corpus.values(prefer.column, alone=True))
     # A reference stands first, whatever the order of the input.
     order = np.concatenate([np.arange(own, len(names)), order])
-    return Collected(names, store, statistics, np.arange(len(names)) < own, order, missing)
+    groups = None
+    if within is not None:
+        codes = pc.dictionary_encode(corpus.values(within)).indices
+        groups = np.asarray(pc.fill_null(pc.add(codes, 1), 0), np.int64)
+    return Collected(names, store, statistics, np.arange(len(names)) < own, order, missing, groups)
 
 
 def run(
@@ -140,6 +162,8 @@ def run(
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     margin: float | None = None,
+    within: str | None = None,
+    prefer: Preference | None = None,
     encoder: Encoder | None = None,
     decision: Decision | None = None,
     progress: Progress | None = None,
@@ -166,6 +190,11 @@ def run(
     margin : float, optional
         How far beyond the threshold to look as well, for what lies just below it (``Result.at``); for a recipe with
         a second step, beyond that of the second step. It changes nothing else. Raising it takes longer.
+    within : str, optional
+        A column: only documents with the same value are compared, those without one with each other. All pairs are
+        looked for then, whatever ``pairs_per_document`` says.
+    prefer : Preference, optional
+        What comes before the recipe's ``keep``.
     encoder : object with ``encode(texts)``, optional
         What makes the embeddings for ``semantic``.
     decision : Decision, optional
@@ -184,9 +213,23 @@ def run(
     _check_before_reading(corpus, recipe, encoder, decision)
     looser = None if margin is None else loosened(recipe, margin)
     recompute = recipe.search == "exact" and recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
-    read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock, recompute=recompute)
+    for column, what in ((within, "--within"), (prefer and prefer.column, "--prefer")):
+        for side in (corpus, corpus.reference if what == "--within" else None):
+            if column is not None and side is not None:
+                side.require(column, option(what, what[2:]))
+    read = collect(
+        corpus,
+        recipe,
+        threads=threads,
+        memory=memory,
+        report=report,
+        clock=clock,
+        recompute=recompute,
+        within=within,
+        prefer=prefer,
+    )
     most = None
-    if pairs_per_document is not None and not recipe.second_step:
+    if pairs_per_document is not None and within is None and not recipe.second_step:
         most = most_pairs(pairs_per_document, read.names.own)
     beyond: Margin | None = None
     with read.store as store:
@@ -205,7 +248,7 @@ def run(
             joined = second_step(
                 joined,
                 wider,
-                equal_texts(store.text_marks, store.text_bytes, joined.representative < 0),
+                equal_texts(read.text_marks, store.text_bytes, joined.representative < 0),
                 lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, decision),
                 threads=threads,
                 encoder=encoder,
@@ -217,7 +260,7 @@ def run(
             joined, beyond = split(joined, recipe, looser, decision)
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
-        documents = Documents(read.names, read.order, store.text_marks, store.text_bytes, read.present)
+        documents = Documents(read.names, read.order, read.text_marks, store.text_bytes, read.present)
         details = {
             "undecidable": int(undecided.sum()),
             "without_keep_value": read.without_keep_value,
@@ -225,6 +268,10 @@ def run(
             "threads": threads,
             "version": __version__,
         } | recipe_details(recipe)
+        if within is not None:
+            details["within"] = within
+        if prefer is not None:
+            details["prefer"] = f"{prefer.column}={','.join(prefer.values)}"
         if decision is not None:
             details |= decision_details(decision, joined.statistics)
         return Result(
@@ -290,6 +337,7 @@ def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | 
         keep_order=read.order,
         threads=threads,
         reference=read.names.reference,
+        groups=read.groups,
     )
     if recipe.measure != "semantic" or encoder is None:
         return found

@@ -17,7 +17,7 @@ from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, rule
 from neardup.search.join import self_join
-from neardup.search.matches import Matches, equal_sets, members_of, without_pairs
+from neardup.search.matches import Matches, equal_sets, members_of, within_groups, without_pairs
 
 Integers = npt.NDArray[np.int64]
 StepProgress = Callable[[int, int], None]
@@ -174,6 +174,8 @@ class Finder:
         For ``embeddings``: the first document with the same text.
     reference : int
         How many of the documents, the last ones, are of a reference.
+    groups : int64[n] or None
+        Where documents are compared inside groups alone: the group of each, from 0.
     """
 
     store: FeatureStore
@@ -184,11 +186,16 @@ class Finder:
     embeddings: Floats | None = None
     representative: Integers | None = None
     reference: int = 0
+    groups: Integers | None = None
 
     def __call__(
         self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, *, give_up: bool = False
     ) -> Matches:
         """Return the pairs of a recipe that differs from the run's by its threshold alone."""
+        found = self._found(recipe, most_pairs, progress, give_up)
+        return found if self.groups is None else within_groups(found, self.groups)
+
+    def _found(self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, give_up: bool) -> Matches:
         if self.embeddings is None or self.representative is None:
             return find_pairs(
                 self.store,
