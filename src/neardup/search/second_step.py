@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from math import inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -22,13 +24,15 @@ from neardup.kernels.pairs import overlaps
 from neardup.recipe import Recipe
 from neardup.recipe.measures import reaching
 from neardup.recipe.second_step import SecondStep
-from neardup.search.matches import Matches
+from neardup.search.matches import Matches, groups_that_fit
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 #: Probabilities become whole numbers of this.
 PROBABILITY_UNIT = 10**9
 _PAIRS_AT_A_TIME = 1 << 14
+#: Bytes that a text takes while it is looked at, for each of its bytes and besides.
+_FOR_A_BYTE, _FOR_A_TEXT = 8, 400
 
 
 class Decided(NamedTuple):
@@ -123,6 +127,8 @@ def second_step(
     encoder: Encoder | None = None,
     decision: Decision | None = None,
     reference: int = 0,
+    text_bytes: Integers | None = None,
+    room: float = inf,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Return the matches that pass a recipe's second measure.
@@ -146,19 +152,38 @@ def second_step(
         For ``learned``.
     reference : int
         How many of the documents, the last ones, are of a reference: pairs among them are not looked at.
+    text_bytes : int64[n], optional
+        The length of each document's text, where ``room`` is bounded.
+    room : float
+        Bytes that texts may take at once. Lowering it reads them in more parts and changes no answer.
     """
     step = recipe.parsed_second_step
     if step is None:
         return matches
     left, right, counts = _pairs_of_texts(matches, texts, reference)
-    documents = np.unique(np.concatenate([left, right]))
-    places = np.searchsorted(documents, left), np.searchsorted(documents, right)
-    records, vectors = records_of(documents), None
-    if step.measure == "learned":
-        known = check_decision(decision, recipe, encoder)
-        passed, vectors, second = decide(known, records, *places, threads=threads, encoder=encoder, progress=progress)
-    else:
-        passed, second = reached(step, records.texts, *places, threads, encoder, progress)
+    groups = np.zeros(len(left), np.int64)
+    if text_bytes is not None and isfinite(room):
+        sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
+        groups = groups_that_fit(np.column_stack([left, right]), sizes, room)
+    passed = np.zeros(len(left), np.bool_)
+    found = list[tuple[Integers, Integers, Floats | None]]()
+    for group in range(int(groups.max(initial=0)) + 1):
+        here = np.flatnonzero(groups == group)
+        documents = np.unique(np.concatenate([left[here], right[here]]))
+        places = np.searchsorted(documents, left[here]), np.searchsorted(documents, right[here])
+        records, vectors = records_of(documents), None
+        told = partial(_in_all, progress, int((groups < group).sum()), len(left))
+        if step.measure == "learned":
+            known = check_decision(decision, recipe, encoder)
+            reach, vectors, second = decide(known, records, *places, threads=threads, encoder=encoder, progress=told)
+        else:
+            reach, second = reached(step, records.texts, *places, threads, encoder, told)
+        passed[here] = reach
+        found.append((here[reach], second, vectors))
+    order = np.argsort(np.concatenate([part[0] for part in found]))
+    second = np.concatenate([part[1] for part in found])[order]
+    looked_at = [part[2] for part in found if part[2] is not None]
+    vectors = np.concatenate(looked_at)[order] if looked_at else None
     statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
     return replace(
         matches,
@@ -170,6 +195,10 @@ def second_step(
         vectors=vectors,
         statistics=statistics,
     )
+
+
+def _in_all(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:
+    progress(before + done, total)
 
 
 def reached(
