@@ -194,18 +194,18 @@ def test_too_many_pairs_are_those_of_kept_ones(memory: int | None, monkeypatch: 
     ("vector", "columns"), [(FACTS, {}), (DATED, {"title_column": "title", "time_column": "time"})]
 )
 def test_a_classifier(vector: str, columns: dict[str, Any]) -> None:
-    decision = trained(vector)
+    classifier = trained(vector)
     known = texts(120, 5).table.select(["text", "title", "time"])
     new, old = known.slice(0, 50), known.slice(50)
-    whole = nd.dedup(known, decision=decision, **columns)
+    whole = nd.dedup(known, classifier=classifier, **columns)
     pairs = {(pair.left, pair.right): pair.similarity for pair in whole.pairs}
-    result = nd.dedup(new, against=old, decision=decision, **columns)
+    result = nd.dedup(new, against=old, classifier=classifier, **columns)
     check(result, 50, pairs, list(range(50)))
     with pytest.raises(RecipeError) as caught:
         nd.dedup(
             new,
             against=old.rename_columns(["text", "headline", "when"]),
-            decision=trained(DATED),
+            classifier=trained(DATED),
             title_column="title",
             time_column="time",
         )

@@ -9,7 +9,7 @@ import typer
 
 from neardup.cli.options import (
     Against,
-    DecisionOptions,
+    ClassifierOptions,
     EngineOptions,
     Force,
     Inputs,
@@ -19,7 +19,7 @@ from neardup.cli.options import (
     TimeColumn,
     check_outputs,
     chosen_recipe,
-    decision_text,
+    classifier_text,
     on_spark,
     with_options,
 )
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def pairs(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     read: ReadOptions,
     running: RunOptions,
     where: EngineOptions,
@@ -55,7 +55,7 @@ def pairs(
             "--output",
             "-o",
             metavar="FILE",
-            help="A table of left, right and similarity, in the format of the name; with a decision also g and "
+            help="A table of left, right and similarity, in the format of the name; with a classifier also score and "
             "evidence; - prints.",
         ),
     ] = None,
@@ -73,12 +73,17 @@ def pairs(
     to_screen = output == "-" or printing or as_json
     if to_file is None and not to_screen:
         raise OutputError("no output is named: give one with -o FILE, or print the pairs with --print")
-    decision = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, decision).changed(keep="first")
+    classifier = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, classifier).changed(keep="first")
     limits = running.limits
     engine = where.chosen(
         recipe,
-        **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decision, "--against": against},
+        **{
+            "--threads": limits["threads"],
+            "--memory": limits["memory"],
+            "--classifier": classifier,
+            "--against": against,
+        },
     )
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, [*inputs, *(against or ())], force=force)
 
@@ -94,7 +99,7 @@ def pairs(
                 records = read.quarantine is not None
                 result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))
             else:
-                result = run(corpus, recipe, decision=decision, progress=report, pairs_per_document=None, **limits)
+                result = run(corpus, recipe, classifier=classifier, progress=report, pairs_per_document=None, **limits)
             if to_file is not None:
                 _write(result, to_file, force=force)
         if to_screen:
@@ -107,11 +112,11 @@ def pairs(
     if against:
         documents += f", and with {result.summary['reference']['documents']:,} of the reference"
     say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")
-    promised, learned = lsh_text(result.summary["search"]), decision_text(result.summary)
+    promised, learned = lsh_text(result.summary["search"]), classifier_text(result.summary)
     if promised:
         say(promised)
     if learned:
-        say(f"decision {learned}")
+        say(f"classifier {learned}")
 
 
 def _write(result: Result | Answer, output: str, *, force: bool) -> None:

@@ -127,7 +127,7 @@ class Pairs:
         """Yield tables of left, right (ids) and similarity, in order.
 
         Of a run against a reference, ``right_from`` says whether right is of the ``input`` or of the ``reference``;
-        left is always of the input. Where a learned decision decided, g and the measures that pushed it follow
+        left is always of the input. Where a classifier decided, the score and its contributions follow
         (``Learned.columns``).
 
         Parameters
