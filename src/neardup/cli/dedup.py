@@ -70,15 +70,15 @@ def dedup(
         typer.Option(
             "--output",
             "-o",
-            metavar="FILE|FOLDER/",
-            help="Where kept documents go, in the format of its name; - is stdout; FOLDER/ gets a file for each input.",
+            metavar="FILE",
+            help="Where kept documents go: FILE says the format, FOLDER/ gets a file for each input, - is stdout.",
         ),
     ] = None,
     duplicates: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="A table of dropped documents: dropped, keeper, similarity, family, and with --against keeper_from.",
+            help="A table of dropped documents: dropped, keeper, similarity, family.",
         ),
     ] = None,
     summary: Annotated[
@@ -88,7 +88,9 @@ def dedup(
     annotate: Annotated[
         bool,
         typer.Option(
-            "--annotate", help="Write dropped documents, too, with columns that say what became of each, to -o."
+            "--annotate",
+            rich_help_panel=MORE,
+            help="Write dropped documents, too, with columns that say what became of each, to -o.",
         ),
     ] = False,
     annotate_prefix: Annotated[

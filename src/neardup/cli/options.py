@@ -152,7 +152,7 @@ Against = Annotated[
     list[str] | None,
     typer.Option(
         metavar="REF",
-        help="Compare with these documents, too, which all stay and are not compared with each other; may be repeated.",
+        help="A reference to compare with, too; all of it stays, none is written.",
     ),
 ]
 LABELS_PANEL = "Labels"

@@ -216,10 +216,11 @@ def run(
     _check_before_reading(corpus, recipe, encoder, classifier)
     looser = None if margin is None else loosened(recipe, margin)
     recompute = recipe.search == "exact" and recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
-    for column, what in ((within, "--within"), (prefer and prefer.column, "--prefer")):
-        for side in (corpus, corpus.reference if what == "--within" else None):
-            if column is not None and side is not None:
-                side.require(column, option(what, what[2:]))
+    if prefer is not None:
+        corpus.require(prefer.column, option("--prefer", "prefer"))
+    for side in (corpus, corpus.reference):
+        if within is not None and side is not None:
+            side.require(within, option("--within", "within"))
     read = collect(
         corpus,
         recipe,
