@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from neardup.documents import Corpus, Ids, corpus_of, open_corpus
 from neardup.errors import RecipeError
-from neardup.keep.order import order_column
+from neardup.keep.order import order_column, preference
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Given
@@ -467,6 +467,7 @@ def explore(
 def dedup(
     data: Any,
     *,
+    against: Any = None,
     recipe: AnyRecipe = "default",
     classifier: Given | None = None,
     text_column: str | None = None,
@@ -477,6 +478,8 @@ def dedup(
     memory: int | None = None,
     pairs_per_document: float | None = 20.0,
     margin: float | None = None,
+    within: str | None = None,
+    prefer: str | tuple[str, Sequence[str]] | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -488,6 +491,10 @@ def dedup(
     data : list of str, table or array
         Texts, or anything that gives Arrow data (``__arrow_c_stream__``): pandas, Polars, PyArrow, Hugging
         Face. For files see ``dedup_files``.
+    against : the same, or Corpus, optional
+        A reference: documents that are compared with those of ``data``, not with each other, and all stay. A document
+        that matches one of them goes. They may be files, ``against=nd.open_files("archive.parquet")``. The named
+        columns of texts and ids must be in both.
     recipe : Recipe, str or path
         A recipe, its name, or a TOML file.
     classifier : Classifier or path, optional
@@ -505,6 +512,12 @@ def dedup(
     margin : float, optional
         How far beyond the threshold to look as well, such as 0.2: for ``Result.report``, whose readers want to see what
         lies just below it, and for ``Result.at``. It changes nothing else. Raising it takes longer; None looks nowhere.
+    within : str, optional
+        A column: only documents with the same value in it are compared, such as those of one language; documents
+        without a value are a group of their own. All pairs are looked for then, whatever ``pairs_per_document`` says.
+    prefer : str or (str, sequence of str), optional
+        A column and its values in order of trust, ``"source=reuters,wire"`` or ``("source", ["reuters", "wire"])``:
+        before ``keep``, documents with an earlier value are preferred, those with another one come last.
     encoder : object with ``encode(texts)``, optional
         What makes embeddings for the measure ``semantic``; neardup brings none and downloads nothing.
     progress : callable, optional
@@ -527,9 +540,14 @@ def dedup(
 
     columns = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    if against is not None and against is data:
+        raise RecipeError("the reference is the data itself, where every document would match itself; give other ones")
     corpus = corpus_of(
         data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
     )
+    if against is not None:
+        known = isinstance(against, Corpus)
+        corpus.stand_against(against if known else corpus_of(against, text_column=text_column, id_column=id_column))
     return run(
         corpus,
         wanted,
@@ -537,6 +555,8 @@ def dedup(
         memory=memory,
         pairs_per_document=pairs_per_document,
         margin=margin,
+        within=within,
+        prefer=preference(prefer),
         encoder=encoder,
         classifier=learned,
         progress=progress,
@@ -546,6 +566,7 @@ def dedup(
 def dedup_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
+    against: str | PathLike[str] | Sequence[str | PathLike[str]] | Corpus | None = None,
     recipe: AnyRecipe = "default",
     classifier: Given | None = None,
     text_column: str | None = None,
@@ -560,6 +581,8 @@ def dedup_files(
     memory: int | None = None,
     pairs_per_document: float | None = 20.0,
     margin: float | None = None,
+    within: str | None = None,
+    prefer: str | tuple[str, Sequence[str]] | None = None,
     encoder: Encoder | None = None,
     progress: Progress | None = None,
     **choices: Unpack[Choices],
@@ -573,6 +596,9 @@ def dedup_files(
     ----------
     inputs : path or list of paths
         What to read: Parquet, JSON lines, CSV, Arrow, plain or compressed, or folders of texts.
+    against : path, list of paths or Corpus, optional
+        A reference, read as the inputs are: see ``dedup``. Its records that are rejected are counted in
+        ``summary["reference"]`` and are in no quarantine.
     strict : bool
         Stop at the first broken record instead of setting it aside.
     quarantine : str, optional
@@ -600,6 +626,19 @@ def dedup_files(
         ids=ids,
         allow_torn=allow_torn,
     )
+    if against is not None:
+        corpus.stand_against(
+            against
+            if isinstance(against, Corpus)
+            else open_files(
+                against,
+                text_column=text_column,
+                id_column=id_column,
+                strict=strict,
+                ids=ids,
+                allow_torn=allow_torn,
+            )
+        )
     return run(
         corpus,
         wanted,
@@ -607,6 +646,8 @@ def dedup_files(
         memory=memory,
         pairs_per_document=pairs_per_document,
         margin=margin,
+        within=within,
+        prefer=preference(prefer),
         encoder=encoder,
         classifier=learned,
         progress=progress,

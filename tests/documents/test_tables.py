@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,18 @@ class _Dataset:
         return TABLE
 
 
+class _Streamed:
+    """What a Hugging Face dataset offers that is read as it comes: no item by its number."""
+
+    features = None
+
+    def with_format(self, _: str) -> _Streamed:
+        return self
+
+    def iter(self, batch_size: int) -> Iterator[pa.Table]:
+        yield from (TABLE.slice(begin, 13) for begin in range(0, len(TABLE), 13))
+
+
 FORMS: list[Any] = [
     TEXTS,
     tuple(TEXTS),
@@ -52,6 +65,11 @@ FORMS: list[Any] = [
     {"id": range(len(ROWS)), "text": TEXTS},
     {"text": pd.Series(TEXTS)},
     _Dataset(),
+    _Streamed(),
+    pl.LazyFrame(ROWS),
+    ROWS,
+    iter(ROWS),
+    [*ROWS[:-1], {**ROWS[-1], "more": 1}],
 ]
 
 
@@ -66,6 +84,18 @@ def test_every_form(data: Any, tmp_path: Path) -> None:
         assert corpus.take([3, 1]).column("text").to_pylist() == [TEXTS[3], TEXTS[1]]
         assert corpus.copy(all_of(corpus), str(tmp_path / "o.parquet")).rows == len(TEXTS)
         assert corpus.copy(all_of(corpus), str(tmp_path / "o.jsonl")).rows == len(TEXTS)
+
+
+def test_splits_become_one_table() -> None:
+    with corpus_of({"train": _Dataset(), "test": _Streamed()}, id_column="") as corpus:
+        assert texts_of(corpus) == TEXTS + TEXTS
+        assert corpus.take([0, len(TEXTS)])["split"].to_pylist() == ["train", "test"]
+
+
+def test_dicts_without_a_text_are_rejected() -> None:
+    with corpus_of([{"text": "a", "n": 1}, {"n": 2}, None, {"text": None}]) as corpus:
+        assert texts_of(corpus) == ["a"]
+        assert dict(corpus.rejected.counts) == {"no text": 3}
 
 
 def test_broken_texts_in_memory(tmp_path: Path) -> None:
@@ -86,7 +116,8 @@ def test_nothing_in_memory(data: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["text", b"text", 17, [1, 2], ["a", 1], {"text": [1]}, {"a": ["x"], "b": []}, None, {}]
+    "data",
+    ["text", b"text", 17, [1, 2], ["a", 1], {"text": [1]}, {"a": ["x"], "b": []}, None, {}, [{"text": "a"}, "b"]],
 )
 def test_refused_data(data: Any) -> None:
     with pytest.raises(InputError) as raised:

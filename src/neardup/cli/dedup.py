@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.command import MORE, option, switch, with_options
+from neardup.cli.command import MORE, option, refuse_ignored, switch, with_options
 from neardup.cli.options import (
+    Against,
     ClassifierOptions,
     EngineOptions,
     Force,
@@ -67,13 +69,40 @@ def dedup(
     reported: ReportOptions,
     output: Annotated[
         str | None,
-        option("FILE", "Write the kept documents, in the format of the name; - for stdout.", None, "--output", "-o"),
+        option(
+            "FILE|FOLDER/",
+            "Write the kept documents, in the format of the name; a folder gets a file for each input; - for stdout.",
+            None,
+            "--output",
+            "-o",
+        ),
     ] = None,
     duplicates: Annotated[
         str | None,
         option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family."),
     ] = None,
     summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
+    against: Against = None,
+    annotate: Annotated[
+        bool, switch("--annotate", "Write dropped documents to -o, too, with columns that give the verdict.", MORE)
+    ] = False,
+    annotate_prefix: Annotated[
+        str, option("PREFIX", "What the names of the columns of --annotate begin with.", MORE)
+    ] = "neardup_",
+    within: Annotated[
+        str | None,
+        option(
+            "COLUMN",
+            "Compare only documents with the same value there, such as language; those without a value are a group.",
+            MORE,
+        ),
+    ] = None,
+    prefer: Annotated[
+        str | None,
+        option(
+            "COLUMN=a,b,c", "Of matches keep one with an earlier of these values; --keep decides between equals.", MORE
+        ),
+    ] = None,
     keep: Keep = None,
     time_column: Annotated[
         str | None,
@@ -100,6 +129,8 @@ def dedup(
     """
     if output is None and not dry_run:
         raise OutputError("no output is named: give one with -o FILE, or only count with --dry-run")
+    if not annotate:
+        refuse_ignored(("annotate_prefix",), "names columns of --annotate: give that, too, or leave it out")
     if as_json and output == "-" and not dry_run:
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
     by_time = keep in ("newest", "oldest") or decided.classifier is None or reported.report is not None
@@ -109,12 +140,17 @@ def dedup(
     if time_column is not None and classifier is None and not by_time:
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
     margin = reported.margin(recipe)
+
+    from neardup.keep.order import preference
+
+    trusted = preference(prefer)
     wanted = reported.wanted(title_column=decided.title_column, time_column=time_column)
     limits = running.limits
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--classifier": classifier, "--report": reported.report},
+        **{"--classifier": classifier, "--report": reported.report, "--against": against, "--annotate": annotate},
+        **{"--within": within, "--prefer": prefer},
     )
     most = None if math.isinf(pairs_per_document) else pairs_per_document
     written_too = (
@@ -123,14 +159,17 @@ def dedup(
         ("--quarantine", read.quarantine),
         ("--summary", summary),
     )
-    check_outputs(inputs, *(() if dry_run else written_too), ("--report", reported.report), force=force)
+    sources = [*inputs, *(against or ())]
+    check_outputs(sources, *(() if dry_run else written_too), ("--report", reported.report), force=force)
 
     from neardup.keep.order import order_column
     from neardup.pipeline.pipeline import run
     from neardup.pipeline.result import Result
 
     column, kernels = order_column(recipe, time_column), () if engine is None else None
-    with read.open(inputs, order_column=column, write=not dry_run) as corpus:  # noqa: SIM117
+    with read.open(inputs, order_column=column, write=not dry_run, against=against) as corpus:
+        if output is not None and not dry_run:
+            corpus.check_folder(output)
         with reading(corpus, recipe, kernels=kernels) as report, ExitStack() as stack:
             result: Result | Answer
             if engine is not None:
@@ -146,12 +185,15 @@ def dedup(
                     progress=report,
                     pairs_per_document=most,
                     margin=margin,
+                    within=within,
+                    prefer=trusted,
                     **limits,
                 )
             written: list[str] = []
             with interruptible(written):
                 if not dry_run:
-                    _write(result, output or "", duplicates, summary, written, force=force, report=report)
+                    prefix = annotate_prefix if annotate else None
+                    _write(result, output or "", prefix, duplicates, summary, written, force=force, report=report)
                 if reported.report is not None and isinstance(result, Result):
                     result.report(reported.report, force=force, **wanted)
     found = result.summary
@@ -165,6 +207,7 @@ def dedup(
 def _write(
     result: Result | Answer,
     output: str,
+    prefix: str | None,
     duplicates: str | None,
     summary: str | None,
     written: list[str],
@@ -172,27 +215,33 @@ def _write(
     force: bool,
     report: Report | None,
 ) -> None:
-    """Write all tables, the kept documents first; ``written`` gets the names of what is there already."""
-    from neardup.documents import open_writer
+    """Write all tables, the documents first; ``written`` gets the names of what is there already.
 
-    kept = result.summary["kept"] if report is not None else None
-    done = 0
+    With a prefix they are all documents, with columns that say what became of each.
+    """
+    from neardup.documents import open_writer
+    from neardup.pipeline.result import Result
+
+    write, which, done = result.write, "kept", 0
+    if prefix is not None and isinstance(result, Result):
+        write, which = partial(result.write_annotated, prefix=prefix), "documents"
+    total = result.summary[which] if report is not None else None
 
     def progress(rows: int) -> None:
         nonlocal done
         done += rows
         if report is not None:
-            report("write", done, kept)
+            report("write", done, total)
 
     if duplicates is None:
-        result.write(output, force=force, progress=progress)
+        write(output, force=force, progress=progress)
         written.append(output)
     else:
         table = result.duplicates()
         # Filled before and put in its place after the kept documents: a full disk then leaves neither.
         with open_writer(duplicates, table.schema, force) as writer:
             writer.write(table)
-            result.write(output, force=force, progress=progress)
+            write(output, force=force, progress=progress)
             written.append(output)
         written.append(duplicates)
     if summary is not None:
@@ -216,7 +265,11 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
     times = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in stages)
     peak = max((stage.get("peak_memory_bytes", 0) for stage in stages), default=0)
     families = f"{found['families']:,}, the largest of {found['largest_family']:,} documents"
+    reference = found.get("reference")
     rows = {
+        "reference": ""
+        if reference is None
+        else f"{count_text(reference['documents'], 'document')}; {reference['dropped']:,} dropped for one of them",
         "exact copies": f"{found['exact_copies']:,}, {texts} that are equal byte for byte",
         "families": families if found["families"] else "none",
         "pairs": f"{found['pairs']:,}" + ("" if found["all_pairs"] else _ONLY_WITH_KEPT),
@@ -229,6 +282,7 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
         + (f"; peak memory {size_text(peak)}" if peak else ""),
     }
+    rows |= {name: str(found[name]) for name in ("within", "prefer") if name in found}
     if found.get("without_keep_value"):
         rows["keep"] = f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"
     rows |= {name: "stdout" if place == "-" else place or "" for name, place in places.items()}

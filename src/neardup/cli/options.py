@@ -148,6 +148,10 @@ Inputs = Annotated[
     ),
 ]
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
+Against = Annotated[
+    list[str] | None,
+    option("REF", "A reference to compare with, too: all of it stays, none of it is written; repeatable."),
+]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]
 Positive = Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)]
@@ -187,10 +191,25 @@ class ReadOptions:
         False
     )
 
-    def open(self, inputs: list[str], *, order_column: str | None = None, write: bool = True) -> Corpus:
-        """Open the inputs; without ``write``, nothing goes to the quarantine file."""
+    def open(
+        self,
+        inputs: list[str],
+        *,
+        order_column: str | None = None,
+        write: bool = True,
+        against: list[str] | None = None,
+    ) -> Corpus:
+        """Open the inputs, and what they stand against; without ``write``, nothing goes to the quarantine file."""
         from neardup.documents import open_corpus
 
+        if against:
+            corpus = self.open(inputs, order_column=order_column, write=write)
+            try:
+                corpus.stand_against(self.open(against, write=False))
+            except BaseException:
+                corpus.close(commit=False)
+                raise
+            return corpus
         return open_corpus(
             inputs,
             text_column=self.text_column,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from neardup.cli.command import option, switch, with_options
 from neardup.cli.options import (
+    Against,
     ClassifierOptions,
     EngineOptions,
     Force,
@@ -55,11 +56,15 @@ def pairs(
         ),
     ] = None,
     printing: Annotated[bool, switch("--print", "Print the pairs on stdout, separated by tabs.")] = False,
+    against: Against = None,
     time_column: TimeColumn = None,
     force: Force = False,
     as_json: Annotated[bool, switch("--json", "Print the pairs on stdout as JSON lines.")] = False,
 ) -> None:
-    """List every pair at or above the threshold."""
+    """List every pair at or above the threshold.
+
+    With --against also the pairs with the reference; then right_from says which side right is of.
+    """
     to_file = None if output == "-" else output
     to_screen = output == "-" or printing or as_json
     if to_file is None and not to_screen:
@@ -69,13 +74,18 @@ def pairs(
     limits = running.limits
     engine = where.chosen(
         recipe,
-        **{"--threads": limits["threads"], "--memory": limits["memory"], "--classifier": classifier},
+        **{
+            "--threads": limits["threads"],
+            "--memory": limits["memory"],
+            "--classifier": classifier,
+            "--against": against,
+        },
     )
-    check_outputs(inputs, ("-o", to_file), ("--quarantine", read.quarantine), force=force)
+    check_outputs([*inputs, *(against or ())], ("-o", to_file), ("--quarantine", read.quarantine), force=force)
 
     from neardup.pipeline.pipeline import run
 
-    with read.open(inputs) as corpus:
+    with read.open(inputs, against=against) as corpus:
         with reading(corpus, recipe, kernels=() if engine is None else None) as report, ExitStack() as stack:
             result: Result | Answer
             if engine is not None:
@@ -91,6 +101,8 @@ def pairs(
                 print_rows(tables, result.pairs.schema().names, as_json=as_json)
     place = f", written to {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")
+    if against:
+        documents += f", and with {result.summary['reference']['documents']:,} of the reference"
     say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")
     promised, learned = lsh_text(result.summary["search"]), classifier_text(result.summary)
     if promised:

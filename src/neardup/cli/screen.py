@@ -154,11 +154,14 @@ def say_rejected(corpus: Corpus) -> None:
         say(f"rejected: {example}")
     if found.total > len(found.examples):
         say(f"rejected: {found.total - len(found.examples):,} more; --quarantine FILE writes them all down")
-    for torn in corpus.torn:
+    if corpus.reference is not None:
+        for example in corpus.reference.rejected.examples:
+            say(f"rejected, of the reference: {example}")
+    for torn in corpus.all_torn:
         say(
             f"{torn}" if corpus.allow_torn else f"{torn}; get the whole file, or accept what there is with --allow-torn"
         )
-    if corpus.torn and not corpus.allow_torn:
+    if corpus.all_torn and not corpus.allow_torn:
         EXIT_CODE.set(TORN)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from neardup.documents.delimited import Delimited
 from neardup.documents.inputs import KIND_OF_SUFFIX, Found, readable, suffixes
 from neardup.documents.jsonlines import JsonLines
 from neardup.documents.lines import LineSource
-from neardup.documents.output import OutputFile, Writer, names_table, writable
+from neardup.documents.output import OutputFile, Writer, names_folder, writable
 from neardup.documents.records import Source, unified
 from neardup.documents.streams import ahead
 from neardup.documents.textfiles import TextFiles, name_of
@@ -40,7 +41,13 @@ class CopyReport:
     bytes: int
 
 
-def copy_kept(masked: Sequence[Masked], output: str, text: str, progress: Callable[[int], None] | None) -> CopyReport:
+def copy_kept(
+    masked: Sequence[Masked],
+    output: str,
+    text: str,
+    progress: Callable[[int], None] | None,
+    added: pa.Table | None = None,
+) -> CopyReport:
     """Write the kept rows of all sources.
 
     Parameters
@@ -48,18 +55,21 @@ def copy_kept(masked: Sequence[Masked], output: str, text: str, progress: Callab
     masked : sequence of (Source, mask)
         The sources in order, each with the mask over its own rows.
     output : str
-        A table file by its suffix, ``-``, or a folder where all inputs are text files.
+        A table file by its suffix, ``-``, or a folder, for text files or, with a slash at its end, for one output for
+        each input.
     text : str
         The text column.
     progress : callable, optional
         Told the number of rows written since it was last told.
+    added : pa.Table, optional
+        More columns, with a row for each kept row. Lines of JSON get them at their ends and stay as they are else.
     """
-    if not names_table(output):
-        return _copy_files(masked, output, progress)
+    if names_folder(output):
+        return _copy_files(masked, output, text, progress, added)
     lines = _verbatim([source for source, _ in masked], output)
-    if lines is not None:
-        return _copy_lines(lines, [mask for _, mask in masked], output, progress)
-    return _copy_tables(masked, output, text, progress)
+    if lines is not None and (added is None or isinstance(lines[0].dialect, JsonLines)):
+        return _copy_lines(lines, [mask for _, mask in masked], output, progress, added)
+    return _copy_tables(masked, output, text, progress, added)
 
 
 def promised(sources: Sequence[Source], text: str) -> pa.Schema:
@@ -104,6 +114,7 @@ def _copy_lines(
     masks: list[np.ndarray],
     output: str,
     progress: Callable[[int], None] | None,
+    added: pa.Table | None,
 ) -> CopyReport:
     rows = 0
     with OutputFile(output) as file:
@@ -112,7 +123,7 @@ def _copy_lines(
             file.write(first.header)
         for source, mask in zip(sources, masks, strict=True):
             for count, data in ahead(source.lines(mask)):
-                file.write(data)
+                file.write(data if added is None else _with_fields(data, added.slice(rows, count)))
                 rows += count
                 if progress is not None:
                     progress(count)
@@ -120,13 +131,32 @@ def _copy_lines(
     return CopyReport(rows, size)
 
 
+def _with_fields(lines: bytes, added: pa.Table) -> bytes:
+    """Return lines of JSON objects with more fields at their ends."""
+    parts = []
+    for line, fields in zip(lines.splitlines(), added.to_pylist(), strict=True):
+        parts += [line.rstrip()[:-1].rstrip(), b", ", json.dumps(fields, ensure_ascii=False).encode()[1:], b"\n"]
+    return b"".join(parts)
+
+
 def _copy_tables(
-    masked: Sequence[Masked], output: str, text: str, progress: Callable[[int], None] | None
+    masked: Sequence[Masked],
+    output: str,
+    text: str,
+    progress: Callable[[int], None] | None,
+    added: pa.Table | None,
 ) -> CopyReport:
     schema = kept_schema(masked, text)
-    with Writer(output, schema, text, _codec([source for source, _ in masked])) as writer:
+    more = [] if added is None else list(added.schema)
+    with Writer(
+        output, pa.schema([*schema, *more], schema.metadata), text, _codec([source for source, _ in masked])
+    ) as writer:
         for source, mask in masked:
             for table in ahead(source.tables(mask, schema)):
+                if added is not None:
+                    own = added.slice(writer.rows, table.num_rows)
+                    for name in own.column_names:
+                        table = table.append_column(own.schema.field(name), own[name])
                 writer.write(table)
                 if progress is not None:
                     progress(table.num_rows)
@@ -144,30 +174,64 @@ def _codec(sources: Sequence[Source]) -> str:
     return "zstd"
 
 
-def _copy_files(masked: Sequence[Masked], output: str, progress: Callable[[int], None] | None) -> CopyReport:
-    kept: dict[str, Found] = {}
-    for source, mask in masked:
-        if not isinstance(source, TextFiles):
-            raise OutputError(
-                f"{output} has no suffix that names a format, and a folder is written only from text files: "
-                "use .jsonl, .parquet or .csv"
-            )
-        for row in np.flatnonzero(mask).tolist():
-            found = source.files[row]
+def places_of(sources: Sequence[Source], output: str) -> dict[str, Found]:
+    """Return the places below a folder of what is written there, each with the input that it is of.
+
+    Raises
+    ------
+    OutputError
+        If two inputs would have one place, or an input can have none.
+    """
+    taken: dict[str, Found] = {}
+    for source in sources:
+        for found in source.files if isinstance(source, TextFiles) else [source.found]:
             place = _place_of(found)
-            if place in kept:
+            if not isinstance(source, TextFiles):
+                if not output.endswith("/"):
+                    raise OutputError(
+                        f"{output} has no suffix that names a format, and a folder is written only from text files: "
+                        f"use .jsonl, .parquet or .csv, or {output}/ for one file for each input"
+                    )
+                if found.filesystem is None or names_folder(place):
+                    raise OutputError(
+                        f"{output} cannot hold {found.name}, whose name says no format to write: name a file such as "
+                        "kept.jsonl"
+                    )
+            if place in taken:
                 raise OutputError(
-                    f"{output} cannot hold both {kept[place].name} and {found.name} as {place}: write "
+                    f"{output} cannot hold both {taken[place].name} and {found.name} as {place}: write "
                     ".jsonl, or read the folders one by one"
                 )
-            kept[place] = found
-    size = 0
+            taken[place] = found
+    return taken
+
+
+def _copy_files(
+    masked: Sequence[Masked],
+    output: str,
+    text: str,
+    progress: Callable[[int], None] | None,
+    added: pa.Table | None,
+) -> CopyReport:
+    places_of([source for source, _ in masked], output)
+    if added is not None and any(isinstance(source, TextFiles) for source, _ in masked):
+        raise OutputError(f"{output} is a folder of texts, which have no columns to add: name a file such as all.jsonl")
+    rows = size = 0
     with writable(output), put_at(os.path.realpath(output), folder=True) as made:
-        for place, found in kept.items():
-            size += _copy_file(found, os.path.join(made.path, place))
-            if progress is not None:
-                progress(1)
-    return CopyReport(len(kept), size)
+        for source, mask in masked:
+            if isinstance(source, TextFiles):
+                for found in (source.files[row] for row in np.flatnonzero(mask).tolist()):
+                    size += _copy_file(found, os.path.join(made.path, _place_of(found)))
+                    rows += 1
+                    if progress is not None:
+                        progress(1)
+                continue
+            target = os.path.join(made.path, _place_of(source.found))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            own = None if added is None else added.slice(rows, int(mask.sum()))
+            done = copy_kept([(source, mask)], target, text, progress, own)
+            rows, size = rows + done.rows, size + done.bytes
+    return CopyReport(rows, size)
 
 
 def _place_of(found: Found) -> str:

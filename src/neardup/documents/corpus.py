@@ -14,9 +14,10 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.documents.columnar import ColumnarSource, TableColumns, UnreadableFile, columnar_source, text_bytes
-from neardup.documents.copy import CopyReport, copy_kept, kept_schema, origins, promised
+from neardup.documents.copy import CopyReport, copy_kept, kept_schema, origins, places_of, promised
 from neardup.documents.delimited import delimited_source
 from neardup.documents.inputs import (
     KNOWN_SUFFIXES,
@@ -30,7 +31,7 @@ from neardup.documents.inputs import (
     one_line,
 )
 from neardup.documents.jsonlines import json_source
-from neardup.documents.output import check_output, check_quarantine
+from neardup.documents.output import check_output, check_quarantine, names_folder
 from neardup.documents.records import (
     CUT_SHORT,
     TORN,
@@ -40,13 +41,17 @@ from neardup.documents.records import (
     Names,
     Source,
     Wanted,
+    as_bytes,
+    as_strings,
+    join_order,
     repeated_ids,
+    single,
     sized,
     valid_records,
 )
 from neardup.documents.rejected import Rejected, Rejections, Torn
 from neardup.documents.streams import Span, ahead, head_of
-from neardup.documents.tables import choose_columns, table_of
+from neardup.documents.tables import choose_columns, require, table_of
 from neardup.documents.textfiles import TextFiles
 from neardup.errors import InputError, OutputError, RecipeError, TornInput, command_runs, option, shown
 from neardup.files import Unfinished
@@ -159,6 +164,8 @@ class Corpus:
         The opened inputs.
     wanted : Wanted
         The columns that a scan reads.
+    reference : Corpus or None
+        Documents that those of this corpus are compared with, see ``stand_against``.
     """
 
     def __init__(
@@ -183,6 +190,7 @@ class Corpus:
         self.wanted, self._inputs, self._strict = wanted, list(inputs), strict
         self._rejected_path, self._rejections = quarantine, Rejections(None, strict)
         self.allow_torn, self.torn = allow_torn, list[Torn]()
+        self.reference: Corpus | None = None
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
         self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))
@@ -203,6 +211,28 @@ class Corpus:
         """What was rejected so far."""
         return self._rejections.rejected
 
+    def stand_against(self, reference: Corpus) -> None:
+        """Take documents to compare with: scans give them behind the own ones, with rows that count on.
+
+        They are no part of what is rejected, copied or counted here, and are closed with this corpus.
+
+        Raises
+        ------
+        InputError
+            If one file is on both sides.
+        """
+        mine = {_identity(found): found.name for source in self.sources for found in _files(source)}
+        for source in reference.sources:
+            for found in _files(source):
+                same = mine.get(_identity(found))
+                if same is not None:
+                    raise InputError(
+                        f"{found.name} is read as input and as reference, where every document would match itself: "
+                        f"leave it out of {option('--against')}, or of the input"
+                    )
+        self.reference = reference
+        self.total_bytes += reference.total_bytes
+
     def scan(self) -> Iterator[Batch]:
         """Pass one: the good documents in batches; broken records are rejected on the way.
 
@@ -214,19 +244,69 @@ class Corpus:
         self._begin()
         yield from ahead(sized(self._valid()))
         self._end()
+        if self.reference is not None:
+            for batch in self.reference.scan():
+                yield replace(batch, rows=batch.rows + self.raw_rows)
 
-    def scan_again(self) -> Iterator[Batch]:
-        """Read the good documents once more, after `scan`; nothing is noted of broken records."""
+    def scan_again(self, order: str | None = None, *, alone: bool = False) -> Iterator[Batch]:
+        """Read the good documents once more, after `scan`; nothing is noted of broken records.
+
+        Parameters
+        ----------
+        order : str, optional
+            Another column whose values are handed over in place of those of the order column.
+        alone : bool
+            Whether to leave out the reference.
+        """
+        wanted = self.wanted if order is None else replace(self.wanted, order=order)
 
         def batches() -> Iterator[Batch]:
             row = 0
             for source in self.sources:
-                with closing(source.chunks(self.wanted)) as chunks:
+                with closing(source.chunks(wanted)) as chunks:
                     for chunk in chunks:
-                        yield valid_records(chunk, self.wanted, row, name_of_ids(source))[0]
+                        yield valid_records(chunk, wanted, row, name_of_ids(source))[0]
                         row += chunk.rows
 
         yield from ahead(sized(batches()))
+        if self.reference is not None and not alone:
+            for batch in self.reference.scan_again(order):
+                yield replace(batch, rows=batch.rows + self.raw_rows)
+
+    def values(self, column: str, *, alone: bool = False) -> pa.Array:
+        """Return the values of a column for all good documents, as strings, null for empty ones; it reads once more.
+
+        Parameters
+        ----------
+        column : str
+            The column.
+        alone : bool
+            Whether to leave out the reference.
+
+        Raises
+        ------
+        InputError
+            If they are of types that nobody can compare.
+        """
+        parts = [batch.order for batch in self.scan_again(column, alone=alone)]
+        found = join_order(parts, column).cast(pa.large_string())
+        return pc.if_else(pc.equal(found, ""), None, found)
+
+    def require(self, column: str, what: str) -> None:
+        """Refuse, before anything is read, a column that an input does not have or that holds no single values.
+
+        Raises
+        ------
+        InputError
+            Naming the input and its columns.
+        """
+        require(
+            [source for source in self.sources if source.columns()],
+            column,
+            what,
+            lambda kind: not pa.types.is_nested(kind),
+            "its values must be single ones",
+        )
 
     def _begin(self) -> None:
         self._rejections.close(commit=False)
@@ -243,7 +323,12 @@ class Corpus:
     @property
     def torn_summary(self) -> dict[str, Any]:
         """What a summary says of torn files: nothing where there is none."""
-        return {"torn": [asdict(torn) for torn in self.torn]} if self.torn else {}
+        return {"torn": [asdict(torn) for torn in self.all_torn]} if self.all_torn else {}
+
+    @property
+    def all_torn(self) -> list[Torn]:
+        """``torn``, and those of the reference."""
+        return self.torn + ([] if self.reference is None else self.reference.torn)
 
     def _valid(self) -> Iterator[Batch]:
         for source in self.sources:
@@ -293,6 +378,10 @@ class Corpus:
         InputError
             With an example and the ways out.
         """
+        if self.reference is not None:
+            rows = names.rows[names.own :] - self.raw_rows
+            ids = None if self.reference.id_column is None else names.reference_names
+            self.reference.refuse_repeated(Names(rows, ids))
         found = np.zeros(0, np.int64) if names.ids is None else repeated_ids(names.ids)
         if len(found):
             later = int(found[0])
@@ -345,6 +434,7 @@ class Corpus:
         *,
         force: bool = False,
         progress: Callable[[int], None] | None = None,
+        added: pa.Table | None = None,
     ) -> CopyReport:
         """Pass two: write the kept raw records, every column and their order untouched.
 
@@ -353,19 +443,40 @@ class Corpus:
         keep : np.ndarray
             A bool for each raw row.
         output : str
-            A table file by its suffix, ``-`` for standard output, or a folder where all inputs are text
-            files. JSON lines to JSON lines, and delimited text to the same, copy the bytes as they are.
+            A table file by its suffix, ``-`` for standard output, or a folder: where all inputs are text files, or
+            with a slash at its end for one file for each input, of the same name and format. JSON lines to JSON
+            lines, and delimited text to the same, copy the bytes as they are.
         force : bool
             Whether an existing file may be replaced.
         progress : callable, optional
             Told the number of rows written since it was last told.
+        added : pa.Table, optional
+            More columns, with a row for each kept row.
         """
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != (self.raw_rows,):
             raise ValueError(f"keep must be a bool for each of the {self.raw_rows} raw rows")
         check_output(output, self.inputs, force)
         self._refuse_if_changed()
-        return copy_kept(self._masked(keep), output, self.wanted.text, progress)
+        if added is not None:
+            for name in added.column_names:
+                if name in self.columns:
+                    raise OutputError(
+                        f"the input has a column {name!r} already, which would be added: choose other names with "
+                        f"{option('--annotate-prefix', 'prefix=')}"
+                    )
+        return copy_kept(self._masked(keep), output, self.wanted.text, progress, added)
+
+    def check_folder(self, output: str) -> None:
+        """Refuse, before the work, a folder that cannot hold an output for each input.
+
+        Raises
+        ------
+        OutputError
+            With the reason and the way out.
+        """
+        if names_folder(output):
+            places_of(self.sources, output)
 
     def take(self, rows: Sequence[int] | np.ndarray) -> pa.Table:
         """Return raw rows with all columns of the corpus, in the order asked for; a row without one has null there.
@@ -376,6 +487,8 @@ class Corpus:
             Raw rows, each as often as it is wanted; text files give the columns id and text.
         """
         asked = np.asarray(rows, dtype=np.int64)
+        if self.reference is not None and bool((asked >= self.raw_rows).any()):
+            return self._taken_of_both(asked, self.reference)
         mask = self._mask_of(asked)
         self._refuse_if_changed()
         masked = self._masked(mask)
@@ -389,6 +502,32 @@ class Corpus:
                 joined = joined.append_column(field, pa.nulls(joined.num_rows, field.type))
         place = np.cumsum(mask) - 1
         return joined.take(pa.array(place[asked]))
+
+    def _taken_of_both(self, asked: np.ndarray, reference: Corpus) -> pa.Table:
+        """Return rows of both sides; columns whose types fit no common one are left out."""
+        own = asked < self.raw_rows
+        tables = [self.take(asked[own]), reference.take(asked[~own] - self.raw_rows)]
+        if reference.text_column != self.text_column:
+            others = [name for name in tables[1].column_names if name != self.text_column]
+            tables[1] = (
+                tables[1]
+                .select(others)
+                .rename_columns([self.text_column if name == reference.text_column else name for name in others])
+            )
+        for side, table in enumerate(tables):
+            texts = pa.chunked_array([as_strings(as_bytes(single(table[self.text_column])))])
+            at = table.column_names.index(self.text_column)
+            tables[side] = table.set_column(at, self.text_column, texts)
+        for name in set(tables[0].column_names) & set(tables[1].column_names):
+            schemas = [pa.schema([table.schema.field(name).with_nullable(True)]) for table in tables]
+            try:
+                pa.unify_schemas(schemas, promote_options="permissive")
+            except pa.ArrowException:
+                tables = [table.drop_columns([name]) for table in tables]
+        joined = pa.concat_tables(tables, promote_options="permissive")
+        place = np.empty(len(asked), np.int64)
+        place[np.concatenate([np.flatnonzero(own), np.flatnonzero(~own)])] = np.arange(len(asked))
+        return joined.take(pa.array(place))
 
     def sources_of(self, rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return what raw rows were read from: a place for each among names, and the names (``documents.origins``)."""
@@ -410,7 +549,7 @@ class Corpus:
 
     def _refuse_if_changed(self) -> None:
         for source in self.sources:
-            for found in source.files if isinstance(source, TextFiles) else [source.found]:
+            for found in _files(source):
                 if found.filesystem is not None:
                     found.refuse_if_changed()
 
@@ -421,12 +560,27 @@ class Corpus:
         finally:
             if self._clean is not None:
                 self._clean()
+            if self.reference is not None:
+                self.reference.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close(commit=kind is None)
+
+
+def _files(source: Source) -> list[Found]:
+    return source.files if isinstance(source, TextFiles) else [source.found]
+
+
+def _identity(found: Found) -> tuple[str, str]:
+    """Return what tells a file from others; of data in memory something that nothing else has."""
+    if found.name == STDIN:
+        return "", STDIN
+    if found.filesystem is None:
+        return "memory", str(id(found))
+    return found.filesystem.type_name, os.path.realpath(found.path)
 
 
 def _names(source: Source) -> list[str] | None:

@@ -159,13 +159,18 @@ def names_table(output: str) -> bool:
     return output == "-" or suffixes(output)[0] in KIND_OF_SUFFIX
 
 
+def names_folder(output: str) -> bool:
+    """Whether the name is that of a folder, by a slash at its end or because no suffix says a format."""
+    return output.endswith("/") or not names_table(output)
+
+
 def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), force: bool = False) -> None:
     """Refuse an output that cannot or must not be written, before any work is done.
 
     Parameters
     ----------
     output : str
-        Name of a file, ``-``, or of a folder where an input is a folder or a text file.
+        Name of a file, ``-``, or of a folder: with a slash at its end, or where an input is a folder or a text file.
     inputs : sequence of str or path
         What will be read; the output must be none of it, nor inside it.
     force : bool
@@ -179,7 +184,7 @@ def check_output(output: str, inputs: Sequence[str | os.PathLike[str]] = (), for
     if output == "-":
         return
     names = [os.fspath(name) for name in inputs]
-    if "://" not in output and not names_table(output) and not _may_be_folder(output, names):
+    if "://" not in output and names_folder(output) and not _may_be_folder(output, names):
         raise OutputError(f"{output} has no suffix that names a format: use {_OUTPUTS}")
     check_place(output, names, force)
 
@@ -206,7 +211,7 @@ def check_quarantine(path: str, inputs: Sequence[str | os.PathLike[str]]) -> Non
 
 def _may_be_folder(output: str, inputs: list[str]) -> bool:
     texts = any(os.path.isdir(name) or suffixes(name)[0] in TEXT_SUFFIXES for name in inputs)
-    return texts and suffixes(output)[0] == ""
+    return output.endswith("/") or (texts and suffixes(output)[0] == "")
 
 
 def _refuse_overlap(output: str, target: str, name: str) -> None:
@@ -226,7 +231,7 @@ def _refuse_place(output: str, target: str, force: bool) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{output}: the folder may not be written by this user; choose another")
     if os.path.isdir(target):
-        if names_table(output) or os.listdir(target):
+        if not names_folder(output) or os.listdir(target):
             raise OutputError(f"{output} is a folder that exists: choose a new name")
     elif os.path.exists(target) and not force:
         allowed = option("--force", "force=True")

@@ -540,30 +540,67 @@ class Names:
     Attributes
     ----------
     rows : int64[n]
-        The row number of each document in its input.
+        The row number of each document in its input; reference documents are counted on behind all rows of the input.
     ids : pyarrow.Array or None
-        The ids, int64 or strings.
+        The ids of the input's documents, int64 or strings.
+    reference_names : pyarrow.Array or None
+        What the documents of a reference are called, which are the last ones; None where there is no reference.
     """
 
     rows: Integers
     ids: pa.Array | None
+    reference_names: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def reference(self) -> int:
+        """How many of the documents, the last ones, are of a reference."""
+        return 0 if self.reference_names is None else len(self.reference_names)
+
+    @property
+    def own(self) -> int:
+        """How many of the documents, the first ones, are of the input."""
+        return len(self.rows) - self.reference
+
     def of(self, positions: Integers | npt.NDArray[np.bool_]) -> pa.Array:
-        """Return the names at positions, or where a mask is true."""
+        """Return the names at positions, or where a mask is true, all of the input."""
         if self.ids is None:
             return pa.array(self.rows[positions])
         chosen = np.flatnonzero(positions) if positions.dtype == np.bool_ else positions
         return self.ids.take(pa.array(chosen))
 
+    def every(self) -> pa.Array:
+        """Return the names of all documents: strings where only one side has whole numbers."""
+        own = pa.array(self.rows[: self.own]) if self.ids is None else self.ids
+        return own if self.reference_names is None else join_ids([own, self.reference_names])
+
+    def of_any(self, positions: Integers) -> pa.Array:
+        """Return the names at positions on either side, of the type that ``every`` has."""
+        return self.of(positions) if self.reference_names is None else self.every().take(pa.array(positions))
+
+    def labels(self) -> pa.Array:
+        """Return the names of all documents for pages: those of a reference say that they are."""
+        if self.reference_names is None:
+            return self.every()
+        of_input, marked = self.every().cast(pa.large_string()), pa.scalar(" (reference)", pa.large_string())
+        nothing = pa.scalar("", pa.large_string())
+        names = of_input.slice(self.own)
+        return pa.concat_arrays([of_input.slice(0, self.own), pc.binary_join_element_wise(names, marked, nothing)])
+
+    def side_of(self, positions: Integers) -> pa.Array:
+        """Return ``input`` or ``reference`` for each position."""
+        return pa.array(np.where(positions < self.own, "input", "reference"), pa.string())
+
     def one(self, position: int) -> Any:
         """Return one name."""
+        if self.reference_names is not None and position >= self.own:
+            return self.reference_names[position - self.own].as_py()
         return int(self.rows[position]) if self.ids is None else self.ids[position].as_py()
 
     def position(self, name: Any) -> int:
-        """Return where the document of that name is.
+        """Return where the document of that name is; where both sides have one, that of the input.
 
         Raises
         ------
@@ -571,13 +608,21 @@ class Names:
             If there is none.
         """
         if self.ids is None:
-            found = np.flatnonzero(self.rows == name) if isinstance(name, int) else np.zeros(0, int)
+            found = np.flatnonzero(self.rows[: self.own] == name) if isinstance(name, int) else np.zeros(0, int)
             place = int(found[0]) if len(found) else -1
         else:
-            try:
-                place = pc.index(self.ids, pa.scalar(name, self.ids.type)).as_py()
-            except (pa.ArrowInvalid, pa.ArrowTypeError):
-                place = -1
+            place = _index_in(self.ids, name)
+        if place < 0 and self.reference_names is not None:
+            place = _index_in(self.reference_names, name)
+            place += self.own if place >= 0 else 0
         if place < 0:
             raise UnknownDocument(f"no document has the id {name!r}; ids are those of result.kept and result.dropped")
         return place
+
+
+def _index_in(ids: pa.Array, name: Any) -> int:
+    try:
+        place: int = pc.index(ids, pa.scalar(name, ids.type)).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return -1
+    return place

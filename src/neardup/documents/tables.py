@@ -11,7 +11,9 @@ from neardup.documents.inputs import one_line
 from neardup.documents.records import Source, Wanted, is_id_type, is_text_type
 from neardup.errors import InputError, option
 
-TEXT = "text"
+TEXT, SPLIT = "text", "split"
+TEXTS = pa.large_string()
+_ROWS_AT_A_TIME = 10_000
 
 
 def table_of(data: Any) -> pa.Table:
@@ -20,9 +22,11 @@ def table_of(data: Any) -> pa.Table:
     Parameters
     ----------
     data : object
-        A list or other iterable of str or None; a pandas or Polars data frame or series; an Arrow table,
-        record batch, reader or array; a Hugging Face dataset; a dict of columns; anything else that offers
-        ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+        A list or other iterable of str or None, or of dicts, one for each document; a pandas or Polars data frame or
+        series, or a Polars lazy frame, which is collected; an Arrow table, record batch, reader or array; a Hugging
+        Face dataset, also a streaming one, which is read into memory, or a dict of splits, whose names become the
+        column ``split`` where there is none; a dict of columns; anything else that offers ``__arrow_c_stream__`` or
+        ``__arrow_c_array__``.
 
     Raises
     ------
@@ -43,6 +47,30 @@ def table_of(data: Any) -> pa.Table:
 
 
 def _table_of(data: Any) -> pa.Table:
+    found = _of_arrow(data)
+    if found is not None:
+        return found
+    if _is_dataset(data):
+        streamed = hasattr(data, "iter") and not hasattr(data, "__len__")
+        return _from_batches(data) if streamed else data.with_format("arrow")[:]
+    if type(data).__module__.split(".")[0] == "polars" and hasattr(data, "collect"):
+        return _table_of(data.collect())
+    if isinstance(data, Mapping):
+        if data and all(map(_is_dataset, data.values())):
+            return _of_splits({str(name): _table_of(split) for name, split in data.items()})
+        return pa.table({str(name): _column(column) for name, column in data.items()})
+    if type(data).__module__.split(".")[0] == "pandas":
+        return pa.Table.from_pandas(data) if hasattr(data, "columns") else pa.table({TEXT: pa.array(data)})
+    if isinstance(data, Iterable):
+        held = data if isinstance(data, list | tuple) else list(data)
+        if any(isinstance(row, Mapping) for row in held):
+            return _of_rows(held)
+        return pa.table({TEXT: _column(held)})
+    raise TypeError("it is not iterable")
+
+
+def _of_arrow(data: Any) -> pa.Table | None:
+    """Return the table of what Arrow has made or takes by itself; None of anything else."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -56,15 +84,35 @@ def _table_of(data: Any) -> pa.Table:
     if hasattr(data, "__arrow_c_array__"):
         array = pa.array(data)
         return pa.Table.from_struct_array(array) if pa.types.is_struct(array.type) else pa.table({TEXT: array})
-    if hasattr(data, "with_format") and hasattr(data, "features"):
-        return data.with_format("arrow")[:]
-    if isinstance(data, Mapping):
-        return pa.table({str(name): _column(column) for name, column in data.items()})
-    if type(data).__module__.split(".")[0] == "pandas":
-        return pa.Table.from_pandas(data) if hasattr(data, "columns") else pa.table({TEXT: pa.array(data)})
-    if isinstance(data, Iterable):
-        return pa.table({TEXT: _column(data)})
-    raise TypeError("it is not iterable")
+    return None
+
+
+def _is_dataset(data: Any) -> bool:
+    return hasattr(data, "with_format") and hasattr(data, "features")
+
+
+def _from_batches(data: Any) -> pa.Table:
+    """Read a dataset that only gives its rows one after the other."""
+    tables = list(data.with_format("arrow").iter(batch_size=_ROWS_AT_A_TIME))
+    return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({TEXT: pa.array([], TEXTS)})
+
+
+def _of_splits(splits: Mapping[str, pa.Table]) -> pa.Table:
+    tables = list(splits.values())
+    if not any(SPLIT in table.column_names for table in tables):
+        tables = [
+            table.append_column(SPLIT, pa.repeat(pa.scalar(name), table.num_rows)) for name, table in splits.items()
+        ]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _of_rows(rows: Sequence[Any]) -> pa.Table:
+    """Return the table of dicts; what one does not have is null there."""
+    for place, row in enumerate(rows):
+        if row is not None and not isinstance(row, Mapping):
+            raise TypeError(f"row {place} is no dict, but others are")
+    names = dict.fromkeys(name for row in rows if row is not None for name in row)
+    return pa.table({str(name): _column([None if row is None else row.get(name) for row in rows]) for name in names})
 
 
 def _from_stream(data: Any) -> pa.Table:
@@ -154,15 +202,15 @@ def choose_columns(
         return Wanted(text or "text", key or None, order, max_document)
     if text is None:
         text = _obvious_text(told)
-    _require(told, text, option("--text-column"), is_text_type, "the texts must be strings")
+    require(told, text, option("--text-column"), is_text_type, "the texts must be strings")
     if key is None:
         key = _obvious(told, ID_NAMES, is_id_type, text)
     elif key:
-        _require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
+        require(told, key, option("--id-column"), is_id_type, "ids must be strings or integers")
     if order == FIND_TIME:
         order = _obvious_time(told)
     elif order:
-        _require(
+        require(
             told, order, "the keep order or clusters", lambda kind: not pa.types.is_nested(kind), "it cannot be sorted"
         )
     return Wanted(text, key or None, order or None, max_document)
@@ -175,7 +223,14 @@ def _listed(source: Source) -> str:
     return ", ".join(shown + more)
 
 
-def _require(sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
+def require(sources: Sequence[Source], name: str, option: str, fits: Callable[[pa.DataType], bool], rule: str) -> None:
+    """Refuse a column that an input does not have, or whose type does not do.
+
+    Raises
+    ------
+    InputError
+        Naming the input and its columns.
+    """
     for source in sources:
         columns = source.columns()
         if name not in columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -78,21 +79,27 @@ class Remembered:
 
     def __init__(self) -> None:
         self._rows = Column(np.int64)
-        self._ids: list[pa.Array] = []
+        self._ids: list[tuple[int, pa.Array]] = []
         self.order: list[pa.Array] = []
 
     def see(self, batch: Batch) -> None:
         """Keep a batch's rows, ids and values of the order column."""
         self._rows.extend(batch.rows)
         if batch.ids is not None:
-            self._ids.append(batch.ids)
+            self._ids.append((int(batch.rows[0]), batch.ids))
         if batch.order is not None:
             self.order.append(batch.order)
 
-    def names(self) -> Names:
-        """Return what the documents are called."""
-        ids, self._ids = self._ids, []
-        return Names(self._rows.rows, join_ids(ids) if ids else None)
+    def names(self, first: int | None = None) -> Names:
+        """Return what the documents are called; rows from ``first`` on are those of a reference."""
+        parts, self._ids = self._ids, []
+        ids = [part for row, part in parts if first is None or row < first]
+        others = [part for _, part in parts[len(ids) :]]
+        found = Names(self._rows.rows, join_ids(ids) if ids else None)
+        if first is None:
+            return found
+        called = join_ids(others) if others else pa.array(found.rows[np.searchsorted(found.rows, first) :] - first)
+        return replace(found, reference_names=called)
 
 
 Words = npt.NDArray[np.uint64]

@@ -88,20 +88,24 @@ class Standing(NamedTuple):
         The first document in keep order of those that each representative stands for, -1 for others.
     nodes : int64[r]
         The representatives, in keep order of these.
+    given : int
+        How many of these, the first ones, stay whatever they match: they stand for reference documents.
     """
 
     place: Integers
     top: Integers
     nodes: Integers
+    given: int
 
     def staying(self, pairs: Graph) -> Bools:
         """Return which representatives stay, each as its first document; the others' documents all go: bool[n]."""
         stays = np.zeros(len(self.place), np.bool_)
-        greedy_keepers(self.nodes, pairs.heads, pairs.neighbours, stays)
+        stays[self.nodes[: self.given]] = True
+        greedy_keepers(self.nodes[self.given :], pairs.heads, pairs.neighbours, stays)
         return stays
 
 
-def standing(representative: Integers, order: Integers) -> Standing:
+def standing(representative: Integers, order: Integers, reference: int = 0) -> Standing:
     """Return who comes before whom; the parameters are those of ``keepers``."""
     count = len(representative)
     place = np.empty(count, np.int64)
@@ -111,10 +115,11 @@ def standing(representative: Integers, order: Integers) -> Standing:
     top = np.full(count, -1, np.int64)
     # Of several values for one place the last one stays: here the first in keep order.
     top[nodes[::-1]] = in_order[::-1]
-    return Standing(place, top, nodes[top[nodes] == in_order])
+    given = int((top >= count - reference).sum())
+    return Standing(place, top, nodes[top[nodes] == in_order], given)
 
 
-def keepers(representative: Integers, pairs: Graph, order: Integers) -> Kept:
+def keepers(representative: Integers, pairs: Graph, order: Integers, reference: int = 0) -> Kept:
     """Return who stays.
 
     Parameters
@@ -125,9 +130,11 @@ def keepers(representative: Integers, pairs: Graph, order: Integers) -> Kept:
         The matching pairs of representatives.
     order : int64[n]
         The documents in keep order: of two that match, the one that comes first is preferred.
+    reference : int
+        How many of the documents, the last ones, are of a reference: they stand first in keep order, and all stay.
     """
     count = len(representative)
-    ranked = standing(representative, order)
+    ranked = standing(representative, order, reference)
     kept = Kept(np.arange(count), np.ones(count))
     name_keepers(
         representative,
@@ -138,30 +145,53 @@ def keepers(representative: Integers, pairs: Graph, order: Integers) -> Kept:
         kept.keeper,
         kept.similarity,
     )
+    own = count - reference
+    kept.keeper[own:], kept.similarity[own:] = np.arange(own, count), 1.0
     return kept
 
 
-def families(representative: Integers, left: Integers, right: Integers, similarity: Floats) -> Families:
-    """Return the families of documents that the pairs of representatives, and equal sets, connect."""
+def families(
+    representative: Integers, left: Integers, right: Integers, similarity: Floats, reference: int = 0
+) -> Families:
+    """Return the families of documents that the pairs of representatives, and equal sets, connect.
+
+    Pairs inside a reference, which is the last so many documents, connect nothing and are not counted.
+    """
     count = len(representative)
+    own = count - reference
     root = np.arange(count)
     components(left, right, root)
     able = representative >= 0
     rooted = np.where(able, root[representative], np.arange(count))
     # A representative is the first of its equals, so the smallest node of a component is its first document.
     members = np.bincount(rooted, minlength=count)
-    roots = np.flatnonzero(members > 1)
+    roots = np.flatnonzero(members[:own] > 1)
     number = np.zeros(count, np.int64)
     number[roots] = np.arange(1, len(roots) + 1)
-    copies = np.bincount(representative[able], minlength=count).astype(np.int64)
-    weight = copies[left] * copies[right]
-    equal = copies * (copies - 1) // 2
+    weight, equal = numbers_of_pairs(representative, left, right, reference)
     of_pair, of_node = number[rooted[left]], number[rooted]
     pairs = _sums(of_pair, weight, len(roots)) + _sums(of_node, equal, len(roots))
     total = _sums(of_pair, weight * similarity, len(roots)) + _sums(of_node, equal, len(roots))
     smallest = np.ones(len(roots) + 1)
     np.minimum.at(smallest, of_pair, similarity)
     return Families(of_node, members[roots], pairs.astype(np.int64), smallest[1:], total / np.maximum(pairs, 1))
+
+
+def numbers_of_pairs(
+    representative: Integers, left: Integers, right: Integers, reference: int = 0
+) -> tuple[Integers, Integers]:
+    """Return how many pairs of documents each pair of representatives is, and each representative with its equals.
+
+    Those inside a reference, which is the last so many documents, are no pairs: int64[k] and int64[n].
+    """
+    count = len(representative)
+    pairs, equal = np.zeros(len(left), np.int64), np.zeros(count, np.int64)
+    for sign, first in ((1, 0), (-1, count - reference)):
+        known = representative[first:]
+        copies = np.bincount(known[known >= 0], minlength=count).astype(np.int64)
+        pairs += sign * copies[left] * copies[right]
+        equal += sign * copies * (copies - 1) // 2
+    return pairs, equal
 
 
 def _sums(family: Integers, weight: npt.NDArray[np.number], count: int) -> Floats:

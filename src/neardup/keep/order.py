@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +11,79 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import FIND_TIME, join_order
-from neardup.errors import RecipeError
+from neardup.errors import RecipeError, option
 from neardup.recipe import KEEP_ORDERS, Recipe
 from neardup.times import FORMS, times_of
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
+
+
+class Preference(NamedTuple):
+    """Values of a column in order of trust: documents that have an earlier one come first, others last.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    values : tuple of str
+        Its values, the most trusted first.
+    """
+
+    column: str
+    values: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what ``COLUMN=a,b,c`` says.
+
+        Raises
+        ------
+        RecipeError
+            If it says nothing, or one value twice.
+        """
+        column, equals, listed = text.partition("=")
+        values = tuple(value.strip() for value in listed.split(","))
+        if not equals or not column or "" in values or len(set(values)) < len(values):
+            raise RecipeError(
+                f"{option('--prefer', 'prefer')} {text!r} is no list of different values of a column; write it like "
+                "source=reuters,wire"
+            )
+        return cls(column, values)
+
+    def first(self, order: Integers, found: pa.Array) -> Integers:
+        """Return documents, which are in keep order, by their values in order of trust.
+
+        Raises
+        ------
+        RecipeError
+            If none has any of the values.
+        """
+        places = pc.index_in(found, value_set=pa.array(self.values, pa.large_string()))
+        if len(found) and places.null_count == len(places):
+            raise RecipeError(
+                f"{option('--prefer', 'prefer')}: no document has {self.column} {' or '.join(self.values)}; name "
+                "values that are there, or leave it out"
+            )
+        ranks = np.asarray(pc.fill_null(places, len(self.values)), np.int64)
+        by_trust: Integers = order[np.argsort(ranks[order], kind="stable")]
+        return by_trust
+
+
+def preference(given: str | tuple[str, Sequence[str]] | None) -> Preference | None:
+    """Return what is preferred, as it is written or as a column with its values; None for nothing.
+
+    Raises
+    ------
+    RecipeError
+        If it says nothing, or one value twice.
+    """
+    if given is None or isinstance(given, str):
+        return None if given is None else Preference.parse(given)
+    column, values = given[0], tuple(map(str, given[1]))
+    if not values or len(set(values)) < len(values):
+        raise RecipeError(f"prefer {given!r} is no list of different values of a column; give ('source', ['a', 'b'])")
+    return Preference(column, values)
 
 
 def order_column(recipe: Recipe, time_column: str | None) -> str | None:

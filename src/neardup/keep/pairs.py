@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.records import Names
-from neardup.keep.keepers import Floats, Graph, Integers, graph
+from neardup.keep.keepers import Floats, Graph, Integers, graph, numbers_of_pairs
 from neardup.kernels.counts import expand_pairs
 
 _ROOM = 1 << 18
@@ -65,7 +65,7 @@ class Pairs:
         order = able[np.argsort(representative[able], kind="stable")]
         copies = np.bincount(representative[able], minlength=len(representative)).astype(np.int64)
         self._members = np.concatenate([[0], np.cumsum(copies)]).astype(np.int64), order
-        self._count = int((copies * (copies - 1) // 2).sum() + (copies[left] * copies[right]).sum())
+        self._count = sum(int(part.sum()) for part in numbers_of_pairs(representative, left, right, names.reference))
 
     def __len__(self) -> int:
         return self._count
@@ -104,13 +104,14 @@ class Pairs:
         return np.where(one == other, -1, edge)
 
     def _expanded(self, rows: Graph) -> Iterator[PairArrays]:
-        at, room = 0, _ROOM
-        while at < len(self._representative):
+        # The later one of a pair is on the right, and a reference comes last: on the left is the input.
+        at, room, own = 0, _ROOM, self._names.own
+        while at < own:
             out, similarity = np.empty((room, 2), np.int64), np.empty(room)
             before = at
             at, written = expand_pairs(
                 at,
-                len(self._representative),
+                own,
                 self._representative,
                 self._members,
                 tuple(rows),
@@ -125,7 +126,9 @@ class Pairs:
     def chunks(self, *, full: bool = False) -> Iterator[pa.Table]:
         """Yield tables of left, right (ids) and similarity, in order.
 
-        Where a classifier decided, the score and its contributions follow (``Learned.columns``).
+        Of a run against a reference, ``right_from`` says whether right is of the ``input`` or of the ``reference``;
+        left is always of the input. Where a classifier decided, the score and its contributions follow
+        (``Learned.columns``).
 
         Parameters
         ----------
@@ -134,9 +137,14 @@ class Pairs:
         """
         of_edge = np.append(self.similarity, 1.0)
         for part in self.edges():
-            columns = {"left": self._names.of(part.left), "right": self._names.of(part.right)}
-            more = self._more(part.edge, full) if self._more else {}
-            yield pa.table(columns | {"similarity": pa.array(of_edge[part.edge])} | more)
+            columns = {
+                "left": self._names.of(part.left),
+                "right": self._names.of_any(part.right),
+                "similarity": pa.array(of_edge[part.edge]),
+            }
+            if self._names.reference_names is not None:
+                columns["right_from"] = self._names.side_of(part.right)
+            yield pa.table(columns | (self._more(part.edge, full) if self._more else {}))
 
     def to_arrow(self) -> pa.Table:
         """Return all pairs as one table, as ``chunks`` gives them."""
@@ -145,9 +153,11 @@ class Pairs:
 
     def schema(self, *, full: bool = False) -> pa.Schema:
         """Return the schema of the tables."""
-        kind = pa.int64() if self._names.ids is None else self._names.ids.type
-        more = self._more(np.zeros(0, np.int64), full) if self._more else {}
-        kinds = {"left": kind, "right": kind, "similarity": pa.float64()}
+        none = np.zeros(0, np.int64)
+        more = self._more(none, full) if self._more else {}
+        kinds = {"left": self._names.of(none).type, "right": self._names.of_any(none).type, "similarity": pa.float64()}
+        if self._names.reference_names is not None:
+            kinds["right_from"] = pa.string()
         return pa.schema(kinds | {name: column.type for name, column in more.items()})
 
     def to_pandas(self) -> Any:

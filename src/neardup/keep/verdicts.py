@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
+import pyarrow as pa
 
 from neardup.documents.records import Names
 from neardup.keep.keepers import Families, Integers, Kept
@@ -34,7 +35,10 @@ class Family(NamedTuple):
     smallest, mean : float
         Over the similarities of its matching pairs.
     complete : bool
-        Whether every member matches every other; if not, some are connected through others only.
+        Whether every member matches every other, and every reference document; if not, some are connected through
+        others only.
+    reference : tuple
+        The ids of the reference documents that belong to it, where there is a reference.
     """
 
     number: int
@@ -43,6 +47,7 @@ class Family(NamedTuple):
     smallest: float
     mean: float
     complete: bool
+    reference: tuple[Any, ...] = ()
 
 
 class Dropped(Sequence[Drop]):
@@ -78,16 +83,26 @@ def family_list(found: Families, names: Names) -> list[Family]:
     """Return the families with their members' ids."""
     order = np.argsort(found.family, kind="stable")
     order = order[found.family[order] > 0]
-    ids = names.of(order).to_pylist()
-    ends = np.cumsum(found.documents)
+    of_input = order < names.own
+    ids, reference = names.of(order[of_input]).to_pylist(), list[Any]()
+    if names.reference_names is not None:
+        reference = names.reference_names.take(pa.array(order[~of_input] - names.own)).to_pylist()
+    counts = np.bincount(found.family[: names.own], minlength=len(found.documents) + 1)[1:]
     return [
         Family(
             i + 1,
-            ids[end - count : end],
+            ids[end - own : end],
             int(found.pairs[i]),
             float(found.smallest[i]),
             float(found.mean[i]),
-            int(found.pairs[i]) == count * (count - 1) // 2,
+            int(found.pairs[i]) == own * (own - 1) // 2 + own * others,
+            tuple(reference[others_end - others : others_end]),
         )
-        for i, (count, end) in enumerate(zip(found.documents.tolist(), ends.tolist(), strict=True))
+        for i, (own, end, others, others_end) in enumerate(
+            zip(
+                *(part.tolist() for part in (counts, np.cumsum(counts))),
+                *(part.tolist() for part in (found.documents - counts, np.cumsum(found.documents - counts))),
+                strict=True,
+            )
+        )
     ]

@@ -392,6 +392,22 @@ def _kept_candidates(rank, sets, chains, rule, met, found):
 
 
 @kernel
+def enter_kept(ranks, sets, chains, used):
+    """Enter the prefixes of ranks into the index of ``match_with_kept``; return how many entries are taken then."""
+    heads, following, entries, bits = chains
+    for r in range(ranks.shape[0]):
+        rank = ranks[r]
+        for i in range(sets.lengths[rank]):
+            key = sets.keys[sets.starts[rank] + i]
+            bucket = bucket_of(key, bits)
+            entries[used] = entry_of(rank, tag_of(key, bits), i)
+            following[used] = heads[bucket]
+            heads[bucket] = used
+            used += 1
+    return used
+
+
+@kernel
 def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
     """Match ranks, which are in keep order, with those kept before them, and keep those that match none.
 
@@ -400,7 +416,6 @@ def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
     many entries are taken. scratch: as for ``matching.match``, whose pairs get (kept, dropped, overlap).
     Returns (how many ranks are done, entries used, pairs written).
     """
-    heads, following, entries, bits = chains
     written = int64(0)
     done = 0
     while done < ranks.shape[0]:
@@ -412,13 +427,7 @@ def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
         before = written
         written, _, _ = verify(rank, count, rank + 1 if settled else int64(0), sets, rule, scratch, written)
         if written == before and not settled:
-            for i in range(sets.lengths[rank]):
-                key = sets.keys[sets.starts[rank] + i]
-                bucket = bucket_of(key, bits)
-                entries[used] = entry_of(rank, tag_of(key, bits), i)
-                following[used] = heads[bucket]
-                heads[bucket] = used
-                used += 1
+            used = enter_kept(ranks[done : done + 1], sets, chains, used)
         done += 1
     return done, used, written
 
@@ -520,13 +529,14 @@ def band_keys(minima, rows, out):
 
 
 @kernel
-def band_pairs(band, begin, end, order, keys, vectors, rule, room, pairs):
+def band_pairs(band, begin, end, order, keys, vectors, own, rule, room, pairs):
     """Verify the pairs of documents order[i], order[j] with i in [begin, end), j > i and equal keys of this band.
 
-    order: int64[n], by the keys of this band; keys: uint64[n, bands]; vectors: (addresses, sizes) of the n sets, or no
-    addresses where they are not held: then pairs are listed with an overlap of -1, not verified; room: uint64,
-    ``slots_for`` the largest size; pairs: int64[p, 3], room for (one, other, overlap) of all partners of a set at
-    least. Pairs that share an earlier band are left out: they were found there.
+    order: int64[n], by the keys of this band and then by number; keys: uint64[n, bands]; vectors: (addresses, sizes) of
+    the n sets, or no addresses where they are not held: then pairs are listed with an overlap of -1, not verified; own:
+    two sets from this number on are not compared; room: uint64, ``slots_for`` the largest size; pairs: int64[p, 3],
+    room for (one, other, overlap) of all partners of a set at least. Pairs that share an earlier band are left out:
+    they were found there.
     Returns (place to go on from, pairs written, candidates, verified).
     """
     addresses, sizes = vectors
@@ -536,6 +546,8 @@ def band_pairs(band, begin, end, order, keys, vectors, rule, room, pairs):
     verified = 0
     for i in range(begin, end):
         one = order[i]
+        if one >= own:
+            continue
         j = i + 1
         while j < count and keys[order[j], band] == keys[one, band]:
             j += 1

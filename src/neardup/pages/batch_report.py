@@ -10,7 +10,6 @@ from itertools import combinations
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-import pyarrow as pa
 
 from neardup.classifier.evidence import Learned
 from neardup.errors import RecipeError, option
@@ -109,7 +108,7 @@ def verdicts_of(found: Findings) -> Verdicts:
     goes, keeper = found.goes, found.kept.keeper
     marks, same = found.documents.text_marks, found.matches.representative
     return Verdicts(
-        ids=_names(found),
+        ids=found.documents.names.labels(),
         of=np.where(goes, keeper, ORIGINAL),
         similarity=found.kept.similarity,
         exact=(marks == marks[keeper]).all(axis=1),
@@ -123,11 +122,6 @@ def verdicts_of(found: Findings) -> Verdicts:
 def _why(found: Findings) -> Integers:
     """Return the reason of each document by its number."""
     return np.where(found.copies, 1, np.where(found.equals, 2, np.where(found.goes, 3, 0)))
-
-
-def _names(found: Findings) -> pa.Array:
-    names = found.documents.names
-    return pa.array(names.rows) if names.ids is None else names.ids
 
 
 def known_pairs(found: Findings) -> KnownPairs:
@@ -148,6 +142,7 @@ def known_pairs(found: Findings) -> KnownPairs:
         reaching=lambda threshold: scale.reaching(every, threshold),
         representative=every.representative,
         order=found.documents.order,
+        reference=found.documents.names.reference,
         numbers=lambda edge: _numbers_of(scale, every, edge),
     )
 
@@ -247,6 +242,9 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         "pairs": f"{summary['pairs']:,}" + ("" if summary["all_pairs"] else ", only those with kept documents"),
         "threads": f"{summary['threads']}",
     }
+    if "reference" in summary:
+        known = summary["reference"]
+        facts["reference"] = f"{known['documents']:,} documents, all kept; {known['dropped']:,} removed for one of them"
     if summary["undecidable"]:
         facts["undecidable"] = f"{summary['undecidable']:,} with too little text to compare; kept"
     if summary["without_keep_value"]:

@@ -456,8 +456,11 @@ class _View:
         )
         if connected is None or apart is None:
             return family
-        pairs = int(connected.pairs[at])
-        return replace(family, pairs=pairs, mean=float(connected.mean[at]), complete=pairs == count * (count - 1) // 2)
+        pairs, others = int(connected.pairs[at]), 0
+        if verdicts.present is not None:
+            others = count - int(verdicts.present[places].sum())
+        every = (count * (count - 1) - others * (others - 1)) // 2
+        return replace(family, pairs=pairs, mean=float(connected.mean[at]), complete=pairs == every)
 
     def _shown(self, place: int) -> Shown:
         shown = self._texts.get(place) or Shown(self._verdicts.id(place), "", "", gone=True)

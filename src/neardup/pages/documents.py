@@ -78,7 +78,7 @@ class Material:
 
     def id(self, position: int) -> str:
         """Return what a document is called, as text."""
-        return str(self.names.one(position))
+        return f"{self.names.one(position)}{' (reference)' if position >= self.names.own else ''}"
 
     def position(self, name: str) -> int:
         """Return where the document of that id is, -1 if there is none."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neardup.keep.keepers import Bools, Floats, Graph, Integers, graph, standing
+from neardup.keep.keepers import Bools, Floats, Graph, Integers, graph, numbers_of_pairs, standing
 from neardup.pages.report import Sweep
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
@@ -79,10 +79,11 @@ class _Removal:
         self.node = own if pairs.representative is None else pairs.representative
         able = self.node >= 0
         #: How many documents have the features of each representative.
-        self.copies = np.bincount(self.node[able], minlength=count).astype(np.int64)
+        self._own = count - pairs.reference
+        self.copies = np.bincount(self.node[: self._own][able[: self._own]], minlength=count).astype(np.int64)
         if not everything:
             numbers = np.arange(len(pairs.left), dtype=np.float64)
-            self._ranked = standing(self.node, own if pairs.order is None else pairs.order)
+            self._ranked = standing(self.node, own if pairs.order is None else pairs.order, pairs.reference)
             self._graph = graph(count, pairs.left, pairs.right, numbers)
 
     def by(self, chosen: Bools, watched: Integers) -> tuple[int, Bools]:
@@ -96,14 +97,15 @@ class _Removal:
         heads = np.concatenate([[0], np.cumsum(some)]).astype(np.int64)[known.heads]
         stays = self._ranked.staying(Graph(heads, known.neighbours[some], known.similarity[some]))
         node = self.node[watched]
-        gone = (node >= 0) & ~(stays[node] & (self._ranked.top[node] == watched))
-        return int(self.copies.sum() - stays.sum()), gone
+        gone = (node >= 0) & (watched < self._own) & ~(stays[node] & (self._ranked.top[node] == watched))
+        of_input = (self._ranked.top >= 0) & (self._ranked.top < self._own)
+        return int(self.copies.sum() - (stays & of_input).sum()), gone
 
     def pairs(self, chosen: Bools) -> int:
         """Return how many pairs of documents match, equal ones among them."""
-        equal = int((self.copies * (self.copies - 1) // 2).sum())
         left, right = self._pairs.left[chosen], self._pairs.right[chosen]
-        return equal + int((self.copies[left] * self.copies[right])[right >= self._before].sum())
+        pairs, equal = numbers_of_pairs(self.node, left, right, self._pairs.reference)
+        return int(equal.sum()) + int(pairs[right >= self._before].sum())
 
 
 def swept(

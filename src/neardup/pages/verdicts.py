@@ -153,6 +153,8 @@ class KnownPairs:
         Which of them, exactly, reach a threshold; None to go by the similarities.
     representative, order : int64[n] or None
         Of a run: of each document the first one with the same features, -1 for none; and the documents in keep order.
+    reference : int
+        How many of the documents, the last ones, are of a reference, which all stay.
     numbers : callable or None
         What is behind the similarity of a pair, in words, by its place here.
     """
@@ -167,6 +169,7 @@ class KnownPairs:
     reaching: Callable[[Fraction], Bools] | None = None
     representative: Integers | None = None
     order: Integers | None = None
+    reference: int = 0
     numbers: Callable[[int], str] | None = None
 
     @classmethod

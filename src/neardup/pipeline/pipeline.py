@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
@@ -18,7 +19,7 @@ from neardup.features.reading import Progress, Remembered, contents_of, gather, 
 from neardup.features.recomputed import BoundedStore, Recomputed
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
-from neardup.keep.order import keep_order
+from neardup.keep.order import Preference, keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, in_order, trim_memory
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Budgets below it are numbers whose unit was forgotten.
 _LEAST_MEMORY = 1_000_000
+#: 2**64 / the golden ratio: groups times it are far apart.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -55,11 +58,13 @@ class Collected:
     statistics : Statistics or None
         Of the collection, where the recipe needs them.
     present : bool[n]
-        False for documents rejected after they were read, as with repeated ids.
+        False for reference documents: they are neither kept nor dropped.
     order : int64[n]
         The documents in keep order.
     without_keep_value : int
         How many have no value to go by.
+    groups : int64[n] or None
+        Where documents are compared inside groups alone: the group of each, from 0; 0 for those without a value.
     """
 
     names: Names
@@ -68,6 +73,13 @@ class Collected:
     present: np.ndarray[Any, np.dtype[np.bool_]]
     order: np.ndarray[Any, np.dtype[np.int64]]
     without_keep_value: int
+    groups: np.ndarray[Any, np.dtype[np.int64]] | None = None
+
+    @property
+    def text_marks(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """uint64[n, 2], equal for equal texts of one group."""
+        marks = self.store.text_marks
+        return marks if self.groups is None else marks ^ (self.groups.astype(np.uint64) * _GOLDEN)[:, None]
 
 
 def collect(
@@ -80,13 +92,15 @@ def collect(
     clock: Clock | None = None,
     recompute: bool = False,
     serves_once: bool = False,
+    within: str | None = None,
+    prefer: Preference | None = None,
 ) -> Collected:
     """Read a corpus and make its features.
 
     Parameters
     ----------
     corpus : Corpus
-        It is read once, or twice for recipes with ``needs_statistics``.
+        It is read once, or twice for recipes with ``needs_statistics``, and its reference with it.
     recipe : Recipe
         Its steps up to ``signature``, and ``keep``; ``longest`` and ``shortest`` are those of what is compared.
     threads, memory, report
@@ -98,6 +112,8 @@ def collect(
         read again when pairs are looked for.
     serves_once : bool
         Whether pairs are looked for once.
+    within, prefer
+        As in ``run``; each reads the corpus once more.
     """
     threads, memory = checked_threads(threads), _checked_memory(memory)
     clock = clock or Clock()
@@ -128,11 +144,22 @@ def collect(
         if isinstance(store, BoundedStore):
             store.close_count()
     trim_memory()
-    names = remembered.names()
+    names = remembered.names(None if corpus.reference is None else corpus.raw_rows)
     corpus.refuse_repeated(names)
+    own = names.own
+    order, missing = keep_order(recipe.keep, store.text_bytes[:own], remembered.order, corpus.order_column)
+    if prefer is not None:
+        order = prefer.first(order, corpus.values(prefer.column, alone=True))
+    if own < len(names):
+        # A reference stands first, whatever the order of the input.
+        order = np.concatenate([np.arange(own, len(names)), order])
     present = np.ones(len(names), np.bool_)
-    order, missing = keep_order(recipe.keep, store.text_bytes, remembered.order, corpus.order_column)
-    return Collected(names, store, statistics, present, order, missing)
+    present[own:] = False
+    groups = None
+    if within is not None:
+        codes = pc.dictionary_encode(corpus.values(within)).indices
+        groups = np.asarray(pc.fill_null(pc.add(codes, 1), 0), np.int64)
+    return Collected(names, store, statistics, present, order, missing, groups)
 
 
 def run(
@@ -143,6 +170,8 @@ def run(
     memory: int | None = None,
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     margin: float | None = None,
+    within: str | None = None,
+    prefer: Preference | None = None,
     encoder: Encoder | None = None,
     classifier: Classifier | None = None,
     progress: Progress | None = None,
@@ -153,7 +182,7 @@ def run(
     ----------
     corpus : Corpus
         From ``documents.open_corpus`` or ``documents.corpus_of``; it must stay open as long as the result is
-        asked.
+        asked. Where it has a reference, its documents are compared with those, too, which all stay.
     recipe : Recipe
         What to do.
     threads : int, optional
@@ -169,6 +198,11 @@ def run(
     margin : float, optional
         How far beyond the threshold to look as well, for what lies just below it (``Result.at``); for a recipe with
         a second step, beyond that of the second step. It changes nothing else. Raising it takes longer.
+    within : str, optional
+        A column: only documents with the same value are compared, those without one with each other. All pairs are
+        looked for then, whatever ``pairs_per_document`` says.
+    prefer : Preference, optional
+        What comes before the recipe's ``keep``.
     encoder : object with ``encode(texts)``, optional
         What makes the embeddings for ``semantic``.
     classifier : Classifier, optional
@@ -187,6 +221,11 @@ def run(
     _check_before_reading(corpus, recipe, encoder, classifier)
     looser = None if margin is None else loosened(recipe, margin)
     recompute = recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
+    if prefer is not None:
+        corpus.require(prefer.column, option("--prefer", "prefer"))
+    for side in (corpus, corpus.reference):
+        if within is not None and side is not None:
+            side.require(within, option("--within", "within"))
     read = collect(
         corpus,
         recipe,
@@ -196,10 +235,12 @@ def run(
         clock=clock,
         recompute=recompute,
         serves_once=looser is None or bool(recipe.second_step),
+        within=within,
+        prefer=prefer,
     )
     most = None
-    if pairs_per_document is not None and not recipe.second_step:
-        most = most_pairs(pairs_per_document, len(read.names))
+    if pairs_per_document is not None and within is None and not recipe.second_step:
+        most = most_pairs(pairs_per_document, read.names.own)
     beyond: Margin | None = None
     with read.store as store:
         with clock.stage("join"):
@@ -207,7 +248,7 @@ def run(
             joined = find(recipe, most, partial(report, "join"))
         spilled, room = store.memory.spilled_bytes, store.room
         if looser is not None and not recipe.second_step:
-            fewest = most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
+            fewest = most_pairs(PAIRS_PER_DOCUMENT, read.names.own) if most is None else most
             again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
             with clock.stage("margin"):
                 beyond = find_margin(recipe, looser, joined, again)
@@ -217,20 +258,21 @@ def run(
             joined = second_step(
                 joined,
                 wider,
-                equal_texts(store.text_marks, store.text_bytes, joined.representative < 0),
+                equal_texts(read.text_marks, store.text_bytes, joined.representative < 0),
                 lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, classifier),
                 text_bytes=store.text_bytes,
                 room=room,
                 threads=threads,
                 encoder=encoder,
                 classifier=every,
+                reference=read.names.reference,
                 progress=partial(report, "verify"),
             )
         if looser is not None:
             joined, beyond = split(joined, recipe, looser, classifier)
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
-        documents = Documents(read.names, read.order, store.text_marks, store.text_bytes, read.present)
+        documents = Documents(read.names, read.order, read.text_marks, store.text_bytes, read.present)
         details = {
             "undecidable": int(undecided.sum()),
             "without_keep_value": read.without_keep_value,
@@ -238,6 +280,10 @@ def run(
             "threads": threads,
             "version": __version__,
         } | recipe_details(recipe)
+        if within is not None:
+            details["within"] = within
+        if prefer is not None:
+            details["prefer"] = f"{prefer.column}={','.join(prefer.values)}"
         if classifier is not None:
             details |= classifier_details(classifier, joined.statistics)
         return Result(
@@ -262,7 +308,9 @@ def _check_before_reading(
         bands_of(recipe)
     step = recipe.parsed_second_step
     if classifier is not None or (step is not None and step.measure == "learned"):
-        check_classifier(classifier, recipe, encoder).check_columns(corpus.columns)
+        for side in (corpus, corpus.reference):
+            if side is not None:
+                check_classifier(classifier, recipe, encoder).check_columns(side.columns)
     if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
         what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"second_step {str(step)!r}"
         raise RecipeError(
@@ -299,14 +347,16 @@ def _finder(corpus: Corpus, recipe: Recipe, read: Collected, encoder: Encoder | 
     found = Finder(
         store=read.store,
         statistics=read.statistics,
-        excluded=~read.present,
+        excluded=np.zeros(len(read.names), np.bool_),
         keep_order=read.order,
         threads=threads,
+        reference=read.names.reference,
+        groups=read.groups,
     )
     if recipe.measure != "semantic" or encoder is None:
         return found
     sizes = read.store.text_bytes
-    representative = equal_texts(read.store.text_marks, sizes, ~read.present | (sizes == 0))
+    representative = equal_texts(read.store.text_marks, sizes, sizes == 0)
     embeddings = embed(texts_of(corpus, recipe, read.names.rows[members_of(representative)], threads), encoder)
     return replace(found, embeddings=embeddings, representative=representative)
 

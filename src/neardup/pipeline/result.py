@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.classifier.evidence import Learned
 from neardup.documents import Corpus
@@ -20,7 +21,7 @@ from neardup.keep.verdicts import Dropped, Family, family_list
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, reaching, threshold_of
 from neardup.runtime import Clock
-from neardup.search.findings import Documents, Findings, findings_of, recipe_details
+from neardup.search.findings import Bools, Documents, Findings, findings_of, recipe_details
 from neardup.search.margin import Margin, narrowed, scale_of
 from neardup.search.matches import Matches
 
@@ -127,11 +128,25 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
             "rejected": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
-        } | (self._corpus.torn_summary | self._spooled | self._details)
+        } | (self._reference_summary() | self._corpus.torn_summary | self._spooled | self._details)
 
     @property
     def _spooled(self) -> dict[str, int]:
         return {"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}
+
+    def _reference_summary(self) -> dict[str, Any]:
+        reference = self._corpus.reference
+        if reference is None:
+            return {}
+        keeper = self._kept.keeper[self._found.goes]
+        return {
+            "reference": {
+                "documents": self._documents.names.reference,
+                "keepers": len(np.unique(keeper[keeper >= self._documents.names.own])),
+                "dropped": int((keeper >= self._documents.names.own).sum()),
+                "rejected": dict(reference.rejected.counts),
+            }
+        }
 
     def learned(self, left: Integers, right: Integers) -> Learned | None:
         """Return what a classifier went by on matching documents, by position; None where none decided."""
@@ -143,7 +158,8 @@ class Result:
     def duplicates(self) -> pa.Table:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
 
-        Where a classifier decided, the score and its contributions follow (``Learned.columns``).
+        Of a run against a reference, ``keeper_from`` says where the keeper is: ``input`` or ``reference``. Where a
+        classifier decided, the score and its contributions follow (``Learned.columns``).
         """
         at = np.flatnonzero(self._found.goes)
         names = self._documents.names
@@ -151,19 +167,82 @@ class Result:
         return pa.table(
             {
                 "dropped": names.of(at),
-                "keeper": names.of(self._kept.keeper[at]),
+                "keeper": names.of_any(self._kept.keeper[at]),
                 "similarity": pa.array(self._kept.similarity[at]),
                 "family": pa.array(self._families.family[at]),
             }
+            | ({} if names.reference_names is None else {"keeper_from": names.side_of(self._kept.keeper[at])})
             | ({} if learned is None else learned.columns())
         )
 
     def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
-        """Write the documents that stay, with all columns, to a file whose name says the format."""
+        """Write the documents that stay, with all columns.
+
+        Parameters
+        ----------
+        output : str
+            A file whose name says the format; or a folder, with a slash at its end, which gets a file of the same name
+            and format for each input.
+        force : bool
+            Whether an existing file may be replaced.
+        progress : callable, optional
+            Told the number of rows written since it was last told.
+        """
+        self._write(self._found.stays, output, force, progress, None)
+
+    def write_annotated(
+        self,
+        output: str,
+        *,
+        prefix: str = "neardup_",
+        force: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        """Write all documents that were read, in the order of the input, with the columns of ``annotations`` behind.
+
+        The parameters are those of ``write``, and ``prefix`` is that of ``annotations``.
+        """
+        self._write(self._documents.present, output, force, progress, self.annotations(prefix))
+
+    def _write(
+        self,
+        chosen: Bools,
+        output: str,
+        force: bool,
+        progress: Callable[[int], None] | None,
+        added: pa.Table | None,
+    ) -> None:
         mask = np.zeros(self._corpus.raw_rows, np.bool_)
-        mask[self._documents.names.rows[self._found.stays]] = True
+        mask[self._documents.names.rows[chosen]] = True
         with self._clock.stage("write"):
-            self._corpus.copy(mask, output, force=force, progress=progress)
+            self._corpus.copy(mask, output, force=force, progress=progress, added=added)
+
+    def annotations(self, prefix: str = "neardup_") -> pa.Table:
+        """Return what became of each document that was read, in the order of the input, as a table.
+
+        Its columns are ``kept``; ``keeper`` and ``similarity`` to it, null for a kept document; ``family``, null for
+        none, and ``family_size``, 1 for none; of a run against a reference also ``keeper_from``: ``input`` or
+        ``reference``.
+
+        Parameters
+        ----------
+        prefix : str
+            What stands before each of these names.
+        """
+        names, at = self._documents.names, np.arange(self._documents.names.own)
+        keeper, stays = self._kept.keeper[at], self._found.stays[at]
+        family = self._families.family[at]
+        sizes = np.concatenate([[1], self._families.documents])
+        columns = {
+            "kept": pa.array(stays),
+            "keeper": pc.if_else(pa.array(stays), None, names.of_any(keeper)),
+            "similarity": pa.array(self._kept.similarity[at], mask=stays),
+            "family": pa.array(family, mask=family == 0),
+            "family_size": pa.array(sizes[family]),
+        }
+        if names.reference_names is not None:
+            columns["keeper_from"] = pc.if_else(pa.array(stays), None, names.side_of(keeper))
+        return pa.table({prefix + name: column for name, column in columns.items()})
 
     def table(self) -> pa.Table:
         """Return the documents that stay, with all columns, as a table in memory."""

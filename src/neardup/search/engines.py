@@ -17,7 +17,7 @@ from neardup.features.store import FeatureStore, Needs
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, rule
 from neardup.search.join import self_join
-from neardup.search.matches import Matches, equal_sets, members_of, without_pairs
+from neardup.search.matches import Matches, equal_sets, members_of, within_groups, without_pairs
 
 Integers = npt.NDArray[np.int64]
 StepProgress = Callable[[int, int], None]
@@ -69,6 +69,7 @@ def find_pairs(
     keep_order: Integers,
     most_pairs: int | None,
     give_up: bool = False,
+    reference: int = 0,
     progress: StepProgress,
 ) -> Matches:
     """Return the pairs of a store's documents that match by a recipe's measure and threshold.
@@ -91,20 +92,22 @@ def find_pairs(
         For the join of feature sets: where more match, only those of dropped documents with kept ones are found.
     give_up : bool
         Where more match, find none at all, whatever the search; ``complete`` is False then, too.
+    reference : int
+        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
     progress : callable
         Told (documents done, documents in all) from time to time.
     """
     limit = most_pairs if give_up else None
     if recipe.measure == "hamming":
-        found = _by_hamming_distance(store, recipe, threads, excluded, progress)
+        found = _by_hamming_distance(store, recipe, threads, excluded, reference, progress)
         return found if limit is None or len(found.left) <= limit else without_pairs(found.representative)
     if recipe.is_weighted:
         unit = statistics.unit(recipe) if statistics else 1
-        return _by_weights(store, recipe, unit, threads, excluded, limit, progress)
+        return _by_weights(store, recipe, unit, threads, excluded, limit, reference, progress)
     if recipe.search == "lsh":
         from neardup.search.lsh import lsh_join
 
-        return lsh_join(store, recipe, threads=threads, excluded=excluded)
+        return lsh_join(store, recipe, threads=threads, excluded=excluded, reference=reference)
     join = partial(self_join, store)
     if isinstance(store, BoundedStore) and store.recomputed is not None:
         from neardup.search.recomputed import recomputed_join
@@ -117,12 +120,18 @@ def find_pairs(
         keep_order=keep_order,
         most_pairs=most_pairs,
         with_kept=not give_up,
+        reference=reference,
         progress=progress,
     )
 
 
 def _by_hamming_distance(
-    store: FeatureStore, recipe: Recipe, threads: int, excluded: npt.NDArray[np.bool_], progress: StepProgress
+    store: FeatureStore,
+    recipe: Recipe,
+    threads: int,
+    excluded: npt.NDArray[np.bool_],
+    reference: int,
+    progress: StepProgress,
 ) -> Matches:
     from neardup.search.hamming import hamming_pairs
 
@@ -130,7 +139,10 @@ def _by_hamming_distance(
     representative = equal_sets(store, excluded)
     members = members_of(representative)
     values = vectors.features[vectors.heads[:-1][members]]
-    left, right, distance = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
+    near = hamming_pairs(values, int(recipe.threshold), threads=threads, progress=progress)
+    # Values are too short to tell sides apart: comparing those of a reference, too, costs less than knowing them.
+    looked_for = members[near.left] < len(store) - reference
+    left, right, distance = (column[looked_for] for column in near)
     counts = np.full((len(left), 3), _BITS, np.int64)
     counts[:, 0] -= distance
     statistics = {"distinct_sets": len(members), "pairs": len(left)}
@@ -144,6 +156,7 @@ def _by_weights(
     threads: int,
     excluded: npt.NDArray[np.bool_],
     most_pairs: int | None,
+    reference: int,
     progress: StepProgress,
 ) -> Matches:
     from neardup.search.weighted import weighted_join
@@ -158,6 +171,7 @@ def _by_weights(
         excluded=others,
         threads=threads,
         most_pairs=most_pairs,
+        reference=reference,
         progress=progress,
     )
     if found is None:
@@ -176,6 +190,10 @@ class Finder:
         Of the documents that stand for themselves; for the measure ``semantic``, which compares nothing else.
     representative : int64[n] or None
         For ``embeddings``: the first document with the same text.
+    reference : int
+        How many of the documents, the last ones, are of a reference.
+    groups : int64[n] or None
+        Where documents are compared inside groups alone: the group of each, from 0.
     """
 
     store: FeatureStore
@@ -185,11 +203,17 @@ class Finder:
     threads: int
     embeddings: Floats | None = None
     representative: Integers | None = None
+    reference: int = 0
+    groups: Integers | None = None
 
     def __call__(
         self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, *, give_up: bool = False
     ) -> Matches:
         """Return the pairs of a recipe that differs from the run's by its threshold alone."""
+        found = self._found(recipe, most_pairs, progress, give_up)
+        return found if self.groups is None else within_groups(found, self.groups)
+
+    def _found(self, recipe: Recipe, most_pairs: int | None, progress: StepProgress, give_up: bool) -> Matches:
         if self.embeddings is None or self.representative is None:
             return find_pairs(
                 self.store,
@@ -200,10 +224,12 @@ class Finder:
                 keep_order=self.keep_order,
                 most_pairs=most_pairs,
                 give_up=give_up,
+                reference=self.reference,
                 progress=progress,
             )
         from neardup.search.semantic import semantic_join
 
-        found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, progress)
+        own = len(self.representative) - self.reference
+        found = semantic_join(self.embeddings, self.representative, recipe.exact_threshold, own, progress)
         too_many = give_up and most_pairs is not None and len(found.left) > most_pairs
         return without_pairs(self.representative) if too_many else found

@@ -42,7 +42,7 @@ class Documents:
     text_bytes : int64[n]
         The length of each text (or content).
     present : bool[n]
-        False for those rejected later, as with repeated ids.
+        False for reference documents: they are neither kept nor dropped.
     """
 
     names: Names
@@ -151,8 +151,9 @@ def findings_of(
     margin: Margin | None,
 ) -> Findings:
     """Return what follows from the pairs that match."""
-    kept = keepers(matches.representative, pairs.graph, documents.order)
-    found = families(matches.representative, matches.left, matches.right, pairs.similarity)
+    reference = documents.names.reference
+    kept = keepers(matches.representative, pairs.graph, documents.order, reference)
+    found = families(matches.representative, matches.left, matches.right, pairs.similarity, reference)
     return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, kept, found, margin)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from neardup.errors import NeardupError
 from neardup.features.store import FeatureStore
 from neardup.kernels.counts import add_counts, count_features, prefix_rooms, prefixes
-from neardup.kernels.prefixes import Index, Sets, fill_index, index_lengths, match, match_with_kept
+from neardup.kernels.prefixes import Index, Sets, enter_kept, fill_index, index_lengths, match, match_with_kept
 from neardup.kernels.tables import slots_for
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, in_order
@@ -51,9 +52,11 @@ class Prefixes(NamedTuple):
 class Steps:
     """What all steps of a join need, and how each goes over the sets."""
 
-    def __init__(self, addresses: Words, sizes: Integers, rule: Rule, threads: int, memory: Memory) -> None:
+    def __init__(
+        self, addresses: Words, sizes: Integers, rule: Rule, threads: int, memory: Memory, reference: int = 0
+    ) -> None:
         self.addresses, self.sizes, self.rule, self.threads = addresses, sizes, rule, threads
-        self.memory = memory
+        self.memory, self.own = memory, len(sizes) - reference
         self.statistics = {"rounds": 0, "candidates": 0, "verified": 0}
 
     def each(self, function: Callable[[int], Done], count: int) -> Iterator[Done]:
@@ -80,10 +83,24 @@ def prune(steps: Steps, members: Integers) -> tuple[Integers, Prefixes]:
 
 
 def _counts(steps: Steps, members: Integers) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-    """Return in how many of the members' sets the features of each slot occur, at most 255."""
+    """Return in how many of the members' sets the features of each slot occur, at most 255.
+
+    What no set of the input has counts as having none: a reference set is only compared with those.
+    """
     bits = max(int(steps.sizes[members].sum()).bit_length(), FEWEST_BITS)
     while bits > FEWEST_BITS and (steps.threads << bits) > max(steps.memory.room / 2, _LEAST_FOR_COUNTS):
         bits -= 1
+    shift = np.uint64(64 - bits)
+    own = int(np.searchsorted(members, steps.own))
+    counts = _counted(steps, members[:own], bits)
+    if own < len(members):
+        others = _counted(steps, members[own:], bits)
+        others *= counts > 0
+        add_counts(counts, others)
+    return shift, counts
+
+
+def _counted(steps: Steps, members: Integers, bits: int) -> npt.NDArray[np.uint8]:
     shift = np.uint64(64 - bits)
     tables = [np.zeros(1 << bits, np.uint8) for _ in range(steps.threads)]
     free = queue.SimpleQueue[npt.NDArray[np.uint8]]()
@@ -100,7 +117,7 @@ def _counts(steps: Steps, members: Integers) -> tuple[np.uint64, npt.NDArray[np.
         pass
     for other in tables[1:]:
         add_counts(tables[0], other)
-    return shift, tables[0]
+    return tables[0]
 
 
 def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8]) -> Prefixes:
@@ -142,6 +159,7 @@ def self_join(
     keep_order: Integers | None = None,
     most_pairs: int | None = None,
     with_kept: bool = True,
+    reference: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Find all pairs of a store's documents that reach the rule's threshold.
@@ -163,11 +181,13 @@ def self_join(
         ``complete`` is False: who stays is known without the others. None finds all, whatever they cost.
     with_kept : bool
         Whether those are found then; if not, there are none.
+    reference : int
+        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
     progress : callable
         Told (sets done, sets in all) from time to time.
     """
     representative = equal_sets(store, excluded)
-    steps = Steps(store.addresses(), store.sizes, rule, threads, store.memory)
+    steps = Steps(store.addresses(), store.sizes, rule, threads, store.memory, reference)
     wanted = Wanted(representative, keep_order, most_pairs, with_kept, progress)
     members = members_of(representative)
     steps.statistics["distinct_sets"] = len(members)
@@ -197,14 +217,14 @@ def join_held(steps: Steps, members: Integers, wanted: Wanted) -> Matches:
     members, prefix = prune(steps, members)
     run = Join(steps)
     order = np.argsort(sizes[members], kind="stable")
-    found = run.match(run.sets(members, prefix, order), most_pairs, progress)
+    found = run.match(run.sets(members, prefix, order), members[order] < steps.own, most_pairs, progress)
     complete = found is not None
     if found is None and not with_kept:
         found = np.empty((0, 2), np.int64), np.empty(0, np.int64)
     if found is None:
-        order = _in_keep_order(members, representative, keep_order)
+        order, given = _in_keep_order(members, representative, keep_order, steps.own)
         several = np.bincount(representative[representative >= 0], minlength=len(sizes))[members[order]] > 1
-        found = run.match_with_kept(run.sets(members, prefix, order), several, progress)
+        found = run.match_with_kept(run.sets(members, prefix, order), several, given, progress)
     steps.memory.give_back(prefix.keys)
     ranks, overlap = found
     documents = members[order][ranks]
@@ -214,15 +234,23 @@ def join_held(steps: Steps, members: Integers, wanted: Wanted) -> Matches:
     return Matches(representative, left, right, counts, complete=complete, statistics=steps.statistics)
 
 
-def _in_keep_order(members: Integers, representative: Integers, keep_order: Integers | None) -> Integers:
-    """Return the order in which sets come when each comes with the first of its documents in keep order."""
+def _in_keep_order(
+    members: Integers, representative: Integers, keep_order: Integers | None, own: int
+) -> tuple[Integers, tuple[int, int]]:
+    """Return the order in which sets come when each comes with the first of its documents in keep order.
+
+    Those of reference documents come first; and how many of these the input has, too, and how many there are in all.
+    """
     if keep_order is None:
-        return np.arange(len(members))
+        keep_order = np.roll(np.arange(len(representative)), len(representative) - own)
     place = np.full(len(representative), len(representative), np.int64)
     able = np.flatnonzero(representative[keep_order] >= 0)
     nodes, first = np.unique(representative[keep_order][able], return_index=True)
     place[nodes] = able[first]
-    return np.argsort(place[members], kind="stable")
+    given = place[members] < len(representative) - own
+    both = given & (members < own)
+    order = np.lexsort((place[members], np.where(both, 0, np.where(given, 1, 2))))
+    return order, (int(both.sum()), int(given.sum()))
 
 
 class Join:
@@ -237,37 +265,54 @@ class Join:
         chosen = members[order]
         return Sets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
 
-    def index(self, sets: Sets) -> Index:
-        """Return the index of the prefixes of sets in order of size."""
+    def sides(self, sets: Sets, of_input: npt.NDArray[np.bool_]) -> Iterator[tuple[Index, Sets]]:
+        """Yield indexes, each with the sets that are looked up in it, so that all pairs meet but those of a reference.
+
+        All sets are looked up among those of the input, and these among those of the reference.
+        """
+        yield self.index(sets, of_input), sets
+        if not of_input.all():
+            yield self.index(sets, ~of_input), sets._replace(lengths=np.where(of_input, sets.lengths, 0))
+
+    def index(self, sets: Sets, chosen: npt.NDArray[np.bool_]) -> Index:
+        """Return the index of the prefixes of chosen sets, which are in order of size."""
         held = np.empty(len(sets.sizes), np.int64)
         index_lengths(sets, self.steps.rule, held)
+        held[~chosen] = 0
         entries = int(held.sum())
         _check_entries(entries, _MOST_ENTRIES)
         bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
         heads = np.zeros((1 << bits) + 1, np.uint32)
         index = Index(heads, self.steps.memory.array(np.uint64, entries), bits)
         fill_index(sets, held, bits, heads, index.entries)
-        self.steps.statistics["index_entries"] = entries
-        self.steps.statistics["longest_list"] = int(np.diff(heads).max(initial=0))
+        known = self.steps.statistics
+        known["index_entries"] = known.get("index_entries", 0) + entries
+        known["longest_list"] = max(known.get("longest_list", 0), int(np.diff(heads).max(initial=0)))
         return index
 
     def match(
-        self, sets: Sets, most_pairs: int | None, progress: Callable[[int, int], None]
+        self,
+        sets: Sets,
+        of_input: npt.NDArray[np.bool_],
+        most_pairs: int | None,
+        progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers] | None:
-        """Return int64[k, 2] ranks that match and int64[k] overlaps, or None if they are too many."""
+        """Return int64[k, 2] ranks that match and int64[k] overlaps, or None if they are too many.
+
+        Where neither of two is of the input (bool[r]), they are not compared.
+        """
         count = len(sets.sizes)
-        index = self.index(sets)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         local = threading.local()
 
-        def match_from(begin: int) -> list[tuple[Integers, int, int]]:
+        def match_from(begin: int, index: Index, asking: Sets) -> list[tuple[Integers, int, int]]:
             if not hasattr(local, "scratch"):
                 local.scratch = _match_scratch(sets)
             end = min(begin + SETS_AT_A_TIME, count)
             results, written = [], 0
             while begin < end and (most_pairs is None or written <= most_pairs):
                 begin, fresh, candidates, verified = match(
-                    begin, end, sets, index, self.steps.rule, ranks_of_size, local.scratch
+                    begin, end, asking, index, self.steps.rule, ranks_of_size, local.scratch
                 )
                 results.append((local.scratch[3][:fresh].copy(), candidates, verified))
                 written += fresh
@@ -275,27 +320,33 @@ class Join:
 
         found = [np.zeros((0, 3), np.int64)]
         total = 0
-        for number, results in enumerate(self.steps.each(match_from, count), 1):
-            for pairs, candidates, verified in results:
-                found.append(pairs)
-                total += len(pairs)
-                self.steps.statistics["candidates"] += candidates
-                self.steps.statistics["verified"] += verified
-            if most_pairs is not None and total > most_pairs:
-                self.steps.memory.give_back(index.entries)
-                return None
-            progress(min(number * SETS_AT_A_TIME, count), count)
-        self.steps.memory.give_back(index.entries)
+        for index, asking in self.sides(sets, of_input):
+            work = partial(match_from, index=index, asking=asking)
+            for number, results in enumerate(self.steps.each(work, count), 1):
+                for pairs, candidates, verified in results:
+                    found.append(pairs)
+                    total += len(pairs)
+                    self.steps.statistics["candidates"] += candidates
+                    self.steps.statistics["verified"] += verified
+                if most_pairs is not None and total > most_pairs:
+                    self.steps.memory.give_back(index.entries)
+                    return None
+                progress(min(number * SETS_AT_A_TIME, count), count)
+            self.steps.memory.give_back(index.entries)
         pairs = np.concatenate(found)
         return pairs[:, :2], pairs[:, 2]
 
     def match_with_kept(
-        self, sets: Sets, several: npt.NDArray[np.bool_], progress: Callable[[int, int], None]
+        self,
+        sets: Sets,
+        several: npt.NDArray[np.bool_],
+        given: tuple[int, int],
+        progress: Callable[[int, int], None],
     ) -> tuple[Integers, Integers]:
         """Return ranks and overlaps as ``match`` does, of sets in keep order with those that are kept.
 
         A set of several documents is matched with those kept after its first document, too: they may come before its
-        others.
+        others. The given sets are kept whatever they match: first those that the input has, too, then the others.
         """
         room = int(sets.lengths.sum())
         _check_entries(room, _MOST_CHAINED)
@@ -321,8 +372,12 @@ class Join:
                 progress(count - len(ranks), count)
 
         count = len(sets.sizes)
-        go_through(np.arange(count), settled=False)
+        of_both, kept = given
+        used = enter_kept(np.arange(kept), sets, chains, used)
+        go_through(np.arange(of_both), settled=True)
+        go_through(np.arange(kept, count), settled=False)
         dropped = np.unique(np.concatenate([part[:, 1] for part in found]))
+        dropped = dropped[dropped >= kept]
         go_through(dropped[several[dropped]], settled=True)
         pairs = np.concatenate(found)
         return pairs[:, :2], pairs[:, 2]

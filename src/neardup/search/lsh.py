@@ -104,7 +104,9 @@ def bands_of(recipe: Recipe) -> Bands:
     return bands_for(float(least), recipe.recall, recipe.num_perm)
 
 
-def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt.NDArray[np.bool_]) -> Matches:
+def lsh_join(
+    store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt.NDArray[np.bool_], reference: int = 0
+) -> Matches:
     """Find most pairs of a store's documents that match: of those at the threshold, the recipe's recall.
 
     Parameters
@@ -117,13 +119,17 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt
         They change the time, never the answer.
     excluded : bool[n]
         Documents that must match nothing.
+    reference : int
+        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
     """
     plan = bands_of(recipe)
     sizes = store.sizes
     representative = equal_sets(store, excluded)
     members = members_of(representative)
     wanted = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
-    sampled = members[:: max(len(members) // _SAMPLED, 1)]
+    own = int(np.searchsorted(members, len(sizes) - reference))
+    step = max(len(members) // _SAMPLED, 1)
+    sampled = members[::step]
     sketched = partial(_sketch, num_perm=plan.bands * plan.rows, seed=recipe.seed)
     verify = None
     if isinstance(store, BoundedStore) and store.recomputed is not None:
@@ -136,8 +142,8 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt
         every = in_order(lambda part: _keys(sketched(part), plan), store.parts(), threads)
         keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]
         minima, addresses = sketched(store.chosen(sampled)), store.addresses()[members]
-    expected = _expected(minima, len(members), plan)
-    found, candidates, verified = _verified(keys, (addresses, sizes[members]), wanted, threads, verify)
+    expected = _expected(minima, len(members), -(-own // step), plan)
+    found, candidates, verified = _verified(keys, (addresses, sizes[members]), own, wanted, threads, verify)
     documents = members[found[:, :2]]
     counts = np.column_stack([found[:, 2], sizes[documents]])
     left, right, counts = sorted_pairs(documents[:, 0], documents[:, 1], counts)
@@ -207,13 +213,15 @@ def _overlaps_again(passes: Passes, members: Integers, found: Integers) -> Integ
 def _verified(
     keys: Words,
     chosen: tuple[Words, Integers],
+    own: int,
     wanted: tuple[int, ...],
     threads: int,
     verify: tuple[Callable[[Integers], Integers], float] | None,
 ) -> tuple[Integers, int, int]:
     """Return the pairs that share a band and match, as (one, other, overlap), and how many were looked at.
 
-    Where features are not held, ``verify`` says which candidates match, of so many bytes at a time.
+    One of the two is among the first ``own`` sets. Where features are not held, ``verify`` says which candidates match,
+    of so many bytes at a time.
     """
     width = slots_for(int(chosen[1].max(initial=0)))
     found, candidates, verified = [np.empty((0, 3), np.int64)], 0, 0
@@ -226,7 +234,9 @@ def _verified(
             room = np.empty((_ROOM_FOR_PAIRS, 3), np.int64)
             end, parts = min(begin + _AT_A_TIME, len(order)), []
             while begin < end:
-                at, written, looked, counted = band_pairs(band, begin, end, order, keys, chosen, wanted, table, room)
+                at, written, looked, counted = band_pairs(
+                    band, begin, end, order, keys, chosen, own, wanted, table, room
+                )
                 parts.append((room[:written].copy(), looked, counted))
                 if at == begin:
                     room = np.empty((2 * len(room), 3), np.int64)
@@ -249,8 +259,10 @@ def _matching(found: list[Integers], verify: Callable[[Integers], Integers]) -> 
     return [*known, verify(np.concatenate([part[part[:, 2] < 0] for part in found]))]
 
 
-def _expected(minima: Words, members: int, plan: Bands) -> int:
+def _expected(minima: Words, members: int, own: int, plan: Bands) -> int:
     """Return how many candidates the minima of a sample of the sets let expect among all of them.
+
+    One of the two is among the first ``own`` of the sample.
 
     Two sets of Jaccard s agree in a given minimum with probability s. So over all pairs that agree there, the sum of
     their probabilities of being candidates, each divided by s, has the wanted mean (Horvitz & Thompson 1952); s is
@@ -260,6 +272,7 @@ def _expected(minima: Words, members: int, plan: Bands) -> int:
     total = 0.0
     for slot in range(slots):
         pairs, share = _agreeing(minima[:, slot])
+        pairs = pairs[pairs.min(axis=1) < own]
         same = np.empty(len(pairs), np.int64)
         for begin in range(0, len(pairs), _AT_A_TIME):
             left, right = pairs[begin : begin + _AT_A_TIME].T

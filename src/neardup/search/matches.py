@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,39 @@ def without_pairs(representative: Integers) -> Matches:
     """Return what a search knows that gave up: nothing but who is equal."""
     none = np.empty(0, np.int64)
     return Matches(representative, none, none, np.empty((0, 3), np.int64), complete=False)
+
+
+def within_groups(found: Matches, groups: Integers) -> Matches:
+    """Return the matches of documents of one group; those of different groups are neither equal nor pairs.
+
+    Parameters
+    ----------
+    found : Matches
+        All pairs, before a second step.
+    groups : int64[n]
+        The group of each document, from 0.
+    """
+    own, count = found.representative, int(groups.max(initial=0)) + 1
+    able = np.flatnonzero(own >= 0)
+    # Of the equal documents of one group the first stands for all.
+    keys, first, place = np.unique(own[able] * count + groups[able], return_index=True, return_inverse=True)
+    representative = np.full(len(own), -1, np.int64)
+    representative[able] = able[first][place.reshape(-1)]
+    begins, ends = (np.searchsorted(keys // count, found.left, side) for side in ("left", "right"))
+    edge = np.repeat(np.arange(len(found.left)), ends - begins)
+    one = np.arange(len(edge)) - np.repeat(np.cumsum(ends - begins) - ends, ends - begins)
+    asked = found.right[edge] * count + keys[one] % count
+    other = np.minimum(np.searchsorted(keys, asked), max(len(keys) - 1, 0))
+    both = keys[other] == asked
+    left, right, counts = sorted_pairs(able[first][one[both]], able[first][other[both]], found.counts[edge[both]])
+    return replace(
+        found,
+        representative=representative,
+        left=left,
+        right=right,
+        counts=counts,
+        statistics=found.statistics | {"pairs": len(left)},
+    )
 
 
 def members_of(representative: Integers) -> Integers:

@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from io import BufferedRandom
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from neardup.errors import OutputError
 from neardup.features.recomputed import BoundedStore, Recomputed
 from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, count_features, prefix_rooms, prefixes
-from neardup.kernels.prefixes import Sets, list_candidates, overlaps_of_pairs
+from neardup.kernels.prefixes import Index, Sets, list_candidates, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import in_order
 from neardup.search.join import FEWEST_BITS, SETS_AT_A_TIME, Join, Prefixes, Steps, Wanted, join_held
@@ -68,6 +69,7 @@ def recomputed_join(
     keep_order: Integers | None = None,
     most_pairs: int | None = None,
     with_kept: bool = True,
+    reference: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Find the pairs that ``neardup.search.join.self_join`` finds, of sets that are not held.
@@ -78,11 +80,11 @@ def recomputed_join(
         What is known of the documents.
     recomputed : Recomputed
         What pass one left of their features.
-    rule, threads, excluded, keep_order, most_pairs, with_kept, progress
+    rule, threads, excluded, keep_order, most_pairs, with_kept, reference, progress
         As for ``self_join``.
     """
     wanted = Wanted(equal_sets(store, excluded), keep_order, most_pairs, with_kept, progress)
-    found = Passes(store, recomputed, rule, threads).matches(wanted)
+    found = Passes(store, recomputed, rule, threads, reference).matches(wanted)
     found.statistics["passes_over_the_input"] = recomputed.passes
     return found
 
@@ -96,9 +98,11 @@ class Passes:
         Bytes of features that a step holds at once.
     """
 
-    def __init__(self, store: BoundedStore, recomputed: Recomputed, rule: Rule, threads: int) -> None:
+    def __init__(
+        self, store: BoundedStore, recomputed: Recomputed, rule: Rule, threads: int, reference: int = 0
+    ) -> None:
         self.recomputed = recomputed
-        self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory)
+        self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
         self.room = max(min(_SHARE_HELD * (store.room - recomputed.cell_bytes), store.most_bytes), _LEAST_HELD)
         # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
         self.room_for_counts = max(self.room, store.most_bytes) / 2
@@ -177,7 +181,7 @@ class Passes:
         sets = Join(steps).sets(members, prefix, order)
         members = members[order]
         del prefix, order
-        ranks = self._candidates(sets, wanted)
+        ranks = self._candidates(sets, members < steps.own, wanted)
         if ranks is None:
             return None
         pairs = members[ranks]
@@ -213,30 +217,35 @@ class Passes:
         documents, shared, lengths, bitmaps, keys = (column.rows for column in found)
         return documents, Prefixes(shared, lengths, bitmaps, np.cumsum(lengths) - lengths, keys)
 
-    def _candidates(self, sets: Sets, wanted: Wanted) -> npt.NDArray[np.int32] | None:
-        """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many."""
-        index = Join(self.steps).index(sets)
+    def _candidates(self, sets: Sets, of_input: npt.NDArray[np.bool_], wanted: Wanted) -> npt.NDArray[np.int32] | None:
+        """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
+
+        Where neither of two is of the input (bool[r]), they are not compared.
+        """
+        join = Join(self.steps)
         count = len(sets.sizes)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
 
-        def find(begin: int) -> list[npt.NDArray[np.int32]]:
+        def find(begin: int, index: Index, asking: Sets) -> list[npt.NDArray[np.int32]]:
             scratch = np.zeros(count, np.int32), np.empty(count, np.int64), np.empty((max(count, 1), 2), np.int32)
             end, results = min(begin + most, count), []
             while begin < end:
-                begin, written = list_candidates(begin, end, sets, index, self.steps.rule, ranks_of_size, scratch)
+                begin, written = list_candidates(begin, end, asking, index, self.steps.rule, ranks_of_size, scratch)
                 results.append(scratch[2][:written].copy())
             return results
 
         # Each piece of work clears a counter for each set: few pieces, several for a thread.
         most = max(SETS_AT_A_TIME, -(-count // (8 * self.steps.threads)))
         found, total = [np.zeros((0, 2), np.int32)], 0
-        for number, results in enumerate(in_order(find, range(0, count, most), self.steps.threads), 1):
-            found += results
-            total += sum(map(len, results))
-            if total > _MOST_CANDIDATES * max(count, 1 << 16):
-                return None
-            wanted.progress(min(number * most, count), count)
-        self.steps.memory.give_back(index.entries)
+        for index, asking in join.sides(sets, of_input):
+            work = partial(find, index=index, asking=asking)
+            for number, results in enumerate(in_order(work, range(0, count, most), self.steps.threads), 1):
+                found += results
+                total += sum(map(len, results))
+                if total > _MOST_CANDIDATES * max(count, 1 << 16):
+                    return None
+                wanted.progress(min(number * most, count), count)
+            self.steps.memory.give_back(index.entries)
         self.steps.statistics["candidates"] = self.steps.statistics["verified"] = total
         return np.concatenate(found)
 

@@ -130,6 +130,7 @@ def second_step(
     threads: int,
     encoder: Encoder | None = None,
     classifier: Classifier | None = None,
+    reference: int = 0,
     text_bytes: Integers | None = None,
     room: float = inf,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -153,6 +154,8 @@ def second_step(
         For ``semantic``.
     classifier : Classifier, optional
         For ``learned``.
+    reference : int
+        How many of the documents, the last ones, are of a reference: pairs among them are not looked at.
     text_bytes : int64[n], optional
         The length of each document's text, where ``room`` is bounded.
     room : float
@@ -161,7 +164,7 @@ def second_step(
     step = recipe.parsed_second_step
     if step is None:
         return matches
-    left, right, counts = _pairs_of_texts(matches, texts)
+    left, right, counts = _pairs_of_texts(matches, texts, reference)
     groups = np.zeros(len(left), np.int64)
     if text_bytes is not None and isfinite(room):
         sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
@@ -238,10 +241,11 @@ def equal_texts(text_marks: Words, text_bytes: Integers, alone: npt.NDArray[np.b
     return found
 
 
-def _pairs_of_texts(matches: Matches, representative: Integers) -> tuple[Integers, Integers, Integers]:
+def _pairs_of_texts(matches: Matches, representative: Integers, reference: int) -> tuple[Integers, Integers, Integers]:
     """Return all pairs of distinct texts that passed, with o, a and b; (1, 1, 1) where the features are equal."""
     own = np.where(representative == np.arange(len(representative)), matches.representative, -1)
-    pairs = Pairs(Names(np.arange(len(own)), None), own, matches.left, matches.right, np.ones(len(matches.left)))
+    names = Names(np.arange(len(own)), None, pa.nulls(reference))
+    pairs = Pairs(names, own, matches.left, matches.right, np.ones(len(matches.left)))
     parts = list(pairs.edges())
     if not parts:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 3), np.int64)

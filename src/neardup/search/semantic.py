@@ -22,6 +22,7 @@ def semantic_join(
     embeddings: Floats,
     representative: Integers,
     threshold: Fraction,
+    own: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Find all pairs whose cosine reaches a threshold.
@@ -34,18 +35,21 @@ def semantic_join(
         The first document with the same text, -1 for one that must match nothing.
     threshold : Fraction
         In (0, 1]. Raising it finds fewer pairs, in the same time: n (n - 1) / 2 cosines.
+    own : int, optional
+        How many of the documents, the first ones, are of the input: pairs of two others are not looked for.
     progress : callable
         Told (rows done, rows in all).
     """
     members = members_of(representative)
     found = [np.empty((0, 2), np.int64)]
     values = [np.empty(0, np.int64)]
-    for begin in range(0, len(members), _ROWS):
-        cosines = embeddings[begin : begin + _ROWS] @ embeddings[begin:].T
+    count = len(members) if own is None else int(np.searchsorted(members, own))
+    for begin in range(0, count, _ROWS):
+        cosines = embeddings[begin : min(begin + _ROWS, count)] @ embeddings[begin:].T
         row, column = np.nonzero(np.triu(cosines >= float(threshold) - _MARGIN, 1))
         found.append(np.column_stack([row, column]) + begin)
         values.append(np.rint(np.clip(cosines[row, column], 0, 1) * COSINE_UNIT).astype(np.int64))
-        progress(min(begin + _ROWS, len(members)), len(members))
+        progress(min(begin + _ROWS, count), count)
     pairs, o = np.concatenate(found), np.concatenate(values)
     counts = np.column_stack([o, np.full((len(o), 2), COSINE_UNIT, np.int64)])
     reached = reaching("semantic", counts, threshold)

@@ -14,8 +14,9 @@ products (``neardup.recipe.measures``). The steps, all of which keep every pair:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 from typing import NamedTuple
 
@@ -89,6 +90,7 @@ def weighted_join(
     excluded: npt.NDArray[np.bool_] | None = None,
     threads: int = 1,
     most_pairs: int | None = None,
+    reference: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> WeightedPairs | None:
     """Find all pairs of documents that reach the threshold.
@@ -109,6 +111,8 @@ def weighted_join(
         Changes the time, never the answer.
     most_pairs : int, optional
         Where more pairs match, the search stops and returns None.
+    reference : int
+        How many of the documents, the last ones, are of a reference: pairs among them are not looked for.
     progress : callable
         Told (vectors done, vectors in all) from time to time.
 
@@ -130,7 +134,8 @@ def weighted_join(
         )
     order = np.argsort(sizes, kind="stable")
     members, sizes = members[order], sizes[order]
-    run = _Join(vectors, members, sizes, measure, threshold, threads)
+    of_input = members < len(filled) - reference
+    run = _Join(vectors, members, sizes, of_input, measure, threshold, threads)
     found = run.match(most_pairs, progress)
     if found is None:
         return None
@@ -194,15 +199,22 @@ class _Join:
     """The vectors of a join by rank, and the pairs among them."""
 
     def __init__(
-        self, vectors: Vectors, members: Integers, sizes: Integers, measure: str, threshold: Fraction, threads: int
+        self,
+        vectors: Vectors,
+        members: Integers,
+        sizes: Integers,
+        of_input: npt.NDArray[np.bool_],
+        measure: str,
+        threshold: Fraction,
+        threads: int,
     ) -> None:
+        self.of_input = of_input
         self.measure, self.threshold, self.sizes, self.threads = measure, threshold, sizes, threads
         self.minima = measure == "weighted_jaccard"
-        self.statistics = {"candidates": 0, "verified": 0}
+        self.statistics = {"candidates": 0, "verified": 0, "index_entries": 0}
         self.needs, least = _needs(measure, threshold, sizes)
-        places, table = _places(vectors, members)
+        self.places, table = _places(vectors, members, members[of_input])
         self.sets = self._arranged(vectors, members, table, least)
-        self.postings = self._postings(places)
 
     def _arranged(self, vectors: Vectors, members: Integers, table: Table, least: Floats) -> Terms:
         count = len(members)
@@ -227,13 +239,26 @@ class _Join:
             pass
         return sets
 
-    def _postings(self, places: int) -> Postings:
-        heads = np.zeros(places + 1, np.int64)
-        count_held(self.sets, heads)
+    def _sides(self) -> Iterator[tuple[Postings, Terms]]:
+        """Yield postings, each with the sets that are looked up in them, so that all pairs meet but a reference's own.
+
+        All sets are looked up among those of the input, and these among those of the reference.
+        """
+        yield self._postings(self.of_input), self.sets
+        if not self.of_input.all():
+            yield (
+                self._postings(~self.of_input),
+                self.sets._replace(probed=np.where(self.of_input, self.sets.probed, 0)),
+            )
+
+    def _postings(self, chosen: npt.NDArray[np.bool_]) -> Postings:
+        sets = self.sets._replace(held=np.where(chosen, self.sets.held, 0))
+        heads = np.zeros(self.places + 1, np.int64)
+        count_held(sets, heads)
         entries = np.empty((int(heads[-1]), 3), np.int32)
         postings = Postings(heads, entries, entries.view(np.float32))
-        fill_postings(self.sets, postings)
-        self.statistics["index_entries"] = len(entries)
+        fill_postings(sets, postings)
+        self.statistics["index_entries"] += len(entries)
         return postings
 
     def match(self, most_pairs: int | None, progress: Progress) -> Integers | None:
@@ -241,14 +266,14 @@ class _Join:
         count = len(self.sizes)
         local = threading.local()
 
-        def match_from(begin: int) -> tuple[list[Integers], int, int, int]:
+        def match_from(begin: int, postings: Postings, asking: Terms) -> tuple[list[Integers], int, int, int]:
             if not hasattr(local, "scratch"):
                 local.scratch = self._scratch()
             end = min(begin + _VECTORS_AT_A_TIME, count)
             results, matched, candidates, verified = list[Integers](), 0, 0, 0
             while begin < end and (most_pairs is None or matched <= most_pairs):
                 begin, written, more, done = match_vectors(
-                    begin, end, self.sets, self.postings, self.needs, self.minima, local.scratch
+                    begin, end, asking, postings, self.needs, self.minima, local.scratch
                 )
                 results.append(self._decided(local.scratch[-1][:written]))
                 matched += len(results[-1])
@@ -258,15 +283,17 @@ class _Join:
 
         found = [np.zeros((0, 3), np.int64)]
         total = 0
-        pieces = in_order(match_from, range(0, count, _VECTORS_AT_A_TIME), self.threads)
-        for number, (results, matched, candidates, verified) in enumerate(pieces, 1):
-            found += results
-            total += matched
-            self.statistics["candidates"] += candidates
-            self.statistics["verified"] += verified
-            if most_pairs is not None and total > most_pairs:
-                return None
-            progress(min(number * _VECTORS_AT_A_TIME, count), count)
+        for postings, asking in self._sides():
+            work = partial(match_from, postings=postings, asking=asking)
+            pieces = in_order(work, range(0, count, _VECTORS_AT_A_TIME), self.threads)
+            for number, (results, matched, candidates, verified) in enumerate(pieces, 1):
+                found += results
+                total += matched
+                self.statistics["candidates"] += candidates
+                self.statistics["verified"] += verified
+                if most_pairs is not None and total > most_pairs:
+                    return None
+                progress(min(number * _VECTORS_AT_A_TIME, count), count)
         return np.concatenate(found)
 
     def _decided(self, written: Integers) -> Integers:
@@ -291,18 +318,30 @@ class _Join:
         )
 
 
-def _places(vectors: Vectors, members: Integers) -> tuple[int, Table]:
-    """Return how many features several members have, and a table of their places in the rare-first order."""
+def _features_of(vectors: Vectors, members: Integers) -> Words:
+    """Return the features of members, ascending, each as often as it is there."""
     within = np.zeros(len(vectors.heads) - 1, np.bool_)
     within[members] = True
     lengths = np.diff(vectors.heads)
     features = vectors.features[vectors.heads[0] : vectors.heads[-1]]
-    ordered = np.sort(features if within[lengths > 0].all() else features[np.repeat(within, lengths)])
+    found: Words = np.sort(features if within[lengths > 0].all() else features[np.repeat(within, lengths)])
+    return found
+
+
+def _places(vectors: Vectors, members: Integers, own: Integers) -> tuple[int, Table]:
+    """Return how many features several members share, and a table of their places in the rare-first order.
+
+    What none of the own members has, those of the input, is shared by none that are compared.
+    """
+    ordered = _features_of(vectors, members)
     begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)])
     df = np.diff(np.append(begins, len(ordered)))
-    shared = ordered[begins[df > 1]]
+    several = df > 1
+    if len(own) < len(members):
+        several &= np.isin(ordered[begins], np.unique(_features_of(vectors, own)), assume_unique=True)
+    shared = ordered[begins[several]]
     places = np.empty(len(shared), np.int32)
-    places[np.argsort(df[df > 1], kind="stable")] = np.arange(len(shared), dtype=np.int32)
+    places[np.argsort(df[several], kind="stable")] = np.arange(len(shared), dtype=np.int32)
     slots = slots_for(len(shared))
     table = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
     enter_values(shared, places, *table)
