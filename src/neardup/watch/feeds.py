@@ -62,7 +62,7 @@ def made(
     link: str,
     times: Iterable[str],
 ) -> Iterator[Item]:
-    """Give the item with these parts, or set it aside when it has no text."""
+    """Give the item with these parts, or reject it when it has no text."""
     raw = xml_bytes(element)
     text = joined(title, body)
     if not text:
