@@ -1,4 +1,4 @@
-"""Explanations of learned decisions: in the net or not, what pushed, and what would turn the verdict."""
+"""Explanations of learned decisions: candidates or not, what pushed, and what would turn the verdict."""
 
 from __future__ import annotations
 
@@ -89,16 +89,16 @@ def test_a_pair_outside_the_net_says_so() -> None:
     assert not why.match
     assert not step_of(why).in_net
     assert why.reason.startswith("jaccard 0.0000 < 0.2")
-    assert says(why.reason, " 0 features shared", "of 11 and 8", "outside the net", "not asked (g -")
+    assert says(why.reason, " 0 features shared", "of 11 and 8", "candidate rule", "not asked (g -")
     assert str(why).startswith("no near-duplicates: ")
     threshold, shared = why.sentences
-    assert says(threshold, "No threshold", "enter the net", "share no feature")
-    assert says(shared, "enter the net", " 4 shared features", "more than 0.")
+    assert says(threshold, "No threshold", "pass the candidate rule", "share no feature")
+    assert says(shared, "pass the candidate rule", " 4 shared features", "more than 0.")
     narrow = replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.9"), cut=-100.0)
     why = asked(PORT, OTHER, narrow)
     assert not why.match
     assert step_of(why).passed
-    assert says(why.reason, "outside the net", "not asked (g ")
+    assert says(why.reason, "candidate rule", "not asked (g ")
     assert why.as_dict()["second_step"]["passed"]
     assert not why.as_dict()["match"]
 

@@ -159,7 +159,7 @@ def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector
         assert ("together" if push.amount > 0 else "apart" if push.amount < 0 else "") in line
     assert any("all at their means" in line for line in lines)
     assert f"then g {why.learned.evidence.score:.4f} >= 0, probability" in " ".join(shown.split())
-    assert "to enter the net" in shown
+    assert "to pass the candidate rule" in shown
 
 
 def test_explain_outside_the_net_and_of_equal_texts(news: Path, facts: Path) -> None:
@@ -167,7 +167,7 @@ def test_explain_outside_the_net_and_of_equal_texts(news: Path, facts: Path) -> 
     port = next(row for row in KNOWN.rows if " port" in row["text"])
     shown = " ".join(neardup("explain", news, outside["id"], port["id"], "--decision", facts).stdout.split())
     assert "no near-duplicates: jaccard 0.0000 < 0.2" in shown
-    assert "outside the net" in shown
+    assert "rejected by the candidate rule" in shown
     assert "not asked" in shown
     assert "(g -" in shown
     shown = neardup("explain", news, port["id"], port["id"], "--decision", facts).stdout

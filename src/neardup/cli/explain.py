@@ -49,7 +49,7 @@ def explain(
     time_column: TimeColumn = None,
     as_json: Json = False,
 ) -> None:
-    """Show two documents side by side: what they share, the measures, and what would flip the verdict."""
+    """Show two documents side by side: what they share, how similar they are, and what would change the verdict."""
     if len(arguments) < 3:
         given = " ".join(arguments)
         raise InputError(f"explain {given!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")
@@ -224,7 +224,7 @@ def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
         yield "passages", "none shared"
     yield "verdict", f"{'near-duplicates' if why.match else 'no near-duplicates'}: {why.reason}"
     if why.needed is not None and _counts_features(recipe):
-        aim = ", to enter the net" if why.learned else ""
+        aim = ", to pass the candidate rule" if why.learned else ""
         yield "needed", f"{why.needed:,} shared features at these sizes{aim}"
     yield "measures", ", ".join(_measure(name, value) for name, value in why.measures.items())
     for place, sentence in enumerate(why.sentences):

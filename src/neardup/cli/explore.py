@@ -68,11 +68,17 @@ def explore(
     ] = str(_DEFAULTS.seed),
     lengths: Annotated[
         str,
-        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Word n-grams: 1-7, 4, or 1,3,5; or none."),
+        typer.Option(
+            metavar="FROM-TO",
+            rich_help_panel=_SAMPLE,
+            help="Lengths of the runs of words to compare: 1-7, 4, or 1,3,5; or none.",
+        ),
     ] = f"{_DEFAULTS.lengths[0]}-{_DEFAULTS.lengths[-1]}",
     qgrams: Annotated[
         str | None,
-        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Character q-grams as well: 3-6 or 5."),
+        typer.Option(
+            metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Compare runs of so many characters, too: 3-6 or 5."
+        ),
     ] = None,
     recipes: Annotated[
         list[str] | None,
@@ -84,7 +90,10 @@ def explore(
         ),
     ] = None,
     multiset: Annotated[
-        bool, typer.Option("--multiset", rich_help_panel=_SAMPLE, help="Count repeats: compare bags, not sets.")
+        bool,
+        typer.Option(
+            "--multiset", rich_help_panel=_SAMPLE, help="Count how often each run occurs, not only whether it does."
+        ),
     ] = False,
     html: Html = False,
     content: Content = None,
@@ -93,7 +102,7 @@ def explore(
         typer.Option(
             metavar="NUMBER",
             rich_help_panel=_SHOWN,
-            help="Lowest threshold of the curve of the whole corpus; a lower one finds more pairs and takes longer.",
+            help="Lowest threshold to try on the whole corpus; a lower one finds more pairs and takes longer.",
         ),
     ] = str(_DEFAULTS.lowest),
     no_curve: Annotated[
@@ -117,8 +126,8 @@ def explore(
 ) -> None:
     """Show how similar a corpus is to itself, and advise features and a threshold.
 
-    All pairs of a random sample are compared for every n, and the whole corpus is joined once, exactly. The page shows
-    histograms, pairs to read at each cutoff and what each threshold would do, and advises a recipe.
+    Compare all pairs of a random sample by runs of 1 to 7 words (n-grams), and find all similar pairs of the whole
+    corpus once. The page shows how similar documents are, pairs to read, and what each threshold would drop.
     """
     _check_output(output, inputs, force=force)
     limits = running.limits

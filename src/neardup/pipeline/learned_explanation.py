@@ -33,7 +33,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LearnedStep:
-    """What a decision says of a pair of texts, asked or not: it looks only at candidates, which its net lets pass.
+    """What a decision says of a pair of texts, asked or not: it looks only at what passes its candidate rule.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class LearnedStep:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """g, the probability and all measures; for pairs outside the net, what they would be."""
+        """g, the probability and all measures; for pairs that the candidate rule rejects, what they would be."""
         place = -1 if self.equal else 0
         return Learned(self.decision, self.vector[np.newaxis], np.array([place])).evidence(0)
 
@@ -76,11 +76,15 @@ class LearnedStep:
             return f"{EQUAL_TEXTS}, of which no decision is asked"
         sign = ">=" if self.passed else "<"
         numbers = f"g {g:.4f} {sign} {self.decision.cut:.4g}, probability {probability:.4f}"
-        return f"then {numbers}" if self.in_net else f"outside the net, so the decision is not asked ({numbers})"
+        return (
+            f"then {numbers}"
+            if self.in_net
+            else f"rejected by the candidate rule, so the classifier is not asked ({numbers})"
+        )
 
     @cached_property
     def turn(self) -> Turn | None:
-        """The measure that could turn the decision around; None where none could alone, and outside the net."""
+        """The measure that could turn the decision around; None where none could alone, and for rejected pairs."""
         if self.equal or not self.in_net:
             return None
         best, smallest = None, np.inf
@@ -139,7 +143,7 @@ def learned_step_of(
     records : Records
         The two documents: what is compared of their texts, and titles and times where the decision asks for them.
     in_net : bool
-        Whether the pair passes the net.
+        Whether the pair passes the candidate rule.
     encoder : Encoder, optional
         For ``semantic``.
     """
