@@ -41,12 +41,12 @@ CASES = {
     "msrp": Case(
         "msrp/msrp.jsonl.gz",
         DATA / "msrp" / "pairs.csv",
-        {"only": "split=train", "vector": "short", "net": "jaccard(words:1) >= 0.1"},
+        {"only": "split=train", "vector": "short", "candidate_rule": "jaccard(words:1) >= 0.1"},
     ),
     "clough": Case(
         "clough/clough.jsonl",
         DATA / "clough" / "pairs.csv",
-        {"label_column": "level", "positive": 1, "net": "jaccard(words:1) >= 0.05"},
+        {"label_column": "level", "positive": 1, "candidate_rule": "jaccard(words:1) >= 0.05"},
     ),
     "reuters": Case("reuters/reuters.jsonl.gz", HERE / "labels" / "reuters.csv", {}),
     "reuters-titles": Case(

@@ -1,4 +1,4 @@
-"""Decisions made by hand, so that no flow depends on what a training found; and what they say, slow and plain."""
+"""Classifiers made by hand, so that no flow depends on what a training found; and what they say, slow and plain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from naive_window import Expected, Item, NaiveIndex, microseconds
 
-from neardup.classifier.classifier import Decision, Machine, rule_of
+from neardup.classifier.classifier import Classifier, Machine, rule_of
 from neardup.classifier.values import NO_TIME, Measurer, Records
 from neardup.classifier.vector import Vector, statistics_for
 from neardup.documents import corpus_of
@@ -27,16 +27,16 @@ VECTORS = {
 }
 
 
-def decision_of(
+def classifier_of(
     vector: str,
     *,
     weights: Sequence[float] = (),
     bias: float = -0.5,
     gamma: float = 0.0,
-    net: float = 0.3,
+    candidate_rule: float = 0.3,
     sample: Sequence[str] = SAMPLE,
-) -> Decision:
-    """A decision on texts of few words; with gamma an RBF kernel on three support vectors."""
+) -> Classifier:
+    """A classifier on texts of few words; with gamma an RBF kernel on three support vectors."""
     parsed = Vector.parse(VECTORS.get(vector, vector))
     r = len(parsed)
     scale = np.linspace(0.3, 0.5, r)
@@ -52,8 +52,8 @@ def decision_of(
         b=0.1,
     )
     statistics = statistics_for(parsed, corpus_of(pa.table({"text": sample})), threads=1)
-    return Decision(
-        candidate_rule=rule_of(f"jaccard(words:1) >= {net}"),
+    return Classifier(
+        candidate_rule=rule_of(f"jaccard(words:1) >= {candidate_rule}"),
         vector=parsed,
         statistics=statistics,
         machine=machine,
@@ -67,12 +67,12 @@ def _weights(weights: Sequence[float], r: int) -> np.ndarray:
 
 
 class LearnedIndex(NaiveIndex):
-    """The rules of the flow with a decision: every pair of the net is measured by itself, and g is its definition."""
+    """The rules of the flow with a classifier: every candidate is measured by itself, and g is its definition."""
 
-    def __init__(self, decision: Decision, **choices: Any) -> None:
-        super().__init__(decision.candidate_rule, **choices)
-        self.decision = decision
-        self._measurer = Measurer(decision.vector, decision.statistics)
+    def __init__(self, classifier: Classifier, **choices: Any) -> None:
+        super().__init__(classifier.candidate_rule, **choices)
+        self.classifier = classifier
+        self._measurer = Measurer(classifier.vector, classifier.statistics)
         self._documents: dict[str, Any] = {}
 
     def add(self, document: Any) -> Expected:
@@ -84,15 +84,15 @@ class LearnedIndex(NaiveIndex):
         return super().query(text, k)
 
     def _match(self, item: Item, other: Item, o: int, a: int, b: int) -> float | None:
-        net = self.decision.candidate_rule
-        if not naive.reaches(net.measure, o, a, b, Fraction(str(net.threshold))):
+        candidate_rule = self.classifier.candidate_rule
+        if not naive.reaches(candidate_rule.measure, o, a, b, Fraction(str(candidate_rule.threshold))):
             return None
         if item.text == other.text:
             return 1.0
         g = self.g_of(item, other)
-        if g < self.decision.cut:
+        if g < self.classifier.cut:
             return None
-        probability = 1 / (1 + math.exp(self.decision.machine.a * g + self.decision.machine.b))
+        probability = 1 / (1 + math.exp(self.classifier.machine.a * g + self.classifier.machine.b))
         return min(round(probability * 10**9), 10**9 - 1) / 10**9
 
     def g_of(self, item: Item, other: Item) -> float:
@@ -104,7 +104,7 @@ class LearnedIndex(NaiveIndex):
         ]
         records = Records([item.text, other.text], [title or None for title in titles], np.array(times))
         x = self._measurer.measure(self._measurer.prepare(records), np.array([0]), np.array([1]))[0]
-        m = self.decision.machine
+        m = self.classifier.machine
         z = [(f if math.isnan(v) else v) - c for v, f, c in zip(x.tolist(), m.fill, m.center, strict=True)]
         z = [v / s for v, s in zip(z, m.scale, strict=True)]
         g = m.intercept

@@ -1,4 +1,4 @@
-"""Decisions made by hand, so that no test of what is done with them depends on what a training found."""
+"""Classifiers made by hand, so that no test of what is done with them depends on what a training found."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from neardup.classifier.classifier import Decision, Machine, rule_of
+from neardup.classifier.classifier import Classifier, Machine, rule_of
 from neardup.classifier.vector import Vector
 
 VECTOR = "jaccard(words:2), length_ratio"
 
 
-def decision_of(*, cut: float = 0.0, steep: float = 1.0, net: str = "jaccard(words:1) >= 0.1") -> Decision:
-    """A decision that goes by shared pairs of words, and a little by lengths; ``steep`` is how fast p rises with g."""
+def classifier_of(
+    *, cut: float = 0.0, steep: float = 1.0, candidate_rule: str = "jaccard(words:1) >= 0.1"
+) -> Classifier:
+    """A classifier that goes by shared pairs of words, and a little by lengths; ``steep``: how fast p rises with g."""
     machine = Machine(
         fill=np.array([0.5, 0.5]),
         center=np.array([0.5, 0.9]),
@@ -25,8 +27,8 @@ def decision_of(*, cut: float = 0.0, steep: float = 1.0, net: str = "jaccard(wor
         a=-steep,
         b=0.2,
     )
-    return Decision(
-        candidate_rule=rule_of(net),
+    return Classifier(
+        candidate_rule=rule_of(candidate_rule),
         vector=Vector.parse(VECTOR),
         statistics={},
         machine=machine,
@@ -37,6 +39,6 @@ def decision_of(*, cut: float = 0.0, steep: float = 1.0, net: str = "jaccard(wor
 
 
 def saved(path: Path) -> Path:
-    """A decision in a file."""
-    decision_of().save(path)
+    """A classifier in a file."""
+    classifier_of().save(path)
     return path

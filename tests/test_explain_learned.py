@@ -1,4 +1,4 @@
-"""Explanations of learned decisions: candidates or not, what pushed, and what would turn the verdict."""
+"""Explanations of classifiers: candidates or not, what pushed, and what would turn the verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from saying import says
 from trained import DATED, FACTS, SETS, texts, trained
 
-from neardup.classifier.classifier import Decision, rule_of
+from neardup.classifier.classifier import Classifier, rule_of
 from neardup.classifier.values import NO_TIME, Measurer, Records
 from neardup.errors import RecipeError
 from neardup.pipeline.explanation import Explanation, explain
@@ -24,8 +24,8 @@ FAR = "a late frost has damaged the cherry crop"
 CORPUS = [str(row["text"]) for row in texts(50, seed=31).rows]
 
 
-def asked(left: str, right: str, decision: Decision) -> Explanation:
-    return explain(left, right, decision.recipe, decision=decision)
+def asked(left: str, right: str, classifier: Classifier) -> Explanation:
+    return explain(left, right, classifier.recipe, classifier=classifier)
 
 
 def step_of(why: Explanation) -> LearnedStep:
@@ -42,106 +42,113 @@ def step_of(why: Explanation) -> LearnedStep:
     st.sampled_from([0.0, -0.6, 0.9]),
 )
 def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str, kernel: str, cut: float) -> None:
-    decision = replace(trained(vector, kernel), cut=cut)
-    why, measurer = asked(left, right, decision), Measurer(decision.vector, {})
+    classifier = replace(trained(vector, kernel), cut=cut)
+    why, measurer = asked(left, right, classifier), Measurer(classifier.vector, {})
     x = measurer.measure(measurer.prepare(Records([left, right])), np.array([0]), np.array([1]))
-    g, step = decision.score(x)[0], step_of(why)
+    g, step = classifier.score(x)[0], step_of(why)
     one, other = (set(text.replace(":", "").replace(",", "").split()) for text in (left, right))
-    in_net = len(one & other) / len(one | other) >= 0.2
-    assert step.in_net == why.passed == in_net
+    is_candidate = len(one & other) / len(one | other) >= 0.2
+    assert step.is_candidate == why.passed == is_candidate
     assert step.equal == (left == right)
     assert step.passed == (left == right or g >= cut)
-    assert why.match == (in_net and step.passed)
-    assert why.similarity == (1.0 if left == right else decision.probability(np.array([g]))[0])
+    assert why.match == (is_candidate and step.passed)
+    assert why.similarity == (1.0 if left == right else classifier.probability(np.array([g]))[0])
     if left == right:
         assert step.evidence.score is None
-        assert says(why.reason, "equal texts", "no decision is asked")
+        assert says(why.reason, "equal texts", "no classifier is asked")
     else:
         assert step.evidence.score == g
         sign = ">=" if step.passed else "<"
-        assert says(why.reason, f"g {g:.4f} {sign} {cut:g},", "probability")
-    assert json.loads(json.dumps(why.as_dict(), allow_nan=False))["second_step"]["in_net"] == in_net
+        assert says(why.reason, f"score {g:.4f} {sign} {cut:g},", "probability")
+    assert json.loads(json.dumps(why.as_dict(), allow_nan=False))["second_step"]["is_candidate"] == is_candidate
 
 
 @settings(max_examples=40)
 @given(st.sampled_from(CORPUS), st.sampled_from(CORPUS), st.sampled_from(["linear", "rbf"]))
 def test_the_turn_is_the_smallest_change_of_one_measure(left: str, right: str, kernel: str) -> None:
-    decision = trained(FACTS, kernel)
-    step = step_of(asked(left, right, decision))
-    if step.equal or not step.in_net:
+    classifier = trained(FACTS, kernel)
+    step = step_of(asked(left, right, classifier))
+    if step.equal or not step.is_candidate:
         assert step.turn is None
         return
     best: tuple[float, str, float] | None = None
-    for j, name in enumerate(decision.vector.names):
+    for j, name in enumerate(classifier.vector.names):
         for hundredths in range(101):
             x = step.vector.copy()
             x[j] = hundredths / 100
-            size = abs(x[j] - step.vector[j]) / decision.machine.scale[j]
-            turned = bool(decision.score(x[np.newaxis])[0] >= decision.cut) != step.passed
+            size = abs(x[j] - step.vector[j]) / classifier.machine.scale[j]
+            turned = bool(classifier.score(x[np.newaxis])[0] >= classifier.cut) != step.passed
             if turned and (best is None or size < best[0] - 1e-12):
                 best = size, name, hundredths / 100
     assert step.turn == (None if best is None else best[1:])
 
 
-def test_a_pair_outside_the_net_says_so() -> None:
-    decision = trained(FACTS)
-    why = asked(PORT, FAR, decision)
+def test_a_pair_outside_the_candidate_rule_says_so() -> None:
+    classifier = trained(FACTS)
+    why = asked(PORT, FAR, classifier)
     assert not why.match
-    assert not step_of(why).in_net
+    assert not step_of(why).is_candidate
     assert why.reason.startswith("jaccard 0.0000 < 0.2")
-    assert says(why.reason, " 0 features shared", "of 11 and 8", "candidate rule", "not asked (g -")
+    assert says(why.reason, " 0 features shared", "of 11 and 8", "outside the candidate rule", "not asked (score -")
     assert str(why).startswith("no near-duplicates: ")
     threshold, shared = why.sentences
-    assert says(threshold, "No threshold", "pass the candidate rule", "share no feature")
-    assert says(shared, "pass the candidate rule", " 4 shared features", "more than 0.")
-    narrow = replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.9"), cut=-100.0)
+    assert says(threshold, "No threshold", "become a candidate", "share no feature")
+    assert says(shared, "become a candidate", " 4 shared features", "more than 0.")
+    narrow = replace(classifier, candidate_rule=rule_of("jaccard(words:1) >= 0.9"), cut=-100.0)
     why = asked(PORT, OTHER, narrow)
     assert not why.match
     assert step_of(why).passed
-    assert says(why.reason, "candidate rule", "not asked (g ")
+    assert says(why.reason, "outside the candidate rule", "not asked (score ")
     assert why.as_dict()["second_step"]["passed"]
     assert not why.as_dict()["match"]
 
 
 def test_sentences_say_cut_and_measure() -> None:
-    decision = trained(FACTS)
-    why = asked(PORT, OTHER, replace(decision, cut=-50.0))
+    classifier = trained(FACTS)
+    why = asked(PORT, OTHER, replace(classifier, cut=-50.0))
     g = step_of(why).evidence.score
     assert g is not None
-    precision = replace(decision, cut=g).working_point.precision
+    precision = replace(classifier, cut=g).working_point.precision
     at_cut, measure = why.sentences[-2:]
     assert says(at_cut, "no longer match", f"cut above {g:.4f}", f" {precision:.1%} of the", "training pairs")
     assert says(measure, "No measure alone", "turn the decision")
-    at_cut, _ = asked(PORT, OTHER, replace(decision, cut=50.0)).sentences[-2:]
+    at_cut, _ = asked(PORT, OTHER, replace(classifier, cut=50.0)).sentences[-2:]
     assert says(at_cut, "They match", f"cut of {g:.4f};")
-    step = step_of(asked(PORT, OTHER, decision))
+    step = step_of(asked(PORT, OTHER, classifier))
     assert step.turn is not None
     name, value = step.turn
-    measured = step.vector[decision.vector.names.index(name)]
+    measured = step.vector[classifier.vector.names.index(name)]
     assert ("no longer match" in step.sentences[1]) == step.passed
     assert says(step.sentences[1], "match with", f"{name} at {value:.2f}", f"place of {measured:.4f}")
-    assert step_of(asked(PORT, PORT, decision)).sentences == ()
+    assert step_of(asked(PORT, PORT, classifier)).sentences == ()
 
 
 def test_titles_and_times_enter_where_they_are_known() -> None:
-    decision = trained(DATED)
-    unknown = step_of(asked(PORT, OTHER, decision))
+    classifier = trained(DATED)
+    unknown = step_of(asked(PORT, OTHER, classifier))
     values = {push.measure: push.value for push in unknown.evidence.contributions}
     assert values["title"] is None
     assert values["hours_apart"] is None
     records = Records(["", ""], ["Ships", "ships!"], np.array([0, 3_600_000_000]))
-    known = step_of(explain(PORT, OTHER, decision.recipe, decision=decision, records=records))
+    known = step_of(explain(PORT, OTHER, classifier.recipe, classifier=classifier, records=records))
     values = {push.measure: push.value for push in known.evidence.contributions}
     assert values["title"] == 1.0
     assert values["hours_apart"] == pytest.approx(np.log(2))
     none = Records(["", ""], ["Ships", None], np.array([0, NO_TIME]))
-    again = step_of(explain(PORT, OTHER, decision.recipe, decision=decision, records=none))
+    again = step_of(explain(PORT, OTHER, classifier.recipe, classifier=classifier, records=none))
     assert again.evidence == unknown.evidence
 
 
-def test_a_decision_is_needed() -> None:
+def test_a_classifier_is_needed() -> None:
     with pytest.raises(RecipeError) as caught:
         explain(PORT, OTHER, trained(FACTS).recipe)
-    assert says(caught.value, "needs the decision", "of that fingerprint", "there is none")
+    assert says(caught.value, "needs the classifier", "of that fingerprint", "there is none")
     with pytest.raises(RecipeError, match="this is "):
-        explain(PORT, OTHER, trained(FACTS).recipe, decision=trained(SETS))
+        explain(PORT, OTHER, trained(FACTS).recipe, classifier=trained(SETS))
+
+
+def test_empty_texts_are_in_no_net() -> None:
+    why = asked("", "...", trained(FACTS))
+    assert not why.match
+    assert not step_of(why).is_candidate
+    assert not asked("", "", trained(FACTS)).match

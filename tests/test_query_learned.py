@@ -1,4 +1,4 @@
-"""The retrieval phase: all near-duplicates of one new document by a decision, beside a run over it and all others."""
+"""The retrieval phase: all near-duplicates of one new document by a classifier, beside a run over it and all others."""
 
 from __future__ import annotations
 
@@ -37,40 +37,40 @@ def test_an_answer_is_what_a_run_finds(
     asked: tuple[pa.Table, dict[str, Any], str], kernel: str, cut: float, threads: int
 ) -> None:
     table, row, vector = asked
-    decision = replace(trained(vector, kernel), cut=cut)
+    classifier = replace(trained(vector, kernel), cut=cut)
     about = {"title": row["title"], "time": row["time"]} if vector == DATED else {}
-    answer = nd.query(table, row["text"], decision=decision, threads=threads, **about)
+    answer = nd.query(table, row["text"], classifier=classifier, threads=threads, **about)
     more = pa.concat_tables([table, pa.Table.from_pylist([row | {"id": "new"}], TABLE.schema)])
-    result = nd.dedup(more, decision=decision)
+    result = nd.dedup(more, classifier=classifier)
     expected = [r for r in result.pairs.to_arrow().to_pylist() if r["right"] == "new"]
     order = {name: at for at, name in enumerate(table["id"].to_pylist())}
     expected.sort(key=lambda r: (-r["similarity"], order[r["left"]]))
     assert answer.to_arrow().to_pylist() == [
-        {"document": r["left"], **{name: r[name] for name in ("similarity", "g", "evidence")}} for r in expected
+        {"document": r["left"], **{name: r[name] for name in ("similarity", "score", "evidence")}} for r in expected
     ]
     assert [tuple(one) for one in answer] == [(r["left"], r["similarity"]) for r in expected]
     assert answer.documents == len(table)
     assert answer.candidates >= len(answer)
-    assert answer.to_arrow(full=True).column_names == ["document", "similarity", "g", "evidence", "measures"]
+    assert answer.to_arrow(full=True).column_names == ["document", "similarity", "score", "evidence", "measures"]
 
 
 def test_the_very_text_is_first() -> None:
     row = KNOWN.rows[9]
-    answer = nd.query(TABLE, row["text"], decision=trained(FACTS))
+    answer = nd.query(TABLE, row["text"], classifier=trained(FACTS))
     first = answer.to_arrow().to_pylist()[0]
-    assert (first["document"], first["similarity"], first["g"]) == (row["id"], 1.0, None)
+    assert (first["document"], first["similarity"], first["score"]) == (row["id"], 1.0, None)
     assert first["evidence"] == "equal texts"
 
 
 def test_titles_and_times_have_a_say() -> None:
-    decision = trained(DATED).everything()
+    classifier = trained(DATED).everything()
     row = next(row for row in KNOWN.rows if row["title"] and row["time"])
     text = row["text"] + " again"
 
     def found(**about: Any) -> float:
-        answer = nd.query(TABLE, text, decision=decision, **about)
+        answer = nd.query(TABLE, text, classifier=classifier, **about)
         (mine,) = (r for r in answer.to_arrow(full=True).to_pylist() if r["document"] == row["id"])
-        return float(mine["g"])
+        return float(mine["score"])
 
     moment = datetime.fromisoformat(row["time"])
     assert found(title=row["title"], time=row["time"]) == found(title=row["title"], time=moment)
@@ -80,11 +80,11 @@ def test_titles_and_times_have_a_say() -> None:
 
 
 def test_no_candidate_is_an_answer_too() -> None:
-    answer = nd.query(TABLE, "nothing of the kind was ever written", decision=trained(FACTS))
+    answer = nd.query(TABLE, "nothing of the kind was ever written", classifier=trained(FACTS))
     assert (len(answer), answer.candidates) == (0, 0)
-    assert answer.to_arrow().schema.names == ["document", "similarity", "g", "evidence"]
-    assert answer.to_arrow().schema.field("g").type == pa.float64()
-    none = nd.query(TABLE, NEW[0]["text"] + " more", decision=replace(trained(FACTS), cut=np.inf))
+    assert answer.to_arrow().schema.names == ["document", "similarity", "score", "evidence"]
+    assert answer.to_arrow().schema.field("score").type == pa.float64()
+    none = nd.query(TABLE, NEW[0]["text"] + " more", classifier=replace(trained(FACTS), cut=np.inf))
     assert (len(none), none.candidates > 0) == (0, True)
 
 
@@ -98,17 +98,17 @@ def test_other_answers_have_no_such_columns() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"decision": trained(SETS), "k": 3}, ("k 3", "the nearest", "a decision")),
-        ({"decision": trained(SETS), "threshold": 0.4}, ("threshold=0.4", "a learned decision")),
-        ({"decision": trained(SETS), "title": "A"}, ("title 'A'", "decision", "compares titles", "leave it out")),
-        ({"decision": trained(SETS), "time": 3}, ("time 3", "decision", "compares times", "leave it out")),
-        ({"title": "A"}, ("title 'A'", "decision", "compares titles", "leave it out")),
+        ({"classifier": trained(SETS), "k": 3}, ("k 3", "the nearest", "a classifier")),
+        ({"classifier": trained(SETS), "threshold": 0.4}, ("threshold=0.4", "a classifier")),
+        ({"classifier": trained(SETS), "title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
+        ({"classifier": trained(SETS), "time": 3}, ("time 3", "classifier", "compares times", "leave it out")),
+        ({"title": "A"}, ("title 'A'", "classifier", "compares titles", "leave it out")),
         (
-            {"decision": trained(DATED), "time": "soon"},
+            {"classifier": trained(DATED), "time": "soon"},
             ("time 'soon'", "1 and 9999", "ISO 8601"),
         ),
-        ({"decision": trained(DATED), "title_column": "x"}, ("no column 'x'", "id, text, title")),
-        ({"second_step": trained(SETS).recipe.second_step}, ("needs the decision", "fingerprint", "there is none")),
+        ({"classifier": trained(DATED), "title_column": "x"}, ("no column 'x'", "id, text, title")),
+        ({"second_step": trained(SETS).recipe.second_step}, ("needs the classifier", "fingerprint", "there is none")),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, Any], said: tuple[str, ...]) -> None:
@@ -119,6 +119,6 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], said: tuple[str, 
 
 def test_a_text_without_features_is_refused() -> None:
     with pytest.raises(InputError, match="has no features by words:1"):
-        nd.query(TABLE, "...", decision=trained(SETS))
+        nd.query(TABLE, "...", classifier=trained(SETS))
     with pytest.raises(InputError, match="is empty"):
-        nd.query(TABLE, "", decision=trained(SETS))
+        nd.query(TABLE, "", classifier=trained(SETS))

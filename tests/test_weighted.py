@@ -231,7 +231,7 @@ def test_vectors_that_share_nothing_are_never_near() -> None:
     assert not exactly("euclidean", 0, 1, 1, Fraction(9))
 
 
-def test_decisions_are_exact() -> None:
+def test_classifiers_are_exact() -> None:
     assert exactly("cosine", 3, 25, 1, Fraction(3, 5))
     assert not exactly("cosine", 3 * 10**17, 25 * 10**17, 10**17 + 1, Fraction(3, 5))
     assert exactly("dice", 2**60, 2**60, 2**60, Fraction(1))

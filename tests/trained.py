@@ -1,4 +1,4 @@
-"""Decisions that scikit-learn fitted here, on texts of a few templates: the same form, now and then other facts."""
+"""Classifiers that scikit-learn fitted here, on texts of a few templates: the same form, now and then other facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision, rule_of
+from neardup.classifier.classifier import Classifier, rule_of
 from neardup.classifier.columns import records_of_table
 from neardup.classifier.values import Measurer
 from neardup.classifier.vector import Vector, statistics_for
@@ -22,7 +22,7 @@ SETS = "jaccard(words:1), containment(words:2), length_ratio"
 FACTS = "jaccard(words:1), jaccard(words:2), numbers, word_edit"
 WEIGHED = "dice(words:1), cosine(words:1:tfidf), numbers"
 DATED = "jaccard(words:1), numbers, title, hours_apart"
-NET = "jaccard(words:1) >= 0.2"
+RULE = "jaccard(words:1) >= 0.2"
 
 _PLACES = ["oslo", "lima", "kyoto", "accra", "turin"]
 _WORDS = [f"word{i}" for i in range(60)]
@@ -87,8 +87,8 @@ def fitted(
 
 
 @cache
-def trained(vector: str = SETS, kernel: str = "linear", net: str = NET, content: str = "") -> Decision:
-    """A decision fitted on pairs of 60 texts."""
+def trained(vector: str = SETS, kernel: str = "linear", candidate_rule: str = RULE, content: str = "") -> Classifier:
+    """A classifier fitted on pairs of 60 texts."""
     known, rng = texts(60, seed=7), np.random.default_rng(3)
     parsed, corpus = Vector.parse(vector), corpus_of(known.table)
     statistics = statistics_for(parsed, corpus, threads=1)
@@ -101,8 +101,8 @@ def trained(vector: str = SETS, kernel: str = "linear", net: str = NET, content:
     measurer = Measurer(parsed, statistics)
     x = measurer.measure(measurer.prepare(records), pairs[:, 0], pairs[:, 1])
     machine = machine_of(fitted(x, y, kernel), -1.5, 0.1)
-    return Decision(
-        candidate_rule=rule_of(net, content=content),
+    return Classifier(
+        candidate_rule=rule_of(candidate_rule, content=content),
         vector=parsed,
         statistics=statistics,
         machine=machine,

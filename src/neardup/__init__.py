@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         query,
         train,
     )
-    from neardup.classifier.classifier import Decision, load_decision
+    from neardup.classifier.classifier import Classifier, load_classifier
     from neardup.features.sketches import MinHash, SimHash
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe, load_recipe
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BrokenRecord",
-    "Decision",
+    "Classifier",
     "Document",
     "Index",
     "InputError",
@@ -70,7 +70,7 @@ __all__ = [
     "dedup",
     "dedup_files",
     "explore",
-    "load_decision",
+    "load_classifier",
     "load_recipe",
     "neighbors",
     "open_files",
@@ -81,7 +81,7 @@ __all__ = [
 
 #: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
-    "Decision": "classifier.classifier",
+    "Classifier": "classifier.classifier",
     "Document": "stream.document",
     "Index": "stream.index",
     "MinHash": "features.sketches",
@@ -95,7 +95,7 @@ _LAZY = {
     "dedup": "api",
     "dedup_files": "api",
     "explore": "api",
-    "load_decision": "classifier.classifier",
+    "load_classifier": "classifier.classifier",
     "load_recipe": "recipe",
     "neighbors": "api",
     "open_files": "api",

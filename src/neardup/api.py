@@ -128,7 +128,7 @@ def query(
     text: str,
     *,
     recipe: AnyRecipe = "default",
-    decision: Given | None = None,
+    classifier: Given | None = None,
     k: int | None = None,
     title: str | None = None,
     time: Any = None,
@@ -151,18 +151,18 @@ def query(
     text : str
         The new text; it is none of the documents.
     k : int, optional
-        Find the k nearest instead, whatever their similarity; not with a decision.
+        Find the k nearest instead, whatever their similarity; not with a classifier.
     title, time : optional
-        Those of the new text, for decisions that compare them; not known by default. A time is whatever a column of
+        Those of the new text, for classifiers that compare them; not known by default. A time is whatever a column of
         times may hold (``neardup.times``).
-    recipe, decision, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
+    recipe, classifier, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
         As in ``dedup``.
     """
-    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.query import answer_of, refuse_unasked
 
     columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     if learned is None:
         refuse_unasked(choices, nearest=k is not None)
     corpus = corpus_from(data, text_column, id_column)
@@ -171,7 +171,7 @@ def query(
         wanted,
         text,
         k=k,
-        decision=learned,
+        classifier=learned,
         title=title,
         time=time,
         threads=threads,
@@ -186,7 +186,7 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[AnyRecipe] | None = None,
-    decisions: Sequence[Given] = (),
+    classifiers: Sequence[Given] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] = ".5:.95:.05",
     clusters: str | None = None,
@@ -204,7 +204,7 @@ def compare(
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Score recipes and decisions on labelled documents, at several thresholds each, with intervals on every figure.
+    """Score recipes and classifiers on labelled documents, at several thresholds each, with intervals on every figure.
 
     Parameters
     ----------
@@ -214,10 +214,10 @@ def compare(
         Pairs that people judged; see ``labels.labels.read_labels``.
     clusters : str, optional
         In place of labels: the column whose equal values mean duplicates.
-    recipes, decisions, content, thresholds, label_column, positive, only, complete, ignore_unknown
+    recipes, classifiers, content, thresholds, label_column, positive, only, complete, ignore_unknown
         See ``evaluation.comparison.compare``.
     title_column, time_column : str, optional
-        Where titles and times are, for decisions that compare them.
+        Where titles and times are, for classifiers that compare them.
     text_column, id_column, threads, memory, encoder, progress
         As in ``dedup``.
     """
@@ -227,7 +227,7 @@ def compare(
         corpus_from(data, text_column, id_column, clusters),
         labels,
         recipes=recipes,
-        decisions=decisions,
+        classifiers=classifiers,
         content=content,
         thresholds=thresholds,
         label_column=label_column,
@@ -249,8 +249,8 @@ def audit(
     labels: Any = None,
     *,
     recipe: AnyRecipe = "default",
-    decision: Given | None = None,
-    net: str | float | None = None,
+    classifier: Given | None = None,
+    candidate_rule: str | float | None = None,
     sample: int = 200,
     sample_seed: int = 0,
     label_column: str | None = None,
@@ -277,11 +277,11 @@ def audit(
         As in ``dedup``, or what ``open_files`` gives.
     labels : path, table, or list of (id, id, label), optional
         What people said of drawn pairs: numbers, ``same``, ``different``, or ``?`` for unsure; or a store of labels.
-    recipe, decision, **choices
+    recipe, classifier, **choices
         What is audited, as in ``dedup``.
-    net : str or float, optional
+    candidate_rule : str or float, optional
         A looser threshold of the recipe, or ``MEASURE(FEATURES) >= NUMBER``: pairs below it are not looked at. A
-        decision has its own. See ``auditing.population.of_recipe``.
+        classifier has its own. See ``auditing.population.of_recipe``.
     sample : int
         How many pairs to draw. Raising it narrows all intervals; a larger sample holds the smaller one.
     sample_seed : int
@@ -296,23 +296,23 @@ def audit(
     >>> import neardup as nd
     >>> texts = ["a rose is a rose", "a rose is a tulip", "a rose is a daisy", "a tulip is a daisy"]
     >>> labels = [(0, 1, 1), (0, 2, 0), (0, 3, 0), (1, 2, 0), (1, 3, 0), (2, 3, 0)]
-    >>> found = nd.audit(texts, labels, features="words:1", threshold=0.7, net=0.3)
+    >>> found = nd.audit(texts, labels, features="words:1", threshold=0.7, candidate_rule=0.3)
     >>> found.own.returned, found.precision.value, found.recall.value
     (2, 0.5, 1.0)
     """
-    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.classifier.classifier import recipe_and_classifier
     from neardup.evaluation.audit import draw_sample, examples_of
     from neardup.evaluation.population import Vote, votes_of
 
     if labels is None and (label_column is not None or positive != 1.0 or ignore_unknown):
         raise RecipeError("label_column, positive and ignore_unknown are for labels; give labels, or leave them out")
     columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     drawn = draw_sample(
         corpus_from(data, text_column, id_column),
-        decision=learned,
+        classifier=learned,
         recipe=wanted if learned is None else None,
-        net=None if net is None else str(net),
+        candidate_rule=None if candidate_rule is None else str(candidate_rule),
         sample=sample,
         seed=sample_seed,
         threads=threads,
@@ -334,7 +334,7 @@ def train(
     labels: Any,
     *,
     vector: str | Vector = "default",
-    net: str = "jaccard(words:3) >= 0.1",
+    candidate_rule: str = "jaccard(words:3) >= 0.1",
     content: str = "",
     label_column: str | None = None,
     positive: float = 1.0,
@@ -351,7 +351,7 @@ def train(
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Training:
-    """Train a decision on labelled pairs; ``.decision`` of the result is for ``dedup`` and others, or ``.save(path)``.
+    """Train a classifier on labelled pairs; ``.classifier`` of the result is for ``dedup`` and others.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def train(
         As in ``dedup``, or what ``open_files`` gives.
     labels : path, table, or list of (id, id, label)
         Pairs that people judged; see ``labels.labels.read_labels``.
-    vector, net, content, label_column, positive, only, ignore_unknown, kernels, folds, seed
+    vector, candidate_rule, content, label_column, positive, only, ignore_unknown, kernels, folds, seed
         See ``learning.training.train``.
     text_column, id_column, title_column, time_column, threads, encoder, progress
         As in ``dedup``.
@@ -375,7 +375,7 @@ def train(
         corpus_from(data, text_column, id_column),
         labels,
         vector=vector,
-        net=net,
+        candidate_rule=candidate_rule,
         content=content,
         label_column=label_column,
         positive=positive,
@@ -468,7 +468,7 @@ def dedup(
     data: Any,
     *,
     recipe: AnyRecipe = "default",
-    decision: Given | None = None,
+    classifier: Given | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
@@ -490,11 +490,11 @@ def dedup(
         Face. For files see ``dedup_files``.
     recipe : Recipe, str or path
         A recipe, its name, or a TOML file.
-    decision : Decision or path, optional
+    classifier : Classifier or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file. It brings its own recipe; of ``choices``
         only ``keep`` may be given.
     text_column, id_column, time_column, title_column : str, optional
-        Columns; found by themselves where that is obvious. Titles are for decisions that compare them.
+        Columns; found by themselves where that is obvious. Titles are for classifiers that compare them.
     threads : int, optional
         Threads to use, all processors by default. It changes the time, never the answer.
     memory : int, optional
@@ -522,11 +522,11 @@ def dedup(
     NeardupError
         If the data cannot be read or an option does not fit.
     """
-    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
     columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     corpus = corpus_of(
         data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
     )
@@ -538,7 +538,7 @@ def dedup(
         pairs_per_document=pairs_per_document,
         margin=margin,
         encoder=encoder,
-        decision=learned,
+        classifier=learned,
         progress=progress,
     )
 
@@ -547,7 +547,7 @@ def dedup_files(
     inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     recipe: AnyRecipe = "default",
-    decision: Given | None = None,
+    classifier: Given | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
@@ -585,11 +585,11 @@ def dedup_files(
         Give no warning (`neardup.errors.TornInput`) where a file is cut short or damaged: what could be read of it
         counts either way, and ``summary["torn"]`` names it with the number of rows read. ``strict`` refuses it.
     """
-    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
     columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     corpus = open_corpus(
         [inputs] if isinstance(inputs, str | PathLike) else inputs,
         text_column=text_column,
@@ -608,7 +608,7 @@ def dedup_files(
         pairs_per_document=pairs_per_document,
         margin=margin,
         encoder=encoder,
-        decision=learned,
+        classifier=learned,
         progress=progress,
     )
 

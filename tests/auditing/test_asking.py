@@ -43,7 +43,7 @@ def test_a_session_asks_the_sample_in_its_order_and_tells_what_it_says(drawing: 
         assert (found.missing, found.same + found.different) == (0, 25)
         facts = {fact["name"]: fact for fact in session.state("ann")["facts"]}
         assert facts["precision"]["value"] == f"{found.precision.value:.2f}"
-        assert says(facts["recall"]["meaning"], "duplicates above the net", "returned")
+        assert says(facts["recall"]["meaning"], "duplicates among the candidates", "returned")
 
 
 def test_a_store_is_read_like_a_table_of_labels(drawing: Sample, tmp_path: Path) -> None:

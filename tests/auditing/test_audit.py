@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from handmade import decision_of
+from handmade import classifier_of
 from saying import says
 
 import neardup as nd
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.documents import corpus_of
 from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.audit import Audit, Sample, draw_sample
@@ -53,9 +53,9 @@ def duplicates(one: str, other: str) -> bool:
 Pair = tuple[str, str]
 
 
-def distinct(recipe: Recipe, decision: Decision | None = None) -> dict[Pair, float]:
+def distinct(recipe: Recipe, classifier: Classifier | None = None) -> dict[Pair, float]:
     """The pairs of a run as pairs of ids where their texts come first, without equal texts."""
-    result = run(corpus_of(DATA), recipe, decision=decision, pairs_per_document=None)
+    result = run(corpus_of(DATA), recipe, classifier=classifier, pairs_per_document=None)
     found = {}
     for left, right, similarity in result.pairs:
         one, other = sorted((FIRST[left], FIRST[right]), key=PLACE.__getitem__)
@@ -68,9 +68,13 @@ def votes(pairs: dict[Pair, Any], says: Callable[[str, str], bool] = duplicates)
     return [(PLACE[one], PLACE[other], "same" if says(one, other) else "different") for one, other in pairs]
 
 
-def whole(recipe: Recipe | None = None, decision: Decision | None = None, net: str | None = None) -> Sample:
+def whole(
+    recipe: Recipe | None = None, classifier: Classifier | None = None, candidate_rule: str | None = None
+) -> Sample:
     """A sample of everything."""
-    return draw_sample(corpus_of(DATA), recipe=recipe, decision=decision, net=net, sample=10_000)
+    return draw_sample(
+        corpus_of(DATA), recipe=recipe, classifier=classifier, candidate_rule=candidate_rule, sample=10_000
+    )
 
 
 def ids(drawing: Sample) -> list[Pair]:
@@ -80,8 +84,16 @@ def ids(drawing: Sample) -> list[Pair]:
 WIDE = "jaccard(words:1) >= 0.2"
 RECIPES = {
     "sets": (Recipe(features="words:2", threshold=0.6), None, Recipe(features="words:2", threshold=0.3)),
-    "a looser net": (Recipe(features="words:2", threshold=0.6), "0.15", Recipe(features="words:2", threshold=0.15)),
-    "another net": (Recipe(features="words:2", threshold=0.6), WIDE, Recipe(features="words:1", threshold=0.2)),
+    "a looser candidate rule": (
+        Recipe(features="words:2", threshold=0.6),
+        "0.15",
+        Recipe(features="words:2", threshold=0.15),
+    ),
+    "another candidate rule": (
+        Recipe(features="words:2", threshold=0.6),
+        WIDE,
+        Recipe(features="words:1", threshold=0.2),
+    ),
     "weights": (
         Recipe(features="words:1", weights="idf", measure="cosine", threshold=0.7),
         None,
@@ -130,14 +142,14 @@ def check_against_truth(found: Audit, candidates: set[Pair], returned: set[Pair]
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_where_all_is_judged_the_figures_are_the_truth(name: str) -> None:
-    recipe, net, loose = RECIPES[name]
+    recipe, candidate_rule, loose = RECIPES[name]
     returned = distinct(recipe)
     candidates = distinct(loose) | returned
-    drawing = whole(recipe, net=net)
+    drawing = whole(recipe, candidate_rule=candidate_rule)
     assert set(ids(drawing)) == candidates.keys()
     found = drawing.audit(drawing.judged(votes(candidates)))
     check_against_truth(found, set(candidates), set(returned))
-    if name not in ("lsh", "another net"):
+    if name not in ("lsh", "another candidate rule"):
         for point in found.points:
             at = found.scale.shown(point.score)
             close = distinct(recipe.changed(threshold=round(at, 9))) if point.own or name != "one answer" else returned
@@ -148,12 +160,12 @@ def test_where_all_is_judged_the_figures_are_the_truth(name: str) -> None:
 
 
 @pytest.mark.parametrize(("cut", "steep"), [(0.0, 1.0), (0.5, 60.0)])
-def test_a_decision_is_judged_among_the_candidates_of_its_net(cut: float, steep: float) -> None:
-    decision = decision_of(cut=cut, steep=steep, net="jaccard(words:1) >= 0.2")
-    returned = distinct(decision.recipe, decision)
-    every = decision.everything()
+def test_a_classifier_is_judged_among_the_candidates_of_its_rule(cut: float, steep: float) -> None:
+    classifier = classifier_of(cut=cut, steep=steep, candidate_rule="jaccard(words:1) >= 0.2")
+    returned = distinct(classifier.recipe, classifier)
+    every = classifier.everything()
     candidates = distinct(every.recipe, every)
-    drawing = whole(decision=decision)
+    drawing = whole(classifier=classifier)
     assert set(ids(drawing)) == candidates.keys()
     found = drawing.audit(drawing.judged(votes(candidates)))
     check_against_truth(found, set(candidates), set(returned))
@@ -165,8 +177,8 @@ def test_a_decision_is_judged_among_the_candidates_of_its_net(cut: float, steep:
 
 
 def test_pairs_that_a_recipe_returns_below_another_net_count() -> None:
-    recipe, net = Recipe(features="words:2", threshold=0.1), "jaccard(words:2) >= 0.9"
-    found = whole(recipe, net=net)
+    recipe, candidate_rule = Recipe(features="words:2", threshold=0.1), "jaccard(words:2) >= 0.9"
+    found = whole(recipe, candidate_rule=candidate_rule)
     assert set(ids(found)) == distinct(recipe).keys()
     assert found.population.returned.all()
 
@@ -176,7 +188,7 @@ def test_a_sample_is_part_of_a_larger_one_and_does_not_depend_on_the_order_of_do
 
     def drawn(data: dict[str, list[str]], sample: int, seed: int = 0, threshold: float = 0.6) -> list[frozenset[str]]:
         found = draw_sample(
-            corpus_of(data), recipe=recipe.changed(threshold=threshold), net="0.1", sample=sample, seed=seed
+            corpus_of(data), recipe=recipe.changed(threshold=threshold), candidate_rule="0.1", sample=sample, seed=seed
         )
         sides = zip(found.left.tolist(), found.right.tolist(), strict=True)
         return [frozenset(map(found.material.id, pair)) for pair in sides]
@@ -220,7 +232,7 @@ def test_what_is_said_of_labels_that_are_missing_or_unsure() -> None:
     assert says(notes, "3 of the 60", "unsure and left out", "all such pairs different")
     assert says(notes, "1 judged pair", "not drawn")
     assert says(notes, "14 documents", "byte for byte")
-    assert says(notes, "above the net", "words:2 (words), jaccard >= 0.3")
+    assert says(notes, "among the candidates", "words:2 (words), jaccard >= 0.3")
     worst, best = found.if_unsure["different"], found.if_unsure["same"]
     assert (worst["precision"] or 0) <= (found.precision.value or 0) <= (best["precision"] or 0)
     first = next(at for at, band in enumerate(drawing.strata) if band.returned)
@@ -243,7 +255,7 @@ def test_json(tmp_path: Any) -> None:
 
 
 def test_a_sample_that_is_filled_in_comes_back() -> None:
-    options: dict[str, Any] = {"features": "words:2", "threshold": 0.6, "net": 0.1, "sample": 30}
+    options: dict[str, Any] = {"features": "words:2", "threshold": 0.6, "candidate_rule": 0.1, "sample": 30}
     empty = nd.audit(DATA, **options)
     rows = empty.sample.to_pylist()
     assert list(rows[0]) == ["id1", "id2", "label", "text1", "text2"]
@@ -269,19 +281,19 @@ def test_rows_without_ids_are_numbered() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"threshold": 0.25}, ("0.25", "net of 0.3")),
-        ({"threshold": 0.6, "net": 0.7}, ("net 0.7", "not below", "threshold 0.6")),
-        ({"threshold": 0.6, "net": 0}, ("threshold 0.0", "(0, 1]")),
-        ({"net": "words:3"}, ("net 'words:3'", "not known")),
-        ({"recipe": "checksum", "net": 0.5}, ("one answer only", "write a net like")),
-        ({"recipe": "simhash", "net": 2}, ("net 2", "not above", "threshold")),
+        ({"threshold": 0.25}, ("0.25", "candidate rule of 0.3")),
+        ({"threshold": 0.6, "candidate_rule": 0.7}, ("candidate rule 0.7", "not below", "threshold 0.6")),
+        ({"threshold": 0.6, "candidate_rule": 0}, ("threshold 0.0", "(0, 1]")),
+        ({"candidate_rule": "words:3"}, ("candidate rule 'words:3'", "not known")),
+        ({"recipe": "checksum", "candidate_rule": 0.5}, ("one answer only", "write one like")),
+        ({"recipe": "simhash", "candidate_rule": 2}, ("candidate rule 2", "not above", "threshold")),
         ({"sample": 0}, ("sample 0", "below 1")),
         (
             {"features": "words:2", "threshold": 0.6, "sample": 4},
             ("sample 4", "5 strata", "draw 6"),
         ),
-        ({"decision": decision_of(), "net": 0.5}, ("decision", "own net")),
-        ({"decision": decision_of(), "threshold": 0.5}, ("threshold", "0.5", "learned decision")),
+        ({"classifier": classifier_of(), "candidate_rule": 0.5}, ("classifier", "its own")),
+        ({"classifier": classifier_of(), "threshold": 0.5}, ("threshold", "0.5", "classifier")),
         ({"labels": [("0-0", "no", 1)]}, ("id 'no'", "not in the corpus")),
         ({"labels": [("0-0", "0-3", "perhaps")]}, ("label 'perhaps'", "no answer; write 1 for same")),
         ({"labels": [("0-0", "0-3")]}, ("two ids", "label")),

@@ -25,7 +25,7 @@ EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></s
 
 def drawing(sample: int = 60, **changes: Any) -> Sample:
     recipe = Recipe(features="words:2", threshold=0.6).changed(**changes)
-    return draw_sample(corpus_of(DATA), recipe=recipe, net="0.15", sample=sample)
+    return draw_sample(corpus_of(DATA), recipe=recipe, candidate_rule="0.15", sample=sample)
 
 
 def judged(of: Sample, skip: int = 0) -> Any:
@@ -121,7 +121,7 @@ def test_a_page_before_anything_is_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "net"),
+    ("recipe", "candidate_rule"),
     [
         (Recipe(features="words:1", signature="simhash", measure="hamming", threshold=6), None),
         (Recipe(features="words:1", measure="euclidean", threshold=3.0), "6"),
@@ -129,8 +129,8 @@ def test_a_page_before_anything_is_judged() -> None:
         (Recipe(features="checksum", normalize="words", threshold=1.0), "jaccard(words:1) >= 0.2"),
     ],
 )
-def test_distances_and_two_scales(recipe: Recipe, net: str | None) -> None:
-    of = draw_sample(corpus_of(DATA), recipe=recipe, net=net, sample=60)
+def test_distances_and_two_scales(recipe: Recipe, candidate_rule: str | None) -> None:
+    of = draw_sample(corpus_of(DATA), recipe=recipe, candidate_rule=candidate_rule, sample=60)
     found = of.audit(judged(of))
     scales = {found.scale_of(band) for band in found.strata}
     charts = charts_of(found)
@@ -145,7 +145,7 @@ def test_from_python_with_documents_that_would_do_harm(tmp_path: Path) -> None:
         "text": [f"{EVIL} a rose is a rose", f"{EVIL} a rose is a tulip", "الورد ورد وهو ورد", "الورد ورد وهو زنبق"],
     }
     labels = [(EVIL, "b", 0), ("c", "d", "?")]
-    found = nd.audit(texts, labels, features="words:1", threshold=0.4, net=0.2)
+    found = nd.audit(texts, labels, features="words:1", threshold=0.4, candidate_rule=0.2)
     assert found.examples is not None
     found.write(tmp_path / "page.html")
     found.write(tmp_path / "all.json")

@@ -88,13 +88,13 @@ def test_what_is_not_judged_is_not_known() -> None:
 
 
 EDGES = [k / 20 for k in range(21)]
-#: How scores lie between the net and 1 (by a beta distribution), and how probable a duplicate is at each.
+#: How scores lie between the candidate rule and 1 (by a beta distribution), and how probable a duplicate is at each.
 CORPORA: dict[str, tuple[float, float, float, Callable[[Any], Any]]] = {
     "a steep rise": (0.3, 0.7, 3, lambda score: 1 / (1 + np.exp((0.65 - score) / 0.03))),
     "a slow rise": (0.3, 0.7, 2, lambda score: 1 / (1 + np.exp((0.6 - score) / 0.1))),
     "templates everywhere": (0.3, 1.0, 1.5, lambda score: 0.05 + 0.9 * (score - 0.3) / 0.7),
     "few mistakes": (0.3, 0.8, 2, lambda score: np.where(score >= 0.7, 0.99, 0.01)),
-    "a wide net, few duplicates": (
+    "a wide candidate rule, few duplicates": (
         0.1,
         0.5,
         4,

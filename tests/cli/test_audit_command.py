@@ -34,11 +34,11 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def warm_decisions(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Compile what decisions need, too."""
+def warm_classifiers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile what classifiers need, too."""
     folder = tmp_path_factory.mktemp("warm")
     inputs = write_lines(folder / "corpus.jsonl", DOCUMENTS)
-    neardup("audit", inputs, "--decision", saved(folder / "mine.neardup"))
+    neardup("audit", inputs, "--classifier", saved(folder / "mine.neardup"))
     neardup("audit", inputs)
 
 
@@ -67,12 +67,12 @@ def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
     assert f"--labels {sample}" in first.stderr
     labels = filled(sample, tmp_path / "labels.csv")
     second = neardup("audit", corpus, *OPTIONS, "--labels", labels)
-    rule, net = second.stdout.partition("net: ")[::2]
+    rule, candidate_rule = second.stdout.partition("candidate rule: ")[::2]
     assert "words:2 (words), jaccard >= 0.6" in rule
-    assert "words:2 (words), jaccard >= 0.3" in net
+    assert "words:2 (words), jaccard >= 0.3" in candidate_rule
     assert "40 pairs drawn, 40 judged" in second.stdout
     assert "95 %" in second.stdout
-    for words in (">= 0.6 (audited)", "recall above the net", "duplicates above the net: about", "yes", "no"):
+    for words in (">= 0.6 (audited)", "recall among candidates", "duplicates among the candidates: about", "yes", "no"):
         assert words in second.stdout
     found = json.loads(neardup("audit", corpus, *OPTIONS, "--labels", labels, "--json").stdout)
     assert (found["drawn"], found["missing"]) == (40, 0)
@@ -87,13 +87,13 @@ def test_from_a_sample_to_figures(corpus: Path, tmp_path: Path) -> None:
     assert len(rows) == 60
 
 
-def test_a_decision(corpus: Path, tmp_path: Path) -> None:
-    decision = saved(tmp_path / "mine.neardup")
-    shown = neardup("audit", corpus, "--decision", decision, "--sample", "30").stdout
-    assert "g >= 0" in shown
-    assert "net: words:1 (words), jaccard >= 0.1" in shown
+def test_a_classifier(corpus: Path, tmp_path: Path) -> None:
+    classifier = saved(tmp_path / "mine.neardup")
+    shown = neardup("audit", corpus, "--classifier", classifier, "--sample", "30").stdout
+    assert "score >= 0" in shown
+    assert "candidate rule: words:1 (words), jaccard >= 0.1" in " ".join(shown.split())
     assert "probability" in shown
-    strict = json.loads(neardup("audit", corpus, "--decision", decision, "--precision", "1", "--json").stdout)
+    strict = json.loads(neardup("audit", corpus, "--classifier", classifier, "--precision", "1", "--json").stdout)
     assert strict["points"][0]["own"] or len(strict["points"]) > 1
     assert strict["score"] == "probability"
 
@@ -132,16 +132,16 @@ def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pyt
     [
         (("--sample", "0"), ("--sample", "'0'", "whole number", "from 1")),
         (("--sample-seed", "x"), ("--sample-seed", "'x'", "whole number")),
-        (("--net", "0.9"), ("net", "0.9", "threshold")),
-        (("--net", "nonsense"), ("net", "'nonsense'")),
+        (("--candidate-rule", "0.9"), ("candidate rule", "0.9", "threshold")),
+        (("--candidate-rule", "nonsense"), ("candidate rule", "'nonsense'")),
         (("--sample-to", "s.parquet"), ("s.parquet", ".csv, .tsv, .jsonl or .ndjson")),
         (("--sample-to", "CORPUS"), ("corpus.jsonl", "input")),
         (("--labels", "none.csv"), ("none.csv", "read")),
         (("--positive", "high"), ("--positive", "'high'", "number")),
         (("--port", "99999"), ("99999", "port")),
         (("--store", "no/audit.db"), ("folder no ", "exist", "make it")),
-        (("--precision", "0.9"), ("--precision 0.9", "learned decision", "--decision")),
-        (("--decision", "none.neardup"), ("none.neardup", "neardup train")),
+        (("--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier")),
+        (("--classifier", "none.neardup"), ("none.neardup", "neardup train")),
         (("--recipe", "unheard"), ("recipe", "'unheard'", "checksum, cornell, ")),
     ],
 )
@@ -163,11 +163,11 @@ def test_a_sample_is_replaced_only_by_force(corpus: Path, tmp_path: Path) -> Non
 
 def test_an_untouched_sheet_says_nothing_wherever_it_is_given(corpus: Path, tmp_path: Path) -> None:
     sheet, store = tmp_path / "sheet.csv", tmp_path / "labels.db"
-    neardup("audit", corpus, "--net", "0.2", "--sample", "12", "--sample-to", sheet)
+    neardup("audit", corpus, "--candidate-rule", "0.2", "--sample", "12", "--sample-to", sheet)
     told = neardup("label", corpus, "--store", store, "--import", sheet, "--labeller", "anna").stderr
     assert "0 labels" in told
     assert "12 without an answer" in told
     assert LabelStore(store).labels == {}
     assert "no label" in neardup("compare", corpus, "--labels", sheet, "--recipes", "jaccard", code=2).stderr
-    audited = neardup("audit", corpus, "--net", "0.2", "--sample", "12", "--labels", sheet, "--json")
+    audited = neardup("audit", corpus, "--candidate-rule", "0.2", "--sample", "12", "--labels", sheet, "--json")
     assert json.loads(audited.stdout)["missing"] == 12

@@ -38,9 +38,9 @@ RULES: dict[str, Any] = {"features": "words:1", "threshold": 0.5}
 
 
 def saved(tmp_path: Path) -> Any:
-    decision = trained()
-    decision.save(tmp_path / "d.neardup")
-    decision.save(tmp_path / "d.neardup")
+    classifier = trained()
+    classifier.save(tmp_path / "d.neardup")
+    classifier.save(tmp_path / "d.neardup")
 
 
 def strict(tmp_path: Path) -> Any:
@@ -63,12 +63,12 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "strict": (strict, "strict"),
     "force": (quarantined, "force=True"),
     "one text": (lambda _: nd.dedup("a rose"), "nd.open_files"),
-    "an existing decision": (saved, "force=True"),
-    "a learned recipe": (lambda _: nd.dedup(TEXTS, recipe="terms-svm"), "decision"),
-    "measure learned": (lambda _: nd.Recipe(measure="learned"), "decision"),
-    "then learned": (lambda _: nd.dedup(TEXTS, second_step="learned(0123456789abcdef)"), "decision"),
-    "titles": (lambda _: nd.dedup(NAMED, decision=trained(DATED)), "title_column"),
-    "a cut": (lambda _: nd.dedup(NAMED, decision=trained(SETS)).at(0.9), "at_precision"),
+    "an existing classifier": (saved, "force=True"),
+    "a learned recipe": (lambda _: nd.dedup(TEXTS, recipe="terms-svm"), "classifier"),
+    "measure learned": (lambda _: nd.Recipe(measure="learned"), "classifier"),
+    "then learned": (lambda _: nd.dedup(TEXTS, second_step="learned(0123456789abcdef)"), "classifier"),
+    "titles": (lambda _: nd.dedup(NAMED, classifier=trained(DATED)), "title_column"),
+    "a cut": (lambda _: nd.dedup(NAMED, classifier=trained(SETS)).at(0.9), "at_precision"),
     "row numbers": (lambda _: nd.neighbors(TEXTS, 1, of=["a"], features="words:1"), "id_column"),
     "no labels": (lambda _: nd.compare(NAMED), "labels"),
     "unknown ids": (lambda _: nd.compare(NAMED, [("a", "zz", 1)]), "ignore_unknown=True"),
@@ -77,9 +77,12 @@ CALLS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "only duplicates": (lambda _: nd.compare(NAMED, [("a", "b", 1)]), "complete=True"),
     "no duplicates": (lambda _: nd.compare(NAMED, [("a", "b", 0)]), "positive"),
     "two labels": (lambda _: nd.compare(NAMED, [("a", "b", 0), ("b", "a", 1)]), "only="),
-    "audited column": (lambda _: nd.audit(NAMED, {"id1": ["a"], "id2": ["b"]}, net=0.1, **RULES), "label_column"),
-    "no net": (lambda _: nd.audit(NAMED, features="words:1", threshold=0.3), "net"),
-    "too few labels": (lambda _: nd.train(NAMED, [("a", "b", 1), ("a", "c", 0)]), "net="),
+    "audited column": (
+        lambda _: nd.audit(NAMED, {"id1": ["a"], "id2": ["b"]}, candidate_rule=0.1, **RULES),
+        "label_column",
+    ),
+    "no candidate rule": (lambda _: nd.audit(NAMED, features="words:1", threshold=0.3), "candidate_rule"),
+    "too few labels": (lambda _: nd.train(NAMED, [("a", "b", 1), ("a", "c", 0)]), "candidate_rule="),
 }
 
 
@@ -114,7 +117,7 @@ def test_the_same_errors_on_the_command_line_name_options(tmp_path: Path) -> Non
         "--time-column": ("dedup", named, "--dry-run", "--keep", "newest"),
         "--force": ("dedup", named, "-o", table),
         "--ignore-unknown": ("compare", named, "--labels", labels),
-        "--decision": ("dedup", named, "--dry-run", "--recipe", "terms-svm"),
+        "--classifier": ("dedup", named, "--dry-run", "--recipe", "terms-svm"),
     }.items():
         assert words in neardup(*command, code=2).stderr
     # What a command left behind it does not change how Python speaks.

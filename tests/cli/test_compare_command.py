@@ -106,8 +106,8 @@ def test_labels_by_another_column(corpus: Path, tmp_path: Path) -> None:
         (("--labels", "LABELS", "-o", "LABELS"), ("labels.csv", "input")),
         (("--clusters", "kind", "--only", "split=val"), ("--only", "not for --clusters")),
         (("--labels", "LABELS", "--only", "split"), ("--only", "'split'", "split=train")),
-        (("--labels", "LABELS", "--title-column", "text"), ("--title-column text", "learned decision", "--decision")),
-        (("--labels", "LABELS", "--decision", "none.neardup"), ("none.neardup", "read", "neardup train")),
+        (("--labels", "LABELS", "--title-column", "text"), ("--title-column text", "classifier", "--classifier")),
+        (("--labels", "LABELS", "--classifier", "none.neardup"), ("none.neardup", "read", "neardup train")),
     ],
 )
 def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:
@@ -117,14 +117,14 @@ def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str
     assert names_in(tmp_path) == before
 
 
-def test_decisions_beside_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
-    decision = saved(tmp_path / "mine.neardup")
-    options = "--labels", labels, "--recipes", "jaccard", "--thresholds", ".5,.9", "--decision", decision
+def test_classifiers_beside_recipes(corpus: Path, labels: Path, tmp_path: Path) -> None:
+    classifier = saved(tmp_path / "mine.neardup")
+    options = "--labels", labels, "--recipes", "jaccard", "--thresholds", ".5,.9", "--classifier", classifier
     shown = neardup("compare", corpus, *options).stdout
     assert "accuracy" in shown
     assert "own" in shown
     assert [line.split()[0] for line in shown.splitlines() if line.startswith((" jaccard", " mine"))].count("mine") >= 1
-    twice = json.loads(neardup("compare", corpus, *options, "--decision", decision, "--json").stdout)
+    twice = json.loads(neardup("compare", corpus, *options, "--classifier", classifier, "--json").stdout)
     assert [recipe["name"] for recipe in twice["recipes"]] == ["jaccard", "mine", "mine (2)"]
     assert twice["recipes"][1]["rows"] == twice["recipes"][2]["rows"]
 

@@ -76,7 +76,7 @@ def test_reports_that_cannot_be_written_are_refused_before_the_work(news: Path, 
         assert says(refused("dedup", news, *page, option, value), option, f"'{value}'", kind)
     assert says(refused("dedup", news, *page, "--report-margin", "0.9"), "margin 0.9", "nothing")
     said = refused("dedup", news, "--dry-run", "--title-column", "id")
-    assert says(said, "--title-column id", "learned decision", "--decision FILE")
+    assert says(said, "--title-column id", "classifier", "--classifier FILE")
     assert names_in(tmp_path) == {"in it", "there.html"}
 
 

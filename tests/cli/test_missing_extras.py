@@ -20,8 +20,16 @@ WITH_TABLES = "--duplicates", "{out}/dups.csv", "--quarantine", "{out}/q.jsonl"
         ("uvicorn", "label", ("label", "{corpus}", "--store", "{out}/labels.db", "--no-browser")),
         ("fastapi", "label", ("label", "{corpus}", "--store", "{out}/labels.db", "--no-browser")),
         ("sklearn", "label", ("label", "{corpus}", "--store", "{out}/labels.db", "--no-browser")),
-        ("uvicorn", "label", ("audit", "{corpus}", "--net", "0.2", "--store", "{out}/labels.db", "--no-browser")),
-        ("fastapi", "label", ("audit", "{corpus}", "--net", "0.2", "--store", "{out}/labels.db", "--no-browser")),
+        (
+            "uvicorn",
+            "label",
+            ("audit", "{corpus}", "--candidate-rule", "0.2", "--store", "{out}/labels.db", "--no-browser"),
+        ),
+        (
+            "fastapi",
+            "label",
+            ("audit", "{corpus}", "--candidate-rule", "0.2", "--store", "{out}/labels.db", "--no-browser"),
+        ),
         ("altair", "report", ("dedup", "{corpus}", "-o", "{out}/o.jsonl", *WITH_TABLES, "--report", "{out}/r.html")),
         ("vl_convert", "report", ("audit", "{corpus}", "--report", "{out}/r.html")),
         ("altair", "report", ("explore", "{corpus}", "-o", "{out}/r.html")),
@@ -60,7 +68,7 @@ def test_before_anything_is_written(
         ("label", "{corpus}", "--store", "{out}/labels.db", "--import", "{labels}"),
         ("audit", "{missing}", "--store", "{out}/labels.db"),
         ("audit", "{corpus}", "--store", "{out}/labels.db", "--labels", "{missing}"),
-        ("audit", "{corpus}", "--store", "{out}/labels.db", "--net", "nonsense"),
+        ("audit", "{corpus}", "--store", "{out}/labels.db", "--candidate-rule", "nonsense"),
     ],
 )
 def test_a_store_is_made_when_there_is_something_to_keep(command: tuple[str, ...], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs in which no pair reaches the second step, a decision, or anybody's eyes."""
+"""Runs in which no pair reaches the second step, a classifier, or anybody's eyes."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def test_every_record_is_rejected(suffix: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_pair_reaches_a_decision(kind: str, tmp_path: Path) -> None:
+def test_no_pair_reaches_a_classifier(kind: str, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "in.jsonl", KINDS[kind])
-    decision = tmp_path / "some.decision"
-    trained().save(decision)
+    classifier = tmp_path / "some.classifier"
+    trained().save(classifier)
     output, page = tmp_path / "out.jsonl", tmp_path / "report.html"
-    neardup("dedup", source, "--decision", decision, "-o", output, "--report", page)
+    neardup("dedup", source, "--classifier", classifier, "-o", output, "--report", page)
     assert len(read_lines(output)) == len(KINDS[kind])
     assert page.stat().st_size > 1000
-    told = neardup("audit", source, "--decision", decision, "--sample-to", tmp_path / "sheet.csv", code=2).stderr
+    told = neardup("audit", source, "--classifier", classifier, "--sample-to", tmp_path / "sheet.csv", code=2).stderr
     assert "no pair" in told
     assert not (tmp_path / "sheet.csv").exists()
 
@@ -79,7 +79,7 @@ def test_titles_that_only_rows_without_a_candidate_have(tmp_path: Path) -> None:
         {"id": 3, "text": text.replace("200", "300")},
     ]
     source = write_lines(tmp_path / "in.jsonl", rows)
-    with nd.dedup_files(source, decision=trained(DATED)) as result:
+    with nd.dedup_files(source, classifier=trained(DATED)) as result:
         assert result.summary["search"]["candidates"] == 1
 
 

@@ -68,11 +68,11 @@ def test_a_replay_into_a_store_that_holds_more(flow: Path) -> None:
     assert "It moves to stricter thresholds only" in text
 
 
-def test_a_learned_decision_in_a_replay(flow: Path) -> None:
+def test_a_classifier_in_a_replay(flow: Path) -> None:
     from handmade import saved
 
     saved(Path("d.neardup"))
-    neardup("replay", "flow.jsonl", "--decision", "d.neardup", "--report", "page.html")
+    neardup("replay", "flow.jsonl", "--classifier", "d.neardup", "--report", "page.html")
     text = text_of("page.html")
     assert "probability ≥" in text or "probability" in text
     assert "jaccard(words:2) +" in text
@@ -93,13 +93,23 @@ def test_a_comparison_is_the_same_page_by_either_option(flow: Path) -> None:
 
 
 def test_an_audit_shows_what_was_wrong(flow: Path) -> None:
-    options = ("audit", "flow.jsonl", *RULES, "--net", "0.2", "--labels", "labels.jsonl", "--report", "page.html")
+    options = (
+        "audit",
+        "flow.jsonl",
+        *RULES,
+        "--candidate-rule",
+        "0.2",
+        "--labels",
+        "labels.jsonl",
+        "--report",
+        "page.html",
+    )
     result = neardup(*options)
     assert "neardup: written: page.html" in result.stderr
     text = text_of("page.html")
     for words in ("Returned, but judged different (1)", "Judged the same, but not returned (1)", "Nobody is sure (1)"):
         assert words in text
-    assert "--net 0.2 --labels labels.jsonl --report page.html" in text
+    assert "--candidate-rule 0.2 --labels labels.jsonl --report page.html" in text
     neardup(*options, "--force", "--report-pairs", "0")
     assert "0 of 1 are shown" in text_of("page.html")
 

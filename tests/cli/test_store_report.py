@@ -68,7 +68,7 @@ def test_the_page_of_a_watcher_that_runs_and_of_one_that_has_stopped(inbox: Path
         (("-o", "mine.html"), ("mine.html", "exists", "--force")),
         (("-o", "page.html", "--items", "0"), ("--items", "'0'", "whole number", "from 1")),
         (("-o", "page.html", "--families", "x"), ("--families", "'x'", "whole number")),
-        (("-o", "page.html", "--precision", "0.9"), ("--precision", "--decision")),
+        (("-o", "page.html", "--precision", "0.9"), ("--precision", "--classifier")),
     ],
 )
 def test_refusals(inbox: Path, options: tuple[str, ...], parts: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""One value is one time wherever it stands: dedup, replay, watch, an index and a decision agree on a table."""
+"""One value is one time wherever it stands: dedup, replay, watch, an index and a classifier agree on a table."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_watched_feed_and_what_becomes_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_decision_that_compares_times(group: str) -> None:
+def test_a_classifier_that_compares_times(group: str) -> None:
     table = pa.Table.from_pylist(rows_of(group))
     found = records_of_table(table, table["text"].to_pylist(), Vector.parse("hours_apart"), time_column="when").times
     assert found is not None

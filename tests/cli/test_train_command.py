@@ -14,7 +14,7 @@ import neardup as nd
 from neardup.training import fit as searching
 from neardup.training.fit import Point
 
-CHOICES = ("--vector", "jaccard(words:1), containment(words:2), numbers", "--net", "jaccard(words:1) >= 0.2")
+CHOICES = ("--vector", "jaccard(words:1), containment(words:2), numbers", "--candidate-rule", "jaccard(words:1) >= 0.2")
 
 
 @pytest.fixture(autouse=True)
@@ -56,13 +56,13 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_vectors_combine(corpus: Path, labels: Path, tmp_path: Path) -> None:
     place, listed = tmp_path / "d.neardup", tmp_path / "listed.neardup"
-    choices = "--net", "jaccard(words:1) >= 0.2", "--kernel", "linear"
+    choices = "--candidate-rule", "jaccard(words:1) >= 0.2", "--kernel", "linear"
     neardup("train", corpus, "--labels", labels, *choices, "--vector", "cheap, default", "-o", place)
-    vector = nd.load_decision(place).vector
+    vector = nd.load_classifier(place).vector
     assert len(vector) == len(set(vector.names)) == 13
-    # The file names each measure, so that a later change of what "default" means changes no decision.
+    # The file names each measure, so that a later change of what "default" means changes no classifier.
     neardup("train", corpus, "--labels", labels, *choices, "--vector", str(vector), "-o", listed)
-    assert nd.load_decision(listed).fingerprint == nd.load_decision(place).fingerprint
+    assert nd.load_classifier(listed).fingerprint == nd.load_classifier(place).fingerprint
     assert listed.read_bytes() == place.read_bytes()
 
 
@@ -71,9 +71,9 @@ def test_what_is_saved(corpus: Path, labels: Path, tmp_path: Path) -> None:
     result = neardup("train", corpus, "--labels", labels, *CHOICES, "-o", place, "--summary", whole, "--json")
     found = json.loads(result.stdout)
     assert found == json.loads(whole.read_text())
-    decision = nd.load_decision(place)
-    assert decision.fingerprint == found["fingerprint"]
-    assert decision.candidate_rule.threshold == 0.2
+    classifier = nd.load_classifier(place)
+    assert classifier.fingerprint == found["fingerprint"]
+    assert classifier.candidate_rule.threshold == 0.2
     assert f"written: {place}" in result.stderr
     assert f"written: {whole}" in result.stderr
     again = tmp_path / "again.neardup"
@@ -94,10 +94,10 @@ def test_some_of_the_labels(corpus: Path, tmp_path: Path) -> None:
     assert found["folds"]["number"] == 3
 
 
-def test_duplicates_outside_the_net(corpus: Path, labels: Path) -> None:
-    result = neardup("train", corpus, "--labels", labels, *CHOICES[:2], "--net", "jaccard(words:1) >= 0.5")
-    assert "Duplicates outside the net, missed: " in result.stdout
-    (line,) = (line for line in result.stderr.splitlines() if "outside the net" in line)
+def test_duplicates_outside_the_rule(corpus: Path, labels: Path) -> None:
+    result = neardup("train", corpus, "--labels", labels, *CHOICES[:2], "--candidate-rule", "jaccard(words:1) >= 0.5")
+    assert "Duplicates outside the candidate rule, missed: " in result.stdout
+    (line,) = (line for line in result.stderr.splitlines() if "outside the candidate rule" in line)
     assert says(line, "jaccard(words:1) >= 0.5", "missed")
 
 
@@ -128,13 +128,13 @@ def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
         (("--labels", "LABELS", "--folds", "50"), ("folds 50", "2 to 20")),
         (("--labels", "LABELS", "--seed", "-1"), ("--seed", "'-1'", "whole number", "from 0")),
         (("--labels", "LABELS", "--vector", "unheard"), ("'unheard'", "one of default")),
-        (("--labels", "LABELS", "--net", "0.5"), ("net", "'0.5'")),
+        (("--labels", "LABELS", "--candidate-rule", "0.5"), ("candidate rule", "'0.5'")),
         (("--labels", "LABELS", "--html", "--content", "tags"), ("--html", "--content", "'tags'", "one of the two")),
         (
             ("--labels", "LABELS", "--title-column", "heading", "--vector", "title"),
             ("'heading'", "--title-column"),
         ),
-        (("--labels", "LABELS", "-o", "-"), ("- ", "decision", "name it")),
+        (("--labels", "LABELS", "-o", "-"), ("- ", "classifier", "name it")),
         (("--labels", "LABELS", "-o", "LABELS"), ("labels.csv", "input")),
         (("--labels", "LABELS", "-o", "d.json", "--summary", "./d.json"), ("d.json", "-o", "--summary")),
         (("--labels", "LABELS", "--summary", "s.csv"), ("s.csv", ".json")),

@@ -39,7 +39,7 @@ from neardup.text.normalize import normalize
 SAMPLE = Path(__file__).parent.parent.parent / "examples" / "newswire.jsonl"
 ITEMS = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]
 FAMILY = {item["id"]: item["family"] for item in ITEMS}
-NET = rule_of("jaccard(words:3) >= 0.02")
+RULE = rule_of("jaccard(words:3) >= 0.02")
 
 
 def sample() -> Any:
@@ -50,7 +50,7 @@ class Asking:
     """The sample, with a chooser and labellers who know the families."""
 
     def __init__(self, path: Path, *, seed: int = 0, shared: float = 0.0, vector: str = "cheap") -> None:
-        self.pool, material = pool_of(sample(), NET, seed=seed)
+        self.pool, material = pool_of(sample(), RULE, seed=seed)
         self.store = LabelStore(path)
         self.known = LabelIndex(self.store, material)
         self.model = Model(self.pool, self.known, Vector.parse(vector), {})
@@ -109,7 +109,7 @@ def test_strata_are_stretches_of_equal_length() -> None:
 
 def test_a_net_without_pairs_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to ask; lower"):
-        pool_of(corpus_of({"id": ["a", "b"], "text": ["one two three four", "One, two: three FOUR"]}), NET)
+        pool_of(corpus_of({"id": ["a", "b"], "text": ["one two three four", "One, two: three FOUR"]}), RULE)
 
 
 def test_first_come_pairs_spread_over_similarity(asking: Asking) -> None:

@@ -122,8 +122,8 @@ def ending(request: pytest.FixtureRequest) -> int:
 
 
 def test_a_session_from_link_to_end(corpus: Path, ending: int) -> None:
-    net = ("--net", "jaccard(words:2) >= 0.05")
-    with Running(corpus, "--store", "labels.db", *net, "--vector", "cheap") as running:
+    candidate_rule = ("--candidate-rule", "jaccard(words:2) >= 0.05")
+    with Running(corpus, "--store", "labels.db", *candidate_rule, "--vector", "cheap") as running:
         first = running.ask("/api/state")
         pair = first["pair"]
         assert isinstance(pair, dict)
@@ -134,7 +134,7 @@ def test_a_session_from_link_to_end(corpus: Path, ending: int) -> None:
     (given,) = (line for line in said.splitlines() if "given" in line)
     assert says(given, "1 label given", "labels.db holds 1:", "1 same, 0 different", "0 unsure")
     assert export_rows("labels.db") == [(*pair["ids"], 1)]
-    with Running(corpus, "--store", "labels.db", *net, "--labeller", "anna", "--vector", "cheap") as running:
+    with Running(corpus, "--store", "labels.db", *candidate_rule, "--labeller", "anna", "--vector", "cheap") as running:
         again = running.browser.post("/api/state", {}).json
         assert again["labeller"] == "anna"
         assert again["progress"]["mine"]["same"] == 1
@@ -198,7 +198,7 @@ def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: 
         ("--pairs", "0"): "--pairs '0' is not a whole number from 1 on",
         ("--shared", "2"): "--shared '2' is outside [0, 1]",
         ("--seed", "-1"): "--seed '-1' is not",
-        ("--net", "edit >= 0.5"): "net 'edit >= 0.5': edit is no measure of feature sets",
+        ("--candidate-rule", "edit >= 0.5"): "candidate rule 'edit >= 0.5': edit is no measure of feature sets",
         ("--vector", "nonsense"): "vector: 'nonsense' is not known",
         ("--labeller", " "): "labeller ' ' is no name",
         ("--each",): "--each belongs to --export FILE",
@@ -207,7 +207,7 @@ def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: 
         ("--import", "missing.csv", "--labeller", "x"): "missing.csv cannot be read",
         ("--title-column", "nothing"): "no column 'nothing' for --title-column",
         ("--vector", "hours_apart, numbers"): "--time-column",
-        ("--net", "jaccard(words:3) >= 0.99"): "lower the number in --net",
+        ("--candidate-rule", "jaccard(words:3) >= 0.99"): "lower the number in --candidate-rule",
         ("--html", "--content", "tags"): "--html is short for",
     }
     for options, message in wrong.items():

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not in ../shared/data beside the project"),
 ]
 
-NET = "jaccard(words:1) >= 0.1"
+RULE = "jaccard(words:1) >= 0.1"
 
 
 def test_sentences_that_say_the_same() -> None:
@@ -27,19 +27,19 @@ def test_sentences_that_say_the_same() -> None:
         rows = list(csv.DictReader(file))
     learned_from = [(row["id1"], row["id2"], row["label"]) for row in rows if row["split"] == "train"][:600]
     with open_corpus([DATA / "msrp" / "msrp.jsonl.gz"]) as corpus:
-        training = train(corpus, learned_from, vector="short", net=NET, kernels=["linear"])
-        decision = training.decision
+        training = train(corpus, learned_from, vector="short", candidate_rule=RULE, kernels=["linear"])
+        classifier = training.classifier
         pairs = labelled_pairs(
             corpus,
             DATA / "msrp" / "pairs.csv",
-            decision.vector,
-            decision.candidate_rule,
+            classifier.vector,
+            classifier.candidate_rule,
             LabelOptions(only="split=val"),
             threads=1,
             report=lambda stage, done, total: None,
         )
     assert training.summary["folds"]["by"] == "groups"
-    verdict = pairs.equal | (pairs.inside & decision.passes(decision.score(pairs.x)))
+    verdict = pairs.equal | (pairs.inside & classifier.passes(classifier.score(pairs.x)))
     accuracy = float((verdict == pairs.duplicate).mean())
     f1 = 2 * float((verdict & pairs.duplicate).sum()) / float(verdict.sum() + pairs.duplicate.sum())
     assert accuracy >= 0.72
@@ -53,10 +53,10 @@ def test_sentences_that_say_the_same() -> None:
 
 def test_answers_that_were_copied() -> None:
     with open_corpus([DATA / "clough" / "clough.jsonl"]) as corpus:
-        training = train(corpus, DATA / "clough" / "pairs.csv", positive=1, net=NET)
+        training = train(corpus, DATA / "clough" / "pairs.csv", positive=1, candidate_rule=RULE)
     folds = training.summary["folds"]
     assert (folds["by"], folds["number"], folds["largest"]) == ("groups", 5, pytest.approx(0.2))
     assert (training.figures.f1.value or 0) >= 0.88
     assert not (training.gain.beyond_chance and (training.gain.difference.value or 0) < 0)
-    assert np.isfinite(training.decision.scores).all()
+    assert np.isfinite(training.classifier.scores).all()
     assert any("in 5 groups" in warning for warning in training.warnings)

@@ -86,7 +86,7 @@ def test_what_no_machine_decides() -> None:
     assert np.isnan(held_out.score[undecided]).all()
     assert np.isnan(held_out.contributions[undecided]).all()
     assert np.isfinite(held_out.score[task.decided]).all()
-    # The threshold knows of no net.
+    # The threshold knows of no candidate rule.
     assert np.array_equal(held_out.threshold, out_of_fold_threshold(task.x, task.labels, folds(task).splits))
 
 

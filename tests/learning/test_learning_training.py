@@ -23,7 +23,7 @@ from neardup.training.labelled import LabelOptions, labelled_pairs
 from neardup.training.training import Training, train
 
 VECTOR = "jaccard(words:1), containment(words:2), numbers, cosine(words:1:tfidf)"
-NET = "jaccard(words:1) >= 0.2"
+RULE = "jaccard(words:1) >= 0.2"
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def made() -> tuple[Texts, list[Row]]:
 
 def trained(made: tuple[Texts, list[Row]], **options: Any) -> Training:
     known, rows = made
-    chosen = {"vector": VECTOR, "net": NET} | options
+    chosen = {"vector": VECTOR, "candidate_rule": RULE} | options
     return train(corpus_of(known.table), chosen.pop("rows", rows), **chosen)
 
 
@@ -50,8 +50,8 @@ def test_what_comes_out(made: tuple[Texts, list[Row]]) -> None:
     assert training.summary["pairs"] == len(rows)
     assert training.summary["duplicates"] == sum(label for *_, label in rows)
     decided = training.summary["trained_on"]
-    assert len(training.decision.scores) == len(training.decision.labels) == decided
-    undecided = training.summary["equal_texts"] + len(training.outside) + training.summary["others_outside_the_net"]
+    assert len(training.classifier.scores) == len(training.classifier.labels) == decided
+    undecided = training.summary["equal_texts"] + len(training.outside) + training.summary["others_outside_the_rule"]
     assert decided + undecided == len(rows)
     figures = training.figures
     assert figures.correct + figures.missed == training.summary["duplicates"]
@@ -59,10 +59,12 @@ def test_what_comes_out(made: tuple[Texts, list[Row]]) -> None:
     assert len(training.wrong) + len(training.outside) == figures.wrong + figures.missed
     assert (figures.f1.value or 0) > 0.7
     assert training.summary["folds"]["by"] == "groups"
-    assert {weight.measure for weight in training.weights} == set(training.decision.vector.names)
-    assert [weight.push for weight in training.weights] == sorted((w.push for w in training.weights), reverse=True)
+    assert {weight.measure for weight in training.weights} == set(training.classifier.vector.names)
+    assert [weight.contribution for weight in training.weights] == sorted(
+        (w.contribution for w in training.weights), reverse=True
+    )
     assert {w.measure: w.direction for w in training.weights}["numbers"] == "for"
-    assert json.loads(json.dumps(training.summary))["fingerprint"] == training.decision.fingerprint
+    assert json.loads(json.dumps(training.summary))["fingerprint"] == training.classifier.fingerprint
     assert repr(training).endswith(f"F1 {figures.f1.value:.3f}>")
 
 
@@ -86,9 +88,9 @@ def test_weights_of_a_linear_machine(made: tuple[Texts, list[Row]]) -> None:
     training = trained(made, kernels=("linear",))
     assert training.summary["machine"]["kernel"] == "linear"
     for weight in training.weights:
-        place = training.decision.vector.names.index(weight.measure)
-        assert weight.coefficient == training.decision.machine.support[0, place]
-        if weight.push > 1e-9:
+        place = training.classifier.vector.names.index(weight.measure)
+        assert weight.coefficient == training.classifier.machine.support[0, place]
+        if weight.contribution > 1e-9:
             assert weight.direction == ("for" if (weight.coefficient or 0) > 0 else "against")
     rbf = trained(made, kernels=("rbf",))
     assert all(weight.coefficient is None for weight in rbf.weights)
@@ -98,21 +100,21 @@ def test_weights_of_a_linear_machine(made: tuple[Texts, list[Row]]) -> None:
 def test_the_same_labels_give_the_same_bytes(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
     known, rows = made
     one, other = tmp_path / "one.neardup", tmp_path / "other.neardup"
-    trained(made, threads=1).decision.save(one)
+    trained(made, threads=1).classifier.save(one)
     turned = [(right, left, label) for left, right, label in reversed(rows)]
-    train(corpus_of(known.table), turned, vector=VECTOR, net=NET, threads=3).decision.save(other)
+    train(corpus_of(known.table), turned, vector=VECTOR, candidate_rule=RULE, threads=3).classifier.save(other)
     assert one.read_bytes() == other.read_bytes()
 
 
 def test_what_is_saved_decides(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
     known, rows = made
-    training = nd.train(known.table, rows, vector=VECTOR, net=NET)
-    training.decision.save(tmp_path / "d.neardup")
-    again = nd.load_decision(tmp_path / "d.neardup")
-    assert again.fingerprint == training.decision.fingerprint
+    training = nd.train(known.table, rows, vector=VECTOR, candidate_rule=RULE)
+    training.classifier.save(tmp_path / "d.neardup")
+    again = nd.load_classifier(tmp_path / "d.neardup")
+    assert again.fingerprint == training.classifier.fingerprint
     assert again.training["figures"]["f1"]["value"] == training.figures.f1.value
     assert "wrong" not in again.training
-    result = nd.dedup(known.table, decision=again)
+    result = nd.dedup(known.table, classifier=again)
     assert result.dropped
     assert result.recipe.second_step == f"learned({again.fingerprint})"
 
@@ -122,7 +124,7 @@ def test_working_points(made: tuple[Texts, list[Row]]) -> None:
     for point, asked in zip(training.working_points, (0.9, 0.95, 0.99), strict=True):
         assert point.asked == asked
         if point.cut is not None:
-            assert point.cut == training.decision.at_precision(asked).cut
+            assert point.cut == training.classifier.at_precision(asked).cut
     recalls = [point.recall.value or 0.0 for point in training.working_points]
     assert recalls == sorted(recalls, reverse=True)
 
@@ -135,12 +137,14 @@ def test_calibration_is_counted(made: tuple[Texts, list[Row]]) -> None:
         assert 0 <= one["duplicates"] <= 1
 
 
-def test_duplicates_outside_the_net_count_as_missed(made: tuple[Texts, list[Row]]) -> None:
-    training = trained(made, net="jaccard(words:1) >= 0.5")
+def test_duplicates_outside_the_rule_count_as_missed(made: tuple[Texts, list[Row]]) -> None:
+    training = trained(made, candidate_rule="jaccard(words:1) >= 0.5")
     assert training.outside
     assert training.figures.missed >= len(training.outside)
     warning = training.warnings[-1]
-    assert says(warning, f"{len(training.outside)} of ", "outside the net", "jaccard(words:1) >= 0.5", "as missed")
+    assert says(
+        warning, f"{len(training.outside)} of ", "outside the candidate rule", "jaccard(words:1) >= 0.5", "as missed"
+    )
     assert [list(ids) for ids in training.outside] == training.summary["outside"]
 
 
@@ -156,21 +160,21 @@ def test_equal_texts_are_not_learned_from(made: tuple[Texts, list[Row]]) -> None
     assert (wrong.id1, wrong.id2, wrong.score, wrong.probability) == (*equal[0][:2], None, None)
 
 
-@pytest.mark.parametrize("net", [NET, "containment(words:2) >= 0.5"])
-def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], net: str) -> None:
+@pytest.mark.parametrize("candidate_rule", [RULE, "containment(words:2) >= 0.5"])
+def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], candidate_rule: str) -> None:
     known, rows = made
     vector = Vector.parse(VECTOR)
     pairs = labelled_pairs(
         corpus_of(known.table),
         rows,
         vector,
-        rule_of(net),
+        rule_of(candidate_rule),
         LabelOptions(),
         threads=1,
         report=lambda stage, done, total: None,
     )
-    decision = trained(made, net=net).decision.everything()
-    result = nd.dedup(known.table, decision=decision)
+    classifier = trained(made, candidate_rule=candidate_rule).classifier.everything()
+    result = nd.dedup(known.table, classifier=classifier)
     found = {(left, right) for left, right, _ in result.pairs}
     left, right = (np.array([int(pairs.ids(row)[side][1:]) for row in range(len(pairs))]) for side in (0, 1))
     assert [pairs.ids(row) in found for row in range(len(pairs))] == pairs.inside.tolist()
@@ -178,22 +182,22 @@ def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], net: str) 
     went_by = result.learned(left[rest], right[rest])
     assert went_by is not None
     assert np.array_equal(went_by.vectors, pairs.x[rest])
-    assert np.array_equal(went_by.score, decision.score(pairs.x[rest]))
+    assert np.array_equal(went_by.score, classifier.score(pairs.x[rest]))
 
 
 def test_contents_are_compared_as_in_a_run(made: tuple[Texts, list[Row]]) -> None:
     known, rows = made
     pages = {"id": [row["id"] for row in known.rows], "text": [f"<p>{row['text']}</p><hr>" for row in known.rows]}
-    training = train(corpus_of(pages), rows, vector=VECTOR, net=NET, content="tags")
+    training = train(corpus_of(pages), rows, vector=VECTOR, candidate_rule=RULE, content="tags")
     plain = trained(made)
-    assert training.decision.candidate_rule.content == "tags"
-    assert np.array_equal(training.decision.scores, plain.decision.scores)
+    assert training.classifier.candidate_rule.content == "tags"
+    assert np.array_equal(training.classifier.scores, plain.classifier.scores)
     assert training.summary["figures"] == plain.summary["figures"]
 
 
 def test_titles_and_times(made: tuple[Texts, list[Row]]) -> None:
     training = trained(made, vector="jaccard(words:1), title, hours_apart", time_column="time")
-    assert training.decision.time_column == "time"
+    assert training.classifier.time_column == "time"
     unknown = [warning for warning in training.warnings if "is not known of" in warning]
     assert len(unknown) == 2
     assert unknown[0].startswith("title is not known of ")
@@ -206,14 +210,14 @@ def test_labels_from_files_and_stores(made: tuple[Texts, list[Row]], tmp_path: P
     path = tmp_path / "l.csv"
     lines = [f"{i},{j},{label},{'a' if at % 3 else 'b'}" for at, (i, j, label) in enumerate(rows)]
     path.write_text("id1,id2,level,part\n" + "\n".join(lines) + "\n")
-    some = train(corpus_of(known.table), path, vector=VECTOR, net=NET, only="part=a")
+    some = train(corpus_of(known.table), path, vector=VECTOR, candidate_rule=RULE, only="part=a")
     assert some.summary["pairs"] == len([i for i in range(len(rows)) if i % 3])
     place = tmp_path / "labels.db"
     with LabelStore(place) as store:
         said = ("different", "same")
         store.record([Judgement((min(i, j), max(i, j)), "anna", said[label]) for i, j, label in rows])
-    stored = train(corpus_of(known.table), place, vector=VECTOR, net=NET)
-    assert stored.decision.fingerprint == trained(made).decision.fingerprint
+    stored = train(corpus_of(known.table), place, vector=VECTOR, candidate_rule=RULE)
+    assert stored.classifier.fingerprint == trained(made).classifier.fingerprint
 
 
 def test_a_large_group_is_told(made: tuple[Texts, list[Row]]) -> None:
@@ -233,7 +237,7 @@ def test_measures_that_tell_nothing(made: tuple[Texts, list[Row]]) -> None:
     mixed = [(*row[:2], int(label)) for row, label in zip(rows, rng.random(len(rows)) < 0.5, strict=True)]
     training = trained(made, rows=mixed, vector="length_ratio")
     assert (training.gain.difference.value or 0) < 0.1
-    assert training.decision.machine.a < 0
+    assert training.classifier.machine.a < 0
 
 
 @pytest.mark.parametrize(
@@ -244,16 +248,16 @@ def test_measures_that_tell_nothing(made: tuple[Texts, list[Row]]) -> None:
             ("labelled duplicates: 3,", "others: ", "too few", "5 of each"),
         ),
         (
-            {"net": "jaccard(words:1) >= 0.99"},
-            ("net jaccard(words:1) >= 0.99", "does not let through", "widen the"),
+            {"candidate_rule": "jaccard(words:1) >= 0.99"},
+            ("candidate rule jaccard(words:1) >= 0.99", "does not let through", "widen the"),
         ),
         ({"rows": [("d0", "d1", 0)]}, ("no label", "at or above 1", "no duplicates")),
         (
             {"rows": {"id": ["d0", "d1", "d2"], "cluster": [1, 1, 2]}},
-            ("labels are clusters", "decision is learned"),
+            ("labels are clusters", "classifier is trained"),
         ),
         ({"vector": "semantic"}, ("semantic needs an encoder", "nd.train(..., encoder=...)")),
-        ({"net": "edit >= 0.5"}, ("edit", "no measure", "feature sets")),
+        ({"candidate_rule": "edit >= 0.5"}, ("edit", "no measure", "feature sets")),
         ({"kernels": ("poly",)}, ("kernels ['poly']", "linear, rbf")),
         ({"kernels": ()}, ("choose from linear, rbf",)),
         ({"folds": 1}, ("folds 1 ", "2 to 20")),
@@ -287,5 +291,5 @@ def test_the_command_and_the_function_agree(made: tuple[Texts, list[Row]], tmp_p
     pq.write_table(known.table, tmp_path / "t.parquet")
     write_labels(tmp_path / "l.csv", rows)
     with nd.open_files(tmp_path / "t.parquet") as corpus:
-        found = nd.train(corpus, tmp_path / "l.csv", vector=VECTOR, net=NET)
-    assert found.decision.fingerprint == trained(made).decision.fingerprint
+        found = nd.train(corpus, tmp_path / "l.csv", vector=VECTOR, candidate_rule=RULE)
+    assert found.classifier.fingerprint == trained(made).classifier.fingerprint

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import decision_of
+from handmade import classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
@@ -45,9 +45,9 @@ def items_of(drawn: list[tuple[int, list[str]]]) -> list[Item]:
 
 def verdicts_of(items: list[Item], wanted: ReplaySettings) -> list[Any]:
     """What a replay says of each."""
-    recipe = None if wanted.decision else wanted.recipe
+    recipe = None if wanted.classifier else wanted.recipe
     choices: dict[str, Any] = {"window": wanted.window, "window_by": wanted.window_by, "against": wanted.against}
-    with Index(recipe, decision=wanted.decision, now=lambda: END_OF_TIME, **choices) as index:
+    with Index(recipe, classifier=wanted.classifier, now=lambda: END_OF_TIME, **choices) as index:
         return [index.add(Document(item.id, item.text, EPOCH + timedelta(microseconds=item.time))) for item in items]
 
 
@@ -143,13 +143,13 @@ def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert says(found.note, "More than 6 pairs", "looser threshold", "not kept", "look less far")
 
 
-def test_a_decision_is_moved_by_its_probability() -> None:
-    decision = decision_of(net="jaccard(words:1) >= 0.2")
+def test_a_classifier_is_moved_by_its_probability() -> None:
+    classifier = classifier_of(candidate_rule="jaccard(words:1) >= 0.2")
     items = items_of([(0, list("abcd")), (1, list("abcde")), (0, list("abxy")), (0, list("mnop")), (0, list("abcd"))])
-    wanted = ReplaySettings(decision.recipe, "12h", decision=decision)
+    wanted = ReplaySettings(classifier.recipe, "12h", classifier=classifier)
     verdicts = verdicts_of(items, wanted)
     flow = flow_of(items, verdicts)
-    found = sweep_of(flow, scale_of(decision.recipe, decision), around(items, wanted, 0.2))
+    found = sweep_of(flow, scale_of(classifier.recipe, classifier), around(items, wanted, 0.2))
     assert found.sweep.what == "probability"
     assert found.sweep.exact
     assert found.sweep.dropped[found.sweep.own] == sum(verdict.is_duplicate for verdict in verdicts)

@@ -61,7 +61,7 @@ def explore(corpus: Path, page: Path) -> None:
 
 def audit(corpus: Path, page: Path) -> None:
     sheet = page.with_suffix(".csv")
-    run("audit", corpus, *RULES, "--net", "0.2", "--sample-to", sheet)
+    run("audit", corpus, *RULES, "--candidate-rule", "0.2", "--sample-to", sheet)
     csv.field_size_limit(10_000_000)
     with sheet.open(encoding="utf-8", newline="") as file:
         drawn = list(csv.DictReader(file))
@@ -69,7 +69,7 @@ def audit(corpus: Path, page: Path) -> None:
         writer = csv.DictWriter(file, ["id1", "id2", "label"])
         writer.writeheader()
         writer.writerows({"id1": row["id1"], "id2": row["id2"], "label": "0"} for row in drawn)
-    run("audit", corpus, *RULES, "--net", "0.2", "--labels", sheet, "--report", page)
+    run("audit", corpus, *RULES, "--candidate-rule", "0.2", "--labels", sheet, "--report", page)
 
 
 @pytest.fixture(scope="module")

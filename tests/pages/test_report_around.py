@@ -59,22 +59,22 @@ def test_a_run_is_the_same_whether_it_looks_around_or_not(way: str, documents: l
 @pytest.mark.parametrize("precision", [None, 0.8])
 @given(st.integers(0, 50))
 @settings(max_examples=6)
-def test_a_decision_decides_the_same_whether_the_run_looks_around_or_not(precision: float | None, seed: int) -> None:
-    decision = trained(SETS)
+def test_a_classifier_decides_the_same_whether_the_run_looks_around_or_not(precision: float | None, seed: int) -> None:
+    classifier = trained(SETS)
     if precision is not None:
-        decision = decision.at_precision(precision)
+        classifier = classifier.at_precision(precision)
     table = texts(30, seed).table
-    plain = found(table, decision.recipe, decision=decision)
-    looked = found(table, decision.recipe, decision=decision, margin=0.2)
+    plain = found(table, classifier.recipe, classifier=classifier)
+    looked = found(table, classifier.recipe, classifier=classifier, margin=0.2)
     assert_same(plain, looked)
     assert without_times(plain.summary) == without_times(looked.summary)
     assert plain.pairs.to_arrow().equals(looked.pairs.to_arrow())
     assert np.array_equal(plain.vectors, looked.vectors)  # type: ignore[arg-type]
-    every = decision.everything()
+    every = classifier.everything()
     beyond = looked._found.margin
     assert beyond is not None
     assert beyond.matches is not None
-    all_of_net = found(table, every.recipe, decision=every)._joined
+    all_of_net = found(table, every.recipe, classifier=every)._joined
     assert np.array_equal(beyond.matches.left, all_of_net.left)
     assert np.array_equal(beyond.matches.second, all_of_net.second)  # type: ignore[arg-type]
 

@@ -144,18 +144,18 @@ def test_a_copy_of_a_dropped_document_is_a_copy_whatever_its_keeper() -> None:
     assert [row.similarity for row in report.rows] == pytest.approx([5 / 7, 5 / 7])
 
 
-def test_a_decision_says_what_pushed_and_knows_every_probability() -> None:
-    decision = trained(SETS)
-    report = made(texts(40, 2).table, decision.recipe, {"decision": decision, "margin": 0.2})[1]
+def test_a_classifier_says_what_pushed_and_knows_every_probability() -> None:
+    classifier = trained(SETS)
+    report = made(texts(40, 2).table, classifier.recipe, {"classifier": classifier, "margin": 0.2})[1]
     assert report.sweep is not None
     assert report.sweep.what == "probability"
     assert report.sweep.thresholds[0] == 0.01
     members = [member for family in report.families for member in family.members if member.why == NEAR]
     assert all("pushed by" in member.evidence for member in members)
-    assert "candidates of its rule" in report.facts["decision"]
+    assert "candidates of its rule" in report.facts["classifier"]
     assert report.below
     assert all(not case.matches for case in report.below)
-    plain = made(texts(40, 2).table, decision.recipe, {"decision": decision})[1]
+    plain = made(texts(40, 2).table, classifier.recipe, {"classifier": classifier})[1]
     assert plain.below == []
     assert "not looked for" in plain.unknown
     assert [case.similarity for case in plain.above] == [case.similarity for case in report.above]

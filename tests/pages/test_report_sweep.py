@@ -58,8 +58,8 @@ def test_every_threshold_is_as_a_run_of_its_own(way: str, documents: list[str], 
 @given(st.integers(0, 40))
 @settings(max_examples=5)
 def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
-    decision, table = trained(SETS), texts(30, seed).table
-    result = found(table, decision.recipe, decision=decision, margin=0.2)
+    classifier, table = trained(SETS), texts(30, seed).table
+    result = found(table, classifier.recipe, classifier=classifier, margin=0.2)
     every = result._found.margin
     assert every is not None
     assert every.matches is not None
@@ -73,11 +73,11 @@ def test_every_probability_is_as_a_run_with_that_cut(seed: int) -> None:
         low, high = -60.0, 60.0
         for _ in range(80):
             middle = (low + high) / 2
-            below = decision.probability(np.array([middle]))[0] < sweep.thresholds[at]
+            below = classifier.probability(np.array([middle]))[0] < sweep.thresholds[at]
             low, high = (middle, high) if below else (low, middle)
-        cut = decision.cut if at == sweep.own else high
-        again = replace(decision, cut=cut)
-        other = found(table, again.recipe, decision=again)
+        cut = classifier.cut if at == sweep.own else high
+        again = replace(classifier, cut=cut)
+        other = found(table, again.recipe, classifier=again)
         assert (sweep.dropped[at], sweep.pairs[at]) == (len(other.dropped), len(other.pairs))
 
 

@@ -35,7 +35,7 @@ FLAGS = {
     "all_rows": "--all",
     "antecedents": "--set antecedents",
     "as_listed": "--as-listed",
-    "classifier": "--decision",
+    "classifier": "--classifier",
     "clip": "--set clip",
     "clusters": "--clusters",
     "complete": "--complete",
@@ -67,7 +67,7 @@ FLAGS = {
     "measure": "--measure",
     "memory": "--memory",
     "multiset": "--multiset",
-    "net": "--net",
+    "candidate_rule": "--candidate-rule",
     "no_curve": "--no-curve",
     "normalize": "--set normalize",
     "num_perm": "--set num_perm",
@@ -375,7 +375,7 @@ def _studies() -> Iterator[Case]:
     drawn: dict[str, dict[str, Any]] = {
         "": {"sample": 40},
         " of another seed": {"sample": 40, "sample_seed": 2},
-        " above another net": {"sample": 30, "net": "jaccard(words:3) >= 0.2", "recipe": "ddd"},
+        " above another candidate rule": {"sample": 30, "candidate_rule": "jaccard(words:3) >= 0.2", "recipe": "ddd"},
         " of simhash": {"sample": 30, "recipe": "simhash"},
     }
     for name, options in drawn.items():

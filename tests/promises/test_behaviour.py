@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no threads": (dedup(NEWS, threads=0), ("0", FLAGS["threads"])),
     "a size that is none": (dedup(NEWS, memory="lots"), ("lots", "2GB")),
     "a broken line where none may be": (dedup("broken.jsonl", strict=True), ("broken.jsonl", "4", FLAGS["strict"])),
-    "a decision that is none": (dedup(NEWS, classifier=NEWS), (NEWS,)),
+    "a classifier that is none": (dedup(NEWS, classifier=NEWS), (NEWS,)),
     "pairs to no format": (line_of("pairs", NEWS, output="pairs.xyz"), ("pairs.xyz", ".csv")),
     "an unknown id": (line_of("explain", NEWS, "nw-0001", "nw-9999"), ("nw-9999", "nw-0001")),
     "no neighbours": (line_of("neighbors", NEWS, k=0, output="near.csv"), ("0", FLAGS["k"])),

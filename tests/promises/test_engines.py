@@ -45,11 +45,11 @@ def test_an_endless_window_keeps_what_a_run_in_memory_keeps(question: Question, 
     hold_equal(found, in_memory(table, **question.choices))
 
 
-def test_a_learned_decision_keeps_in_a_window_what_it_keeps_in_memory(model: Path) -> None:
+def test_a_classifier_keeps_in_a_window_what_it_keeps_in_memory(model: Path) -> None:
     table = table_of("newswire", 199)
-    expected = in_memory(table, decision=model)
+    expected = in_memory(table, classifier=model)
     assert len(expected.dropped) > 50
-    hold_equal(in_a_window(table, decision=model), expected)
+    hold_equal(in_a_window(table, classifier=model), expected)
 
 
 #: What changes the work and not the answer.

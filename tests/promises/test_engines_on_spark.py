@@ -135,6 +135,6 @@ def test_a_stream_on_spark_gives_the_verdicts_of_an_index(spark: SparkSession, t
     assert [tuple(row) for row in found] == [(v.id, v.kind, v.of, v.similarity) for v in expected]
 
 
-def test_a_learned_decision_keeps_on_spark_what_it_keeps_in_memory(model: Path, spark: SparkSession) -> None:
+def test_a_classifier_keeps_on_spark_what_it_keeps_in_memory(model: Path, spark: SparkSession) -> None:
     table = table_of("newswire", 199)
-    hold_equal(on_spark(spark, table, decision=model), in_memory(table, decision=model))
+    hold_equal(on_spark(spark, table, classifier=model), in_memory(table, classifier=model))

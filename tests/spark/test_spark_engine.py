@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from deciding import decision_of
+from deciding import classifier_of
 from saying import says
 from test_spark_search import corpus
 
@@ -83,7 +83,7 @@ def hold_equal(
     frame = spark.createDataFrame(table).repartition(partitions)
     with neardup.spark.run(frame, recipe, order=order, settings=settings, **choices) as found:
         gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
-        # Local tables of a learned decision have further columns.
+        # Local tables of a classifier have further columns.
         expected = local.duplicates().select(gone.column_names), local.pairs.to_arrow().select(pairs.column_names)
         assert sorted_by(gone, "dropped") == sorted_by(expected[0], "dropped")
         assert sorted_by(pairs, "left", "right") == sorted_by(expected[1], "left", "right")
@@ -135,10 +135,10 @@ def test_bands_keeping_the_newest(spark: SparkSession) -> None:
     hold_equal(spark, table_of(4), recipe, partitions=1, time_column="when")
 
 
-def test_a_learned_decision_with_titles_and_times(spark: SparkSession) -> None:
+def test_a_classifier_with_titles_and_times(spark: SparkSession) -> None:
     table = table_of(6, 80)
     table = table.append_column("title", pa.array([text[:9] for text in table["text"].to_pylist()]))
-    hold_equal(spark, table, "default", partitions=2, decision=decision_of("times"), time_column="when")
+    hold_equal(spark, table, "default", partitions=2, classifier=classifier_of("times"), time_column="when")
 
 
 def test_what_is_no_document_is_rejected(spark: SparkSession) -> None:

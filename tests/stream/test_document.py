@@ -94,7 +94,9 @@ def test_a_verdict_says_whether_it_is_a_duplicate_and_goes_to_json() -> None:
         assert json.loads(json.dumps(fields)) == fields
         assert fields.pop("evidence") == verdict.evidence
         counts = fields.pop("counts")
-        measures = tuple(Contribution(one["measure"], one["value"], one["push"]) for one in fields.pop("measures"))
+        measures = tuple(
+            Contribution(one["measure"], one["value"], one["contribution"]) for one in fields.pop("measures")
+        )
         assert Verdict(**fields, counts=None if counts is None else tuple(counts), measures=measures) == verdict
 
 

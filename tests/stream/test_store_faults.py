@@ -203,7 +203,7 @@ def test_a_changed_text_or_row_is_found_when_it_is_read(path: Path) -> None:
         ("UPDATE held SET title = 'Another' WHERE serial = 3", "the text of document number 3"),
         ("UPDATE documents SET time = time + 1 WHERE serial = 3", "the row of document number 3"),
         ("UPDATE documents SET id = x'ff' WHERE serial = 3", "the row of document number 3"),
-        ("UPDATE documents SET g = 1.25, measures = '{}' WHERE serial = 3", "the row of document number 3"),
+        ("UPDATE documents SET score = 1.25, measures = '{}' WHERE serial = 3", "the row of document number 3"),
         ("UPDATE held SET text = CAST(x'ff' AS TEXT) WHERE serial = 3", "is damaged .*UTF-8"),
     ):
         copy = path.with_name("copy.db")
@@ -266,7 +266,7 @@ def test_another_recipe_or_window_is_refused_before_anything_is_touched(path: Pa
     else:
         filled(path)
     own = dict(MARK.settings)
-    refused(path, "another recipe or decision", "fingerprint 'f1', not 'f2'", fingerprint="f2")
+    refused(path, "another recipe or classifier", "fingerprint 'f1', not 'f2'", fingerprint="f2")
     refused(path, "window '24h', not '48h'", settings=own | {"window": "48h"})
     refused(path, "extra none, not 'x'", settings=own | {"extra": "x"})
     refused(path, "window '24h', not none", settings={k: v for k, v in own.items() if k != "window"})

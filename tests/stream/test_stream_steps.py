@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from deciding import decision_of
+from deciding import classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
@@ -18,7 +18,7 @@ from streaming import AT_LENGTH, NOON, RECIPES, SetClock, examples
 from test_index_properties import STREAMS, WINDOWS, Step, timed
 
 import neardup as nd
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import Length
@@ -115,12 +115,12 @@ def work_of(
     by: str,
     against: str,
     shards: int,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
     sample: Any = None,
 ) -> Work:
     mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "shards": str(shards)}
     statistics = statistics_for(recipe, sample)
-    return Work(recipe, Length.parse(window, by), against == "everything", statistics, decision, mark)
+    return Work(recipe, Length.parse(window, by), against == "everything", statistics, classifier, mark)
 
 
 def blobs(documents: Sequence[nd.Document], pieces: int = 2) -> list[bytes]:
@@ -158,7 +158,7 @@ def expected(verdict: nd.Verdict, serial: int, document: nd.Document) -> dict[st
         "o": o,
         "a": a,
         "b": b,
-        "g": verdict.g,
+        "score": verdict.score,
         "evidence": verdict.evidence,
         "serial": serial,
         "origin": document.origin,
@@ -223,13 +223,15 @@ def test_times_of_all_kinds_give_what_one_index_gives(
 @pytest.mark.parametrize("vector", ["sets", "facts", "times"])
 @settings(max_examples=examples(8))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
-def test_a_decision_says_the_same(
+def test_a_classifier_says_the_same(
     vector: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
 ) -> None:
-    decision = decision_of(vector) if vector != "times" else decision_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
+    classifier = (
+        classifier_of(vector) if vector != "times" else classifier_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
+    )
     (length, by, _), clock = window, SetClock()
-    index = nd.Index(decision=decision, window=length, window_by=by, against=against, now=clock)
-    work = work_of(index.recipe, length, by, against, shards, index.decision)
+    index = nd.Index(classifier=classifier, window=length, window_by=by, against=against, now=clock)
+    work = work_of(index.recipe, length, by, against, shards, index.classifier)
     check(stream, window, work, index, clock, data)
 
 

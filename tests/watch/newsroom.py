@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.stream.index import Index
 from neardup.watch.judge import Counters, Log
 from neardup.watch.settings import WatchSettings
@@ -37,9 +37,9 @@ def edited(text: str) -> str:
 class Newsroom:
     """Folders of a test, and everything that is said."""
 
-    def __init__(self, root: Path, out: Path | None = None, decision: Decision | None = None) -> None:
+    def __init__(self, root: Path, out: Path | None = None, classifier: Classifier | None = None) -> None:
         self.root = root
-        self.decision = decision
+        self.classifier = classifier
         self.inbox = root / "inbox"
         self.out = out or root / "out"
         self.duplicates = root / "duplicates"
@@ -77,8 +77,8 @@ class Newsroom:
     @contextmanager
     def watcher(self, window: str = "24h", **changes: Any) -> Iterator[Watcher]:
         """A watcher with its index open."""
-        recipe = None if self.decision else "ddd"
-        with Index(recipe, decision=self.decision, window=window, path=self.store) as index:
+        recipe = None if self.classifier else "ddd"
+        with Index(recipe, classifier=self.classifier, window=window, path=self.store) as index:
             assert index.store is not None
             log = Log(lambda event, fields: self.said.append((event, fields)))
             yield Watcher(self.settings(**changes), index, index.store, log)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deciding import decision_of
+from deciding import classifier_of
 from newsroom import Newsroom, edited, feed_of, lines_of, text_of
 
 from neardup.errors import OutputError, RecipeError, StoreError
@@ -207,15 +207,15 @@ def test_a_report_of_an_index_that_no_watcher_fills(tmp_path: Path) -> None:
     assert flow.duplicates.tolist() == [1]
 
 
-def test_a_learned_store_needs_its_decision(tmp_path: Path) -> None:
-    with Index(decision=decision_of("facts", bias=0.4), path=tmp_path / "s.db") as index:
+def test_a_learned_store_needs_its_classifier(tmp_path: Path) -> None:
+    with Index(classifier=classifier_of("facts", bias=0.4), path=tmp_path / "s.db") as index:
         index.add(Document("a", text_of(1)))
     report = StoreReport(store=str(tmp_path / "s.db"), output=str(tmp_path / "page.html"))
-    with pytest.raises(StoreError, match="--decision FILE"):
+    with pytest.raises(StoreError, match="--classifier FILE"):
         report.write()
-    with pytest.raises(RecipeError, match="not of that decision"):
-        replace(report, decision=decision_of("times", bias=1.0)).write()
-    assert len(replace(report, decision=decision_of("facts", bias=0.4)).write()) == 1
+    with pytest.raises(RecipeError, match="not of that classifier"):
+        replace(report, classifier=classifier_of("times", bias=1.0)).write()
+    assert len(replace(report, classifier=classifier_of("facts", bias=0.4)).write()) == 1
 
 
 @pytest.mark.parametrize(

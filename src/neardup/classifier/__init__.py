@@ -1,1 +1,1 @@
-"""A learned decision: what it is made of, what it says of a pair, and the file that it is kept in."""
+"""A classifier: what it is made of, what it says of a pair, and the file that it is kept in."""

@@ -42,7 +42,7 @@ CANDIDATE_RULE = "jaccard(words:3) >= 0.1"
 
 
 def rule_of(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
-    """Return the recipe whose pairs a decision looks at.
+    """Return the recipe whose pairs a classifier looks at.
 
     Parameters
     ----------
@@ -62,10 +62,14 @@ def rule_of(text: str = CANDIDATE_RULE, *, content: str = "") -> Recipe:
     except RecipeError as error:
         said, own = str(error).partition(";")[0], f"second_step {text!r}"
         reason = said.removeprefix(own) if said.startswith(own) else f": {said.removeprefix('second_step: ')}"
-        raise RecipeError(f"net {text!r}{reason}; write it like {CANDIDATE_RULE}") from None
+        raise RecipeError(f"candidate rule {text!r}{reason}; write it like {CANDIDATE_RULE}") from None
     if step.measure not in SET_MEASURES:
-        raise RecipeError(f"net {text!r}: {step.measure} is no measure of feature sets; write it like {CANDIDATE_RULE}")
-    return Recipe(name="net", content=content, features=step.features, measure=step.measure, threshold=step.threshold)
+        raise RecipeError(
+            f"candidate rule {text!r}: {step.measure} is no measure of feature sets; write it like {CANDIDATE_RULE}"
+        )
+    return Recipe(
+        name="candidate_rule", content=content, features=step.features, measure=step.measure, threshold=step.threshold
+    )
 
 
 def rule_text(rule: Recipe) -> str:
@@ -153,7 +157,7 @@ class WorkingPoint(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Decision:
+class Classifier:
     """What was learned from labelled pairs (ICGICT 2014, 3.2.2 to 3.3), and all that is needed to decide on others.
 
     Attributes
@@ -211,7 +215,7 @@ class Decision:
 
     @property
     def recipe(self) -> Recipe:
-        """The candidate rule, with the decision as its second step."""
+        """The candidate rule, with the classifier as its second step."""
         return self.candidate_rule.changed(name="learned", second_step=learned_step(self.fingerprint))
 
     def score(self, x: Floats) -> Floats:
@@ -264,12 +268,12 @@ class Decision:
         """
         columns_for(self.vector, names, title_column=self.title_column, time_column=self.time_column)
 
-    def everything(self) -> Decision:
-        """Return the decision that passes every candidate, for those who look at probabilities."""
+    def everything(self) -> Classifier:
+        """Return the classifier that passes every candidate, for those who look at probabilities."""
         return replace(self, cut=float("-inf"))
 
-    def at_precision(self, wanted: float) -> Decision:
-        """Return the decision at the lowest cut that had such a precision on the training pairs, unseen.
+    def at_precision(self, wanted: float) -> Classifier:
+        """Return the classifier at the lowest cut that had such a precision on the training pairs, unseen.
 
         Raises
         ------
@@ -287,7 +291,7 @@ class Decision:
         return replace(self, cut=cut)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the decision to a classifier file, whole or not at all; ``load_decision`` reads it.
+        """Write the classifier to a classifier file, whole or not at all; ``load_classifier`` reads it.
 
         Raises
         ------
@@ -301,7 +305,7 @@ class Decision:
         write(name, packed(self))
 
     def __repr__(self) -> str:
-        return f"<decision {self.fingerprint}: {self.vector} on pairs with {self.candidate_rule.in_words()}>"
+        return f"<classifier {self.fingerprint}: {self.vector} on pairs with {self.candidate_rule.in_words()}>"
 
 
 def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | None, float]:
@@ -335,8 +339,8 @@ _SEAL = 64
 _ARRAYS = {"fill": 1, "center": 1, "scale": 1, "support": 2, "dual": 1}
 
 
-def load_decision(path: str | PathLike[str]) -> Decision:
-    """Return the decision that a classifier file holds.
+def load_classifier(path: str | PathLike[str]) -> Classifier:
+    """Return the classifier that a classifier file holds.
 
     Raises
     ------
@@ -347,13 +351,13 @@ def load_decision(path: str | PathLike[str]) -> Decision:
     return unpacked(read(path, "give what neardup train wrote"), os.fspath(path))
 
 
-def packed(decision: Decision) -> bytes:
-    """Return a decision as the bytes of its file: a zip of arrays and a manifest, the same for the same decision."""
-    machine = decision.machine
+def packed(classifier: Classifier) -> bytes:
+    """Return a classifier as the bytes of its file: a zip of arrays and a manifest; equal ones give equal bytes."""
+    machine = classifier.machine
     arrays: dict[str, npt.NDArray[Any]] = {name: getattr(machine, name) for name in _ARRAYS}
-    arrays |= {"scores": decision.scores, "labels": decision.labels}
+    arrays |= {"scores": classifier.scores, "labels": classifier.labels}
     counted: list[dict[str, Any]] = []
-    for number, (features, one) in enumerate(sorted(decision.statistics.items())):
+    for number, (features, one) in enumerate(sorted(classifier.statistics.items())):
         counted.append(
             {"features": features, "documents": one.documents, "distinct": one.distinct, "heaviest": one.heaviest}
         )
@@ -361,17 +365,17 @@ def packed(decision: Decision) -> bytes:
     manifest = {
         "kind": _KIND,
         "format": FORMAT,
-        "fingerprint": decision.fingerprint,
-        "candidate_rule": decision.candidate_rule.to_toml(),
-        "depends_on": decision.dependencies,
-        "vector": str(decision.vector),
+        "fingerprint": classifier.fingerprint,
+        "candidate_rule": classifier.candidate_rule.to_toml(),
+        "depends_on": classifier.dependencies,
+        "vector": str(classifier.vector),
         # As text: it may be an infinity, which JSON does not have.
-        "cut": repr(decision.cut),
-        "columns": {"title": decision.title_column, "time": decision.time_column},
+        "cut": repr(classifier.cut),
+        "columns": {"title": classifier.title_column, "time": classifier.time_column},
         "machine": {"kernel": machine.kernel, "gamma": machine.gamma, "intercept": machine.intercept},
         "calibration": {"a": machine.a, "b": machine.b},
         "statistics": counted,
-        "training": dict(decision.training),
+        "training": dict(classifier.training),
         "versions": {"neardup": __version__, "unicode": unicodedata.unidata_version},
     }
     text = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True, default=float)
@@ -388,13 +392,13 @@ def packed(decision: Decision) -> bytes:
     return body + _digest(body)
 
 
-def unpacked(data: bytes, name: str) -> Decision:
-    """Return the decision that bytes hold; ``name`` is what messages call them.
+def unpacked(data: bytes, name: str) -> Classifier:
+    """Return the classifier that bytes hold; ``name`` is what messages call them.
 
     Raises
     ------
     InputError
-        As ``load_decision``.
+        As ``load_classifier``.
     """
     entries = _entries(data, name)
     again = "train it again"
@@ -404,16 +408,16 @@ def unpacked(data: bytes, name: str) -> Decision:
             raise InputError(f"{name} is no classifier file; give what neardup train wrote")
         if manifest["format"] != FORMAT:
             raise InputError(f"{name} has format {manifest['format']!r} and only {FORMAT} is known; {again}")
-        decision = _decision(manifest, entries)
-        if clause := difference(dict(manifest.get("depends_on", {})), decision.dependencies):
+        classifier = _classifier(manifest, entries)
+        if clause := difference(dict(manifest.get("depends_on", {})), classifier.dependencies):
             raise InputError(f"{name} was trained {clause}; {again}")
-        if decision.fingerprint != manifest["fingerprint"]:
+        if classifier.fingerprint != manifest["fingerprint"]:
             raise InputError(f"{name} does not give the classifier that was saved; {again}")
     except InputError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError, RecipeError) as error:
         raise InputError(f"{name} holds no classifier that can be read ({error}); {again}") from None
-    return decision
+    return classifier
 
 
 def _entries(data: bytes, name: str) -> dict[str, bytes]:
@@ -435,8 +439,8 @@ def _entries(data: bytes, name: str) -> dict[str, bytes]:
     raise InputError(f"{name} is no classifier file; give what neardup train wrote")
 
 
-def _decision(manifest: dict[str, Any], entries: dict[str, bytes]) -> Decision:
-    """Return the decision of a manifest and its arrays, in which all shapes go together."""
+def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifier:
+    """Return the classifier of a manifest and its arrays, in which all shapes go together."""
 
     def array(entry: str, kind: Any, dimensions: int = 1) -> npt.NDArray[Any]:
         values = np.load(io.BytesIO(entries[f"{entry}.npy"]), allow_pickle=False)
@@ -474,7 +478,7 @@ def _decision(manifest: dict[str, Any], entries: dict[str, bytes]) -> Decision:
         raise ValueError("counts are missing")
     if known["kernel"] != machine.kernel or not np.isfinite([*machine[-3:], machine.gamma]).all():
         raise ValueError(f"kernel {known['kernel']!r}")
-    return Decision(
+    return Classifier(
         candidate_rule=parse_recipe(manifest["candidate_rule"], "its candidate rule"),
         vector=vector,
         statistics=statistics,
@@ -492,8 +496,8 @@ def _digest(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
 
 
-#: A decision, or the file that holds it.
-Given = Decision | str | os.PathLike[str]
+#: A classifier, or the file that holds it.
+Given = Classifier | str | os.PathLike[str]
 _WHY = {
     "recipe": "brings its own recipe; leave one of the two out",
     "content": "was trained on {content}; leave it out",
@@ -501,45 +505,45 @@ _WHY = {
 }
 
 
-def decision_of(given: Given, *, title_column: str | None = None, time_column: str | None = None) -> Decision:
-    """Return a decision, from its file where a path is given.
+def classifier_of(given: Given, *, title_column: str | None = None, time_column: str | None = None) -> Classifier:
+    """Return a classifier, from its file where a path is given.
 
     Parameters
     ----------
-    given : Decision or path
-        What ``load_decision`` reads, or a decision.
+    given : Classifier or path
+        What ``load_classifier`` reads, or a classifier.
     title_column, time_column : str, optional
         Other columns than those of the training. A column of times may be there for other reasons.
 
     Raises
     ------
     InputError
-        If the file holds no decision.
+        If the file holds no classifier.
     RecipeError
         If a column of titles is named and it compares none.
     """
-    decision = given if isinstance(given, Decision) else load_decision(given)
-    if title_column is not None and not decision.vector.needs_titles:
-        raise RecipeError(f"title column {title_column!r} is asked for by no measure of this decision; leave it out")
+    classifier = given if isinstance(given, Classifier) else load_classifier(given)
+    if title_column is not None and not classifier.vector.needs_titles:
+        raise RecipeError(f"title column {title_column!r} is asked for by no measure of this classifier; leave it out")
     return replace(
-        decision,
-        title_column=decision.title_column if title_column is None else title_column,
-        time_column=decision.time_column if time_column is None else time_column,
+        classifier,
+        title_column=classifier.title_column if title_column is None else title_column,
+        time_column=classifier.time_column if time_column is None else time_column,
     )
 
 
 def recipe_beside(
-    decision: Decision,
+    classifier: Classifier,
     choices: Mapping[str, Any],
     *,
     say: Callable[[str, Any], str] = lambda name, value: f"{name}={value!r}",
-    precision: str = "decision.at_precision(0.99)",
+    precision: str = "classifier.at_precision(0.99)",
 ) -> Recipe:
-    """Return a decision's recipe, in the keep order that was asked for.
+    """Return a classifier's recipe, in the keep order that was asked for.
 
     Parameters
     ----------
-    decision : Decision
+    classifier : Classifier
         It brings a recipe of its own.
     choices : mapping
         The recipe, and fields of recipes that were asked for; None for what was not.
@@ -551,47 +555,49 @@ def recipe_beside(
     Raises
     ------
     RecipeError
-        If anything was asked for but ``keep``, or the ``content`` that the decision was trained on.
+        If anything was asked for but ``keep``, or the ``content`` that the classifier was trained on.
     """
     for name, value in choices.items():
-        if value is None or name == "keep" or (name == "content" and value == decision.candidate_rule.content):
+        if value is None or name == "keep" or (name == "content" and value == classifier.candidate_rule.content):
             continue
         content = (
-            f"content {decision.candidate_rule.content!r}" if decision.candidate_rule.content else "texts as they are"
+            f"content {classifier.candidate_rule.content!r}"
+            if classifier.candidate_rule.content
+            else "texts as they are"
         )
         why = _WHY.get(name, _WHY["recipe"]).format(content=content, precision=precision)
-        raise RecipeError(f"{say(name, value)} does not go with a learned decision, which {why}")
-    return decision.recipe.changed(keep=choices.get("keep") or decision.candidate_rule.keep)
+        raise RecipeError(f"{say(name, value)} does not go with a classifier, which {why}")
+    return classifier.recipe.changed(keep=choices.get("keep") or classifier.candidate_rule.keep)
 
 
-def recipe_and_decision(
+def recipe_and_classifier(
     recipe: AnyRecipe,
     choices: Choices,
-    decision: Given | None,
+    classifier: Given | None,
     *,
     title_column: str | None = None,
     time_column: str | None = None,
-) -> tuple[Recipe, Decision | None]:
-    """Return what is to be done: the chosen recipe, or that of a decision with the decision.
+) -> tuple[Recipe, Classifier | None]:
+    """Return what is to be done: the chosen recipe, or that of a classifier with the classifier.
 
     Parameters
     ----------
     recipe, choices
-        As in ``recipe.named.chosen``; beside a decision only ``keep`` may be chosen.
-    decision : Decision or path, optional
+        As in ``recipe.named.chosen``; beside a classifier only ``keep`` may be chosen.
+    classifier : Classifier or path, optional
         It, or its file.
     title_column, time_column : str, optional
-        Where titles and times are, for a decision that goes by them.
+        Where titles and times are, for a classifier that goes by them.
 
     Raises
     ------
     NeardupError
-        If there is no such recipe or decision, or one contradicts the other.
+        If there is no such recipe or classifier, or one contradicts the other.
     """
-    if decision is None:
+    if classifier is None:
         if title_column is not None:
-            raise RecipeError(f"title_column {title_column!r} is for decisions that compare titles; leave it out")
+            raise RecipeError(f"title_column {title_column!r} is for classifiers that compare titles; leave it out")
         return chosen(recipe, choices), None
-    found = decision_of(decision, title_column=title_column, time_column=time_column)
+    found = classifier_of(classifier, title_column=title_column, time_column=time_column)
     asked = {"recipe": None if recipe == "default" else recipe} | choices
     return recipe_beside(found, asked), found

@@ -1,4 +1,4 @@
-"""The columns besides the text that a decision may go by: titles and times."""
+"""The columns besides the text that a classifier may go by: titles and times."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def column_of(names: Sequence[str], named: str, usual: Sequence[str], measure: s
     if not found:
         what = f"no column {named!r}" if named else f"none of the columns {', '.join(usual)}"
         raise RecipeError(
-            f"{measure} is one of the decision's measures, and there is {what}; name one of "
+            f"{measure} is one of the classifier's measures, and there is {what}; name one of "
             f"{', '.join(names)} with {option}"
         )
     return found

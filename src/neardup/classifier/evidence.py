@@ -1,4 +1,4 @@
-"""What a learned decision went by on pairs: the score g(x), the probability, and what each measure contributes."""
+"""What a classifier went by on pairs: the score g(x), the probability, and what each measure contributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -25,12 +25,12 @@ _SHOWN = 0.005
 
 
 class Contribution(NamedTuple):
-    """What one measure had to do with a decision.
+    """What one measure had to do with a classifier.
 
     Attributes
     ----------
     measure : str
-        Its name in the decision's vector.
+        Its name in the classifier's vector.
     value : float or None
         What it says of the pair; None where that is not known, and the median in training stands in for it.
     amount : float
@@ -44,11 +44,11 @@ class Contribution(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {"measure": self.measure, "value": self.value, "push": self.amount}
+        return {"measure": self.measure, "value": self.value, "contribution": self.amount}
 
 
 class Evidence(NamedTuple):
-    """What a decision went by on one pair.
+    """What a classifier went by on one pair.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Evidence(NamedTuple):
     def as_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
         return {
-            "g": self.score,
+            "score": self.score,
             "probability": self.probability,
             "start": self.start,
             "measures": [one.as_dict() for one in self.contributions],
@@ -85,7 +85,7 @@ class Evidence(NamedTuple):
 
 
 class Learned:
-    """What a decision went by on n pairs, in arrays.
+    """What a classifier went by on n pairs, in arrays.
 
     Attributes
     ----------
@@ -99,17 +99,17 @@ class Learned:
         The score with all measures at their means in training.
     """
 
-    def __init__(self, decision: Decision, vectors: Floats, edges: Integers) -> None:
+    def __init__(self, classifier: Classifier, vectors: Floats, edges: Integers) -> None:
         """Take for each pair its row of vectors; -1 says that both texts are equal."""
-        self.names = decision.vector.names
-        self.start = float(decision.score(decision.machine.center[np.newaxis])[0])
+        self.names = classifier.vector.names
+        self.start = float(classifier.score(classifier.machine.center[np.newaxis])[0])
         self._equal = edges < 0
         asked = np.flatnonzero(~self._equal)
         x = np.ascontiguousarray(vectors[edges[asked]], np.float64)
-        score = decision.score(x)
-        self.vectors, self.contributions = self._spread(x, asked), self._spread(decision.contributions(x), asked)
+        score = classifier.score(x)
+        self.vectors, self.contributions = self._spread(x, asked), self._spread(classifier.contributions(x), asked)
         self.score = self._spread(score, asked)
-        self.probability = np.where(self._equal, 1.0, self._spread(decision.probability(score), asked))
+        self.probability = np.where(self._equal, 1.0, self._spread(classifier.probability(score), asked))
 
     def __len__(self) -> int:
         return len(self._equal)
@@ -131,11 +131,13 @@ class Learned:
         Parameters
         ----------
         measures : bool
-            Whether there is a column of them, for each its value and its contribution, ``push``; null for equal texts.
+            Whether there is a column of them, for each its value and its contribution; null for equal texts.
         """
-        found = {"g": pa.array(self.score, mask=self._equal), "evidence": pa.array(self._words(), pa.string())}
+        found = {"score": pa.array(self.score, mask=self._equal), "evidence": pa.array(self._words(), pa.string())}
         if measures:
-            kind = pa.struct([(name, pa.struct({"value": pa.float64(), "push": pa.float64()})) for name in self.names])
+            kind = pa.struct(
+                [(name, pa.struct({"value": pa.float64(), "contribution": pa.float64()})) for name in self.names]
+            )
             found["measures"] = pa.array(map(self._named, range(len(self))), kind, size=len(self))
         return found
 
@@ -150,7 +152,9 @@ class Learned:
     def _named(self, pair: int) -> dict[str, dict[str, float | None]] | None:
         if self._equal[pair]:
             return None
-        return {one.measure: {"value": one.value, "push": one.amount} for one in self.evidence(pair).contributions}
+        return {
+            one.measure: {"value": one.value, "contribution": one.amount} for one in self.evidence(pair).contributions
+        }
 
     def _spread(self, values: Floats, asked: Integers) -> Floats:
         whole = np.full((len(self._equal), *values.shape[1:]), np.nan)

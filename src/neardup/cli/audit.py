@@ -11,7 +11,7 @@ import typer
 
 from neardup.cli.options import (
     LABELS_PANEL,
-    DecisionOptions,
+    ClassifierOptions,
     Force,
     IgnoreUnknown,
     Inputs,
@@ -61,11 +61,12 @@ def show_audit(found: Audit) -> None:
 
     console = Console(highlight=False)
     judged = found.same + found.different
-    console.print(Text(f"{visible(found.point, lines=False)}; net: {visible(found.net, lines=False)}"))
-    pairs = count_text(found.candidates, "pair")
     console.print(
-        f"{count_text(found.documents, 'document')}, {pairs} of distinct texts above the net, {found.own.returned:,} "
-        "returned"
+        Text(f"{visible(found.point, lines=False)}; candidate rule: {visible(found.candidate_rule, lines=False)}")
+    )
+    pairs = count_text(found.candidates, "candidate pair")
+    console.print(
+        f"{count_text(found.documents, 'document')}, {pairs} of distinct texts, {found.own.returned:,} returned"
     )
     unsure = f", {found.unsure:,} unsure" if found.unsure else ""
     console.print(f"{count_text(found.drawn, 'pair')} drawn, {judged:,} judged{unsure}; [dim]95 % intervals[/dim]")
@@ -75,7 +76,7 @@ def show_audit(found: Audit) -> None:
         number = found.duplicates
         if number.value is not None and number.low is not None and number.high is not None:
             ends = f"{number.low:,.0f} to {number.high:,.0f}"
-            console.print(f"duplicates above the net: about {number.value:,.0f} pairs ({ends})")
+            console.print(f"duplicates among the candidates: about {number.value:,.0f} pairs ({ends})")
     console.print()
     console.print(_strata(found))
     for note in found.notes():
@@ -85,7 +86,7 @@ def show_audit(found: Audit) -> None:
 def _points(found: Audit) -> Table:
     from rich.text import Text
 
-    table = _table("returned at", "pairs", "precision", "recall above the net")
+    table = _table("returned at", "pairs", "precision", "recall among candidates")
     for point in found.points:
         cells = [_threshold(found, point), f"{point.returned:,}", _figure(point.precision), _figure(point.recall)]
         table.add_row(*map(Text, cells), style="bold" if point.own else "")
@@ -136,17 +137,17 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 def audit(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     read: ReadOptions,
     running: RunOptions,
     page: Page,
-    net: Annotated[
+    candidate_rule: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER|MEASURE>=NUMBER",
             rich_help_panel=_SAMPLE,
             help="Pairs below it are not looked at: a looser threshold of the recipe, by default 0.3 (12 bits for "
-            "simhash), or another measure's, as 'jaccard(words:3) >= 0.1'. A decision has its own.",
+            "simhash), or another measure's, as 'jaccard(words:3) >= 0.1'. A classifier has its own.",
         ),
     ] = None,
     sample: Annotated[
@@ -209,14 +210,14 @@ def audit(
 ) -> None:
     """Estimate how good a result is from a random sample of it: precision, recall, number of duplicates.
 
-    The sample is drawn from all pairs above the net, returned or not, by strata of their score; each figure has an
+    The sample is drawn from all candidates, returned or not, by strata of their score; each figure has an
     interval. The same pairs are drawn each time, so labels can be added bit by bit.
     """
-    decision = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, decision)
+    classifier = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, classifier)
     size, seed = whole_number(sample, "--sample"), whole_number(sample_seed, "--sample-seed", 0)
     level, port, limits = parse_number(positive, "--positive"), page.number, running.limits
-    read_besides = [*inputs, *(name for name in (labels, store, decided.decision) if name is not None)]
+    read_besides = [*inputs, *(name for name in (labels, store, decided.classifier) if name is not None)]
     if store is None:
         refuse_ignored(("labeller", "port", "no_browser"), "is for judging on the page; name a store with --store FILE")
     if labels is None:
@@ -242,9 +243,9 @@ def audit(
         with progress_bar() as progress:
             drawn = draw_sample(
                 corpus,
-                decision=decision,
-                recipe=recipe if decision is None else None,
-                net=net,
+                classifier=classifier,
+                recipe=recipe if classifier is None else None,
+                candidate_rule=candidate_rule,
                 sample=size,
                 seed=seed,
                 progress=progress,

@@ -1,4 +1,4 @@
-"""``neardup compare``: which recipe or decision, at which threshold, finds what people call duplicates."""
+"""``neardup compare``: which recipe or classifier, at which threshold, finds what people call duplicates."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ def compare(
         str,
         typer.Option(
             metavar="FIRST:LAST:STEP",
-            help="Similarities, and probabilities of decisions, to try as thresholds; or a list: .5,.7,.9.",
+            help="Similarities, and probabilities of classifiers, to try as thresholds; or a list: .5,.7,.9.",
         ),
     ] = ".5:.95:.05",
-    decisions: Annotated[
+    classifiers: Annotated[
         list[str] | None,
         typer.Option(
-            "--decision",
+            "--classifier",
             metavar="FILE",
             rich_help_panel=PANEL,
             help="What neardup train learned, compared beside the recipes; may be given several times.",
@@ -108,7 +108,9 @@ def compare(
     ] = None,
     title_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for decisions that compare them."),
+        typer.Option(
+            metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for classifiers that compare them."
+        ),
     ] = None,
     time_column: TimeColumn = None,
     output: Annotated[
@@ -132,7 +134,7 @@ def compare(
     """Compare recipes on labelled documents: precision, recall and F1 with intervals, and time.
 
     Each recipe is tried at several thresholds and at its own; simhash takes Hamming distances 0 to 10 instead, and
-    recipes that know one answer only, such as checksum, keep theirs. Learned decisions are tried at probabilities, and
+    recipes that know one answer only, such as checksum, keep theirs. Classifiers are tried at probabilities, and
     at the cut that they were saved with.
     """
     if labels is None and clusters is None:
@@ -142,13 +144,13 @@ def compare(
     if clusters is not None:
         rows_of_labels = "label_column", "positive", "only", "complete", "ignore_unknown"
         refuse_ignored(rows_of_labels, "is for --labels, not for --clusters; leave it out")
-    _check_columns(decisions, {"--title-column": title_column, "--time-column": time_column})
+    _check_columns(classifiers, {"--title-column": title_column, "--time-column": time_column})
     level = parse_number(positive, "--positive")
     limits = running.limits
     if report is not None and not report.endswith(".html"):
         raise OutputError(f"{report} does not end in .html, but a report is a page: name it so")
     outputs = [*(output or []), *([report] if report is not None else [])]
-    _check_outputs(outputs, [*inputs, *([labels] if labels is not None else []), *(decisions or [])], force=force)
+    _check_outputs(outputs, [*inputs, *([labels] if labels is not None else []), *(classifiers or [])], force=force)
     chosen = _recipes(recipes, chosen_content(html, content))
 
     from neardup.evaluation.comparison import compare as compare_recipes
@@ -163,7 +165,7 @@ def compare(
                 corpus,
                 labels,
                 recipes=chosen,
-                decisions=decisions or (),
+                classifiers=classifiers or (),
                 thresholds=thresholds,
                 label_column=label_column,
                 positive=level,
@@ -203,11 +205,11 @@ def _recipes(given: str | None, content: str | None) -> list[Recipe]:
     return chosen if content is None else [recipe.changed(content=content) for recipe in chosen]
 
 
-def _check_columns(decisions: Sequence[str] | None, columns: dict[str, str | None]) -> None:
+def _check_columns(classifiers: Sequence[str] | None, columns: dict[str, str | None]) -> None:
     """Refuse columns that nothing asks for."""
     for option, name in columns.items():
-        if name is not None and not decisions:
-            raise RecipeError(f"{option} {name} is for a learned decision; give one with --decision FILE")
+        if name is not None and not classifiers:
+            raise RecipeError(f"{option} {name} is for a classifier; give one with --classifier FILE")
 
 
 def _check_outputs(outputs: Sequence[str], inputs: list[str], *, force: bool) -> None:
@@ -257,7 +259,7 @@ def _show(found: Comparison, *, every: bool) -> None:
 
 
 def _told(scored: Scored) -> list[Row]:
-    """Return what is printed by default: the best threshold, and of a decision its own, too."""
+    """Return what is printed by default: the best threshold, and of a classifier its own, too."""
     return [row for row in scored.rows if row is scored.best or (row.own and scored.scale == "probability")]
 
 

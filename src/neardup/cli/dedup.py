@@ -10,7 +10,7 @@ import typer
 
 from neardup.cli.options import (
     MORE,
-    DecisionOptions,
+    ClassifierOptions,
     EngineOptions,
     Force,
     Inputs,
@@ -23,7 +23,7 @@ from neardup.cli.options import (
     check_outputs,
     check_report,
     chosen_recipe,
-    decision_text,
+    classifier_text,
     on_spark,
     with_options,
 )
@@ -57,7 +57,7 @@ _ONLY_WITH_KEPT = (
 def dedup(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     read: ReadOptions,
     running: RunOptions,
     where: EngineOptions,
@@ -103,11 +103,11 @@ def dedup(
         raise OutputError("no output is named: give one with -o FILE, or only count with --dry-run")
     if as_json and output == "-" and not dry_run:
         raise OutputError("-o - and --json both want stdout: write one of them to a file (--summary FILE)")
-    by_time = keep in ("newest", "oldest") or decided.decision is None or reported.report is not None
-    decision = decided.loaded(time_column, also_for=by_time, titles=reported.report is not None)
-    recipe = chosen_recipe(recipe_options, decision, keep=keep)
+    by_time = keep in ("newest", "oldest") or decided.classifier is None or reported.report is not None
+    classifier = decided.loaded(time_column, also_for=by_time, titles=reported.report is not None)
+    recipe = chosen_recipe(recipe_options, classifier, keep=keep)
     by_time = recipe.keep in ("newest", "oldest") or reported.report is not None
-    if time_column is not None and decision is None and not by_time:
+    if time_column is not None and classifier is None and not by_time:
         raise RecipeError(f"--time-column is for --keep newest and oldest, but keep is {recipe.keep!r}: drop one")
     margin = reported.margin(recipe)
     wanted = reported.wanted(title_column=decided.title_column, time_column=time_column)
@@ -115,7 +115,7 @@ def dedup(
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--decision": decision, "--report": reported.report},
+        **{"--classifier": classifier, "--report": reported.report},
     )
     most = None if pairs_per_document == "all" else parse_number(pairs_per_document, "--pairs-per-document")
     tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
@@ -142,7 +142,7 @@ def dedup(
                 result = run(
                     corpus,
                     recipe,
-                    decision=decision,
+                    classifier=classifier,
                     progress=report,
                     pairs_per_document=most,
                     margin=margin,
@@ -232,7 +232,7 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
         "rejected": ", ".join(f"{reason}: {number:,}" for reason, number in sorted(found["rejected"].items())),
         "undecidable": _undecidable(found["undecidable"], recipe),
         "search": lsh_text(found["search"]),
-        "decision": decision_text(found),
+        "classifier": classifier_text(found),
         "recipe": f"{recipe['name']}: {chosen.in_words()}, keep {recipe['keep']}; fingerprint {found['fingerprint']}",
         "time": f"{sum(stage['wall_s'] for stage in stages):.1f} s ({times})"
         + (f"; peak memory {size_text(peak)}" if peak else ""),

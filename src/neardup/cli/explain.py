@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 import typer
 
 from neardup.cli.options import (
-    DecisionOptions,
+    ClassifierOptions,
     Json,
     ReadOptions,
     RecipeOptions,
@@ -44,7 +44,7 @@ def explain(
         ),
     ],
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     read: ReadOptions,
     time_column: TimeColumn = None,
     as_json: Json = False,
@@ -55,8 +55,8 @@ def explain(
         raise InputError(f"explain {given!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")
     refuse_ignored(("quarantine",), "is for commands that read all documents; leave it out")
     *inputs, left, right = arguments
-    decision = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, decision)
+    classifier = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, classifier)
 
     from neardup.pipeline.explanation import explain as explain_texts
     from neardup.pipeline.resolved_features import needs_kernels
@@ -64,15 +64,15 @@ def explain(
     with read.open(inputs, write=False) as corpus:
         say_notes(corpus, recipe)
         # Titles and times are asked of the whole rows.
-        asks = decision if decision is not None and decision.needs_columns else None
+        asks = classifier if classifier is not None and classifier.needs_columns else None
         found = _find(corpus, (left, right), whole=asks is not None)
         texts, rows = [found[left].text, found[right].text], [found[left].row, found[right].row]
-        if needs_kernels(recipe) or decision is not None:
+        if needs_kernels(recipe) or classifier is not None:
             say_if_compiling(None)
         statistics = _statistics(corpus, recipe)
         records = asks.records(corpus.take(rows), texts) if asks is not None else None
 
-    why = explain_texts(texts[0], texts[1], recipe, statistics, decision=decision, records=records)
+    why = explain_texts(texts[0], texts[1], recipe, statistics, classifier=classifier, records=records)
     if as_json:
         show_json({"left": left, "right": right} | why.as_dict())
     else:
@@ -156,27 +156,27 @@ def _show(why: Explanation, left: str, right: str) -> None:
     console.print(numbers)
     if why.learned is not None and why.learned.evidence.contributions:
         console.print()
-        console.print(_pushes(why.learned.evidence))
+        console.print(_contributions(why.learned.evidence))
 
 
-def _pushes(evidence: Evidence) -> Any:
-    """Return a table of the measures of a decision, the strongest push first, below where g starts from."""
+def _contributions(evidence: Evidence) -> Any:
+    """Return a table of the measures of a classifier, the strongest first, below where the score starts from."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     table.add_column(Text("measure", "bold"), overflow="fold")
-    for name in ("value", "push"):
+    for name in ("value", "contribution"):
         table.add_column(Text(name, "bold"), justify="right")
     table.add_column(Text("towards", "bold"))
     rows = [("all at their means", "", evidence.start or 0.0)]
     rows += [
-        (name, "unknown" if value is None else f"{value:.4f}", push) for name, value, push in evidence.contributions
+        (name, "unknown" if value is None else f"{value:.4f}", amount) for name, value, amount in evidence.contributions
     ]
-    for name, shown, push in rows:
-        towards = ("together" if push > 0 else "apart") if round(abs(push), 4) else ""
-        table.add_row(name, shown, f"{push:+.4f}", towards)
+    for name, shown, amount in rows:
+        towards = ("together" if amount > 0 else "apart") if round(abs(amount), 4) else ""
+        table.add_row(name, shown, f"{amount:+.4f}", towards)
     return table
 
 
@@ -224,14 +224,14 @@ def _rows(why: Explanation, *, colours: bool) -> Iterator[tuple[str, Any]]:
         yield "passages", "none shared"
     yield "verdict", f"{'near-duplicates' if why.match else 'no near-duplicates'}: {why.reason}"
     if why.needed is not None and _counts_features(recipe):
-        aim = ", to pass the candidate rule" if why.learned else ""
+        aim = ", to become a candidate" if why.learned else ""
         yield "needed", f"{why.needed:,} shared features at these sizes{aim}"
     yield "measures", ", ".join(_measure(name, value) for name, value in why.measures.items())
     for place, sentence in enumerate(why.sentences):
         yield "" if place else "flips", sentence
     if why.learned is not None:
-        decision = why.learned.decision
-        yield "decision", cut_text(decision.fingerprint, *decision.working_point)
+        classifier = why.learned.classifier
+        yield "classifier", cut_text(classifier.fingerprint, *classifier.working_point)
     yield "recipe", f"{recipe.name}: {_choices(recipe)}; fingerprint {recipe.fingerprint}"
 
 

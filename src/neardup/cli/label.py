@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 #: What has a say only where pairs are asked.
 _ON_THE_PAGE = (
-    *("net", "vector", "title_column", "time_column", "pairs", "shared", "seed"),
+    *("candidate_rule", "vector", "title_column", "time_column", "pairs", "shared", "seed"),
     *("port", "no_browser", "threads", "memory", "quarantine"),
 )
 
@@ -111,7 +111,7 @@ def _serve(
     from neardup.runtime import default_threads
 
     name = None if labeller is None else checked_name(labeller)
-    net, vector, seed, goal, share, port = (
+    candidate_rule, vector, seed, goal, share, port = (
         asking.recipe,
         asking.measures,
         asking.number,
@@ -124,12 +124,12 @@ def _serve(
     check_store(store, inputs)
     with ExitStack() as stack:
         corpus = stack.enter_context(read.open(inputs))
-        say_notes(corpus, net)
-        say_if_compiling(net)
+        say_notes(corpus, candidate_rule)
+        say_if_compiling(candidate_rule)
         with progress_bar() as report:
             pool, material = pool_of(
                 corpus,
-                net,
+                candidate_rule,
                 seed=seed,
                 title_column=asking.title_column or "",
                 time_column=asking.time_column or "",
@@ -139,7 +139,9 @@ def _serve(
             labels = stack.enter_context(LabelStore(store))
             known = LabelIndex(labels, material)
             notes = known.check()
-            statistics = statistics_for(vector, corpus, content=net.content, threads=limits["threads"], report=report)
+            statistics = statistics_for(
+                vector, corpus, content=candidate_rule.content, threads=limits["threads"], report=report
+            )
         say_rejected(corpus)
         for note in notes:
             say(note)
@@ -155,7 +157,7 @@ def _serve(
 def _say_pool(pool: Pool) -> None:
     drawn = "" if len(pool) == pool.found else f", {len(pool):,} of them drawn evenly over similarity to choose from"
     some = "" if pool.complete else "; they are too many to be all found, so these are pairs with documents that stay"
-    say(f"{count_text(pool.found, 'pair')} in the net{drawn}{some}")
+    say(f"{count_text(pool.found, 'pair')} among the candidates{drawn}{some}")
 
 
 def _tell(link: str) -> None:

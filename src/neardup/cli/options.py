@@ -21,7 +21,7 @@ from neardup.errors import OutputError, RecipeError
 from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
     from neardup.classifier.vector import Vector
     from neardup.cli.screen import Report
     from neardup.documents import Corpus, Ids
@@ -318,7 +318,7 @@ def refuse_ignored(names: Iterable[str], why: str) -> None:
 
 #: Panels of options that few need, and those of them that most do: help shows the latter, --help-all everything.
 MORE = "More"
-_USUAL = ("decision", "text_column", "id_column", "report", "html", "recipe", "set_fields")
+_USUAL = ("classifier", "text_column", "id_column", "report", "html", "recipe", "set_fields")
 _ALL = "neardup.help_all"
 
 
@@ -421,14 +421,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 #: Where help lists these options.
-PANEL = "A learned decision"
+PANEL = "A classifier"
 TimeColumn = Annotated[
     str | None,
-    typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of times, for decisions that compare them."),
+    typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of times, for classifiers that compare them."),
 ]
 
 
-DecisionFile = Annotated[
+ClassifierFile = Annotated[
     str | None,
     typer.Option(
         metavar="FILE", rich_help_panel=PANEL, help="A trained classifier, from neardup train, instead of a recipe."
@@ -445,20 +445,22 @@ Precision = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionOptions:
-    """A decision that was learned, its working point, and where titles are."""
+class ClassifierOptions:
+    """A trained classifier, its working point, and where titles are."""
 
-    decision: DecisionFile = None
+    classifier: ClassifierFile = None
     precision: Precision = None
     title_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for decisions that compare them."),
+        typer.Option(
+            metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for classifiers that compare them."
+        ),
     ] = None
 
     def loaded(
         self, time_column: str | None = None, *, also_for: bool = False, titles: bool = False
-    ) -> Decision | None:
-        """Return the decision at its working point; None where none is asked for.
+    ) -> Classifier | None:
+        """Return the classifier at its working point; None where none is asked for.
 
         Parameters
         ----------
@@ -475,30 +477,32 @@ class DecisionOptions:
             If it cannot be read, does not reach the precision, or an option says nothing without it.
         """
         options = {"--precision": self.precision, "--title-column": None if titles else self.title_column}
-        if self.decision is None:
+        if self.classifier is None:
             for option, value in (options | {"--time-column": None if also_for else time_column}).items():
                 if value is not None:
-                    raise RecipeError(f"{option} {value} is for a learned decision; give one with --decision FILE")
+                    raise RecipeError(f"{option} {value} is for a classifier; give one with --classifier FILE")
             return None
-        from neardup.classifier.classifier import decision_of
+        from neardup.classifier.classifier import classifier_of
 
-        decision = decision_of(self.decision, title_column=self.title_column, time_column=time_column)
-        if time_column is not None and not (also_for or decision.vector.needs_times):
-            raise RecipeError(f"time column {time_column!r} is asked for by no measure of this decision; leave it out")
+        classifier = classifier_of(self.classifier, title_column=self.title_column, time_column=time_column)
+        if time_column is not None and not (also_for or classifier.vector.needs_times):
+            raise RecipeError(
+                f"time column {time_column!r} is asked for by no measure of this classifier; leave it out"
+            )
         if self.precision is None:
-            return decision
-        return decision.at_precision(parse_number(self.precision, "--precision"))
+            return classifier
+        return classifier.at_precision(parse_number(self.precision, "--precision"))
 
 
-def chosen_recipe(options: RecipeOptions, decision: Decision | None, *, keep: str | None = None) -> Recipe:
-    """Return the recipe that options choose, or that of a decision.
+def chosen_recipe(options: RecipeOptions, classifier: Classifier | None, *, keep: str | None = None) -> Recipe:
+    """Return the recipe that options choose, or that of a classifier.
 
     Raises
     ------
     RecipeError
         If one contradicts the other, or a value is refused.
     """
-    if decision is None:
+    if classifier is None:
         return options.chosen(keep=keep)
     from neardup.classifier.classifier import recipe_beside
 
@@ -507,21 +511,21 @@ def chosen_recipe(options: RecipeOptions, decision: Decision | None, *, keep: st
             return "--html"
         return f"--recipe {value}" if name == "recipe" else " ".join(command_words(name, value))
 
-    return recipe_beside(decision, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
+    return recipe_beside(classifier, options.given | {"keep": keep}, say=say, precision="--precision 0.99")
 
 
-def decision_text(summary: Mapping[str, Any]) -> str:
-    """Return what a summary says of its decision, for people; empty where none decided."""
-    if "decision" not in summary:
+def classifier_text(summary: Mapping[str, Any]) -> str:
+    """Return what a summary says of its classifier, for people; empty where none decided."""
+    if "classifier" not in summary:
         return ""
-    found = summary["decision"]
+    found = summary["classifier"]
     cut = cut_text(*(found[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
-    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} of its net pass"
+    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} pass"
 
 
 def cut_text(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:
-    """Return a decision's name, its cut, and how well it did on the pairs it was trained with."""
-    least = "no cut" if cut is None or cut == float("-inf") else f"g >= {cut:.4g}"
+    """Return a classifier's name, its cut, and how well it did on the pairs it was trained with."""
+    least = "no cut" if cut is None or cut == float("-inf") else f"score >= {cut:.4g}"
     return f"{fingerprint}, {least}: precision {precision:.3f} and recall {recall:.3f} on its training pairs, unseen"
 
 
@@ -783,7 +787,7 @@ def check_store(store: str, inputs: list[str]) -> None:
 class Asking:
     """Which pairs are asked, and how they are shown."""
 
-    net: Annotated[
+    candidate_rule: Annotated[
         str | None,
         typer.Option(
             metavar="MEASURE>=NUMBER",
@@ -825,11 +829,12 @@ class Asking:
 
     @property
     def recipe(self) -> Recipe:
-        """The net."""
+        """The candidate rule."""
         from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
 
         return rule_of(
-            CANDIDATE_RULE if self.net is None else self.net, content=chosen_content(self.html, self.content) or ""
+            CANDIDATE_RULE if self.candidate_rule is None else self.candidate_rule,
+            content=chosen_content(self.html, self.content) or "",
         )
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neardup.cli.options import (
-    DecisionOptions,
+    ClassifierOptions,
     EngineOptions,
     Force,
     Inputs,
@@ -18,7 +18,7 @@ from neardup.cli.options import (
     TimeColumn,
     check_outputs,
     chosen_recipe,
-    decision_text,
+    classifier_text,
     on_spark,
     with_options,
 )
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def pairs(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     read: ReadOptions,
     running: RunOptions,
     where: EngineOptions,
@@ -54,7 +54,7 @@ def pairs(
             "--output",
             "-o",
             metavar="FILE",
-            help="A table of left, right and similarity, in the format of the name; with a decision also g and "
+            help="A table of left, right and similarity, in the format of the name; with a classifier also score and "
             "evidence; - prints.",
         ),
     ] = None,
@@ -68,12 +68,12 @@ def pairs(
     to_screen = output == "-" or printing or as_json
     if to_file is None and not to_screen:
         raise OutputError("no output is named: give one with -o FILE, or print the pairs with --print")
-    decision = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, decision).changed(keep="first")
+    classifier = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, classifier).changed(keep="first")
     limits = running.limits
     engine = where.chosen(
         recipe,
-        **{"--threads": limits["threads"], "--memory": limits["memory"], "--decision": decision},
+        **{"--threads": limits["threads"], "--memory": limits["memory"], "--classifier": classifier},
     )
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
 
@@ -89,7 +89,7 @@ def pairs(
                 records = read.quarantine is not None
                 result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))
             else:
-                result = run(corpus, recipe, decision=decision, progress=report, pairs_per_document=None, **limits)
+                result = run(corpus, recipe, classifier=classifier, progress=report, pairs_per_document=None, **limits)
             if to_file is not None:
                 _write(result, to_file, force=force)
         if to_screen:
@@ -100,11 +100,11 @@ def pairs(
     place = f"; they are in {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")
     say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")
-    promised, learned = lsh_text(result.summary["search"]), decision_text(result.summary)
+    promised, learned = lsh_text(result.summary["search"]), classifier_text(result.summary)
     if promised:
         say(promised)
     if learned:
-        say(f"decision {learned}")
+        say(f"classifier {learned}")
 
 
 def _write(result: Result | Answer, output: str, *, force: bool) -> None:

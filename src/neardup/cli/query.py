@@ -9,7 +9,7 @@ import typer
 
 from neardup.cli.options import (
     PANEL,
-    DecisionOptions,
+    ClassifierOptions,
     Force,
     Inputs,
     ReadOptions,
@@ -43,7 +43,7 @@ _BOM = b"\xef\xbb\xbf"
 def query(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     read: ReadOptions,
     running: RunOptions,
     document: Annotated[
@@ -62,7 +62,7 @@ def query(
             "--output",
             "-o",
             metavar="FILE",
-            help="A table of document and similarity, in the format of the name; with a decision also g and evidence.",
+            help="Table of documents and similarities, format by the name; with a classifier also score and evidence.",
         ),
     ] = None,
     title: Annotated[
@@ -70,7 +70,7 @@ def query(
         typer.Option(
             metavar="TEXT",
             rich_help_panel=PANEL,
-            help="Title of the new document, for decisions that compare them; unknown by default.",
+            help="Title of the new document, for classifiers that compare them; unknown by default.",
         ),
     ] = None,
     time: Annotated[
@@ -78,8 +78,8 @@ def query(
         typer.Option(
             metavar="TIME",
             rich_help_panel=PANEL,
-            help="Time of the new document, such as 2024-01-31T12:30:00Z, for decisions that compare them; unknown by "
-            "default.",
+            help="Time of the new document, such as 2024-01-31T12:30:00Z, for classifiers that compare them; unknown "
+            "by default.",
         ),
     ] = None,
     time_column: TimeColumn = None,
@@ -88,8 +88,8 @@ def query(
 ) -> None:
     """Find all near-duplicates of one new document, the most similar first: document, similarity."""
     to_file = None if output == "-" else output
-    decision = decided.loaded(time_column)
-    recipe = chosen_recipe(recipe_options, decision)
+    classifier = decided.loaded(time_column)
+    recipe = chosen_recipe(recipe_options, classifier)
     wanted = None if k is None else whole_number(k, "--k")
     limits = running.limits
     check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, [*inputs, document], force=force)
@@ -101,7 +101,7 @@ def query(
     from neardup.pipeline.query import answer_of as find
     from neardup.pipeline.query import refuse_unasked
 
-    if decision is None:
+    if classifier is None:
         refuse_unasked(recipe_options.given, nearest=k is not None)
     with read.open(inputs) as corpus:
         say_notes(corpus, recipe)
@@ -112,7 +112,7 @@ def query(
                 recipe,
                 text,
                 k=wanted,
-                decision=decision,
+                classifier=classifier,
                 title=title,
                 time=time,
                 what=what,
@@ -129,18 +129,18 @@ def query(
     said = count_text(len(found), kind) if len(found) else f"no {kind}"
     rest = f"; they are in {to_file}" if to_file is not None else ""
     if not len(found) and found.documents:
-        if decision is not None:
-            rest = f"; {_candidates(found.candidates, decision.candidate_rule)}"
+        if classifier is not None:
+            rest = f"; {_candidates(found.candidates, classifier.candidate_rule)}"
         else:
             rest = "; no document shares a feature" if wanted is not None else "; --k 3 shows the three nearest"
     say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
 
 
-def _candidates(count: int, net: Recipe) -> str:
+def _candidates(count: int, candidate_rule: Recipe) -> str:
     """Return what became of the candidates, where none is a near-duplicate."""
     if not count:
-        return f"none is in the net of the decision, {net.in_words()}"
-    return f"the decision turned down {count_text(count, 'candidate')} of its net"
+        return f"none passes the classifier's candidate rule, {candidate_rule.in_words()}"
+    return f"the classifier turned down {count_text(count, 'candidate')}"
 
 
 def _read(name: str, what: str, *, content: str) -> str:

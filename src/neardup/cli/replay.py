@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli.options import (
-    DecisionOptions,
+    ClassifierOptions,
     Force,
     Inputs,
     ReadOptions,
@@ -41,7 +41,7 @@ from neardup.cli.screen import (
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus
     from neardup.features.statistics import Statistics
     from neardup.pages.report import Extent
@@ -286,7 +286,7 @@ _AT_ONCE_WITH_STORE = 256
 def replay(
     inputs: Inputs,
     recipe_options: RecipeOptions,
-    decided: DecisionOptions,
+    decided: ClassifierOptions,
     windows: WindowOptions,
     read: ReadOptions,
     reported: ReplayReportOptions,
@@ -329,13 +329,13 @@ def replay(
     from neardup.runtime import Clock
     from neardup.stream.replay import LEARNED, SCHEMA, Notes, Pace, Replay, ReplaySettings, arrivals, rejected, survey
 
-    decision = decided.loaded(time_column, also_for=True)
-    recipe = chosen_recipe(recipe_options, decision)
-    if decision is not None and decision.vector.needs_titles and "-" in inputs:
+    classifier = decided.loaded(time_column, also_for=True)
+    recipe = chosen_recipe(recipe_options, classifier)
+    if classifier is not None and classifier.vector.needs_titles and "-" in inputs:
         raise RecipeError(
-            "the decision compares titles, for which inputs are opened a second time, and stdin cannot be; name a file"
+            "the classifier compares titles, for which inputs are opened twice, and stdin cannot be; name a file"
         )
-    settings = ReplaySettings(recipe, windows.window, windows.window_by, windows.against, windows.store, decision)
+    settings = ReplaySettings(recipe, windows.window, windows.window_by, windows.against, windows.store, classifier)
     pace = None if speed is None else parse_number(speed, "--speed")
     if pace is not None:
         Pace(pace)
@@ -349,8 +349,8 @@ def replay(
 
     written: list[str] = []
     with ExitStack() as open_things, interruptible(written):
-        if decision is not None and decision.vector.needs_times:
-            time_column = time_column or decision.time_column
+        if classifier is not None and classifier.vector.needs_times:
+            time_column = time_column or classifier.time_column
         corpus = open_things.enter_context(read.open(inputs, order_column=time_column or FIND_TIME))
         say_notes(corpus, recipe)
         say_if_compiling(
@@ -358,7 +358,7 @@ def replay(
             "window.flow",
             "window.meet_by_keys",
             "window.overlap_with_all",
-            *(("pairs.discriminant", "pairs.align") if decision else ()),
+            *(("pairs.discriminant", "pairs.align") if classifier else ()),
         )
         shown = Shown(sys.stdout, as_json=as_json)
         report = open_things.enter_context(progress_bar()) or _silent
@@ -367,13 +367,13 @@ def replay(
         clock = Clock()
         with clock.stage("read times"):
             timeline = survey(corpus, as_listed=as_listed, report=report)
-        if decision is not None and decision.vector.needs_titles:
-            timeline = _titled(timeline, corpus, decision, inputs, read, report)
+        if classifier is not None and classifier.vector.needs_titles:
+            timeline = _titled(timeline, corpus, classifier, inputs, read, report)
         if read.strict:
             rejected(corpus, timeline)
         settings.warm_up(statistics)
         # Filled while the replay runs, and put in its place when all else is: a full disk then leaves neither.
-        schema = LEARNED if decision else SCHEMA
+        schema = LEARNED if classifier else SCHEMA
         verdicts = None if output is None else open_things.enter_context(open_writer(output, schema, force))
         notes = Notes(verdicts, schema)
 
@@ -418,12 +418,12 @@ def _seconds(text: str) -> float:
 
 
 def _titled(
-    timeline: Timeline, corpus: Corpus, decision: Decision, inputs: list[str], read: ReadOptions, report: Report
+    timeline: Timeline, corpus: Corpus, classifier: Classifier, inputs: list[str], read: ReadOptions, report: Report
 ) -> Timeline:
     """Return the timeline with titles, for which the inputs are read once more."""
     from neardup.stream.replay import title_column, titles_of
 
-    column = title_column(corpus, timeline.rows, decision)
+    column = title_column(corpus, timeline.rows, classifier)
     with read.open(inputs, order_column=column, write=False) as titles:
         return timeline._replace(titles=titles_of(titles, timeline.rows, report))
 

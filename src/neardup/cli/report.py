@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from neardup.cli.options import DecisionFile, DecisionOptions, Force, Precision, with_options
+from neardup.cli.options import ClassifierFile, ClassifierOptions, Force, Precision, with_options
 from neardup.cli.screen import count_text, say, typed_command, whole_number
 
 
@@ -40,7 +40,7 @@ def report(
     rows: Annotated[
         str, typer.Option(metavar="NUMBER", help="How many of the latest duplicates to list and search.")
     ] = "2000",
-    decision: DecisionFile = None,
+    classifier: ClassifierFile = None,
     precision: Precision = None,
     force: Force = False,
 ) -> None:
@@ -57,7 +57,7 @@ def report(
         items=whole_number(items, "--items"),
         extent=Extent(families=whole_number(families, "--families", 0), rows=whole_number(rows, "--rows", 0)),
         command=typed_command(),
-        decision=DecisionOptions(decision=decision, precision=precision).loaded(),
+        classifier=ClassifierOptions(classifier=classifier, precision=precision).loaded(),
     )
     flow = wanted.write(force=force)
     reported, stopped = len(flow) - flow.before, len(flow.duplicates)

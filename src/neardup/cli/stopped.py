@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.options import DecisionFile, DecisionOptions, Precision, with_options
+from neardup.cli.options import ClassifierFile, ClassifierOptions, Precision, with_options
 from neardup.cli.screen import count_text, say, show, speaks_unicode, visible
 from neardup.errors import InputError, RecipeError, StoreError
 
@@ -68,14 +68,14 @@ def _as_dict(row: Stored) -> dict[str, Any]:
     verdict = row.verdict
     found = {"id": row.id, "kind": verdict.kind, "of": verdict.of, "similarity": verdict.similarity}
     found |= {"time": _time(verdict.time), "file": _file(row.origin)}
-    if verdict.g is not None:
-        found |= {"g": verdict.g, "evidence": verdict.evidence}
+    if verdict.score is not None:
+        found |= {"score": verdict.score, "evidence": verdict.evidence}
     return found
 
 
 def _line(row: Stored) -> str:
     verdict = row.verdict
-    evidence = f"  ({verdict.evidence})" if verdict.g is not None else ""
+    evidence = f"  ({verdict.evidence})" if verdict.score is not None else ""
     return f"{_time(verdict.time)}  {verdict.kind:<5}  {verdict.similarity:.4f}  {row.id} = {verdict.of}{evidence}"
 
 
@@ -101,7 +101,7 @@ def release(
         str | None,
         typer.Option(metavar="INPUT", help="The corpus that the watcher takes frequencies from."),
     ] = None,
-    decision: DecisionFile = None,
+    classifier: ClassifierFile = None,
     precision: Precision = None,
 ) -> None:
     """Take back that an item was stopped: its file goes to the originals.
@@ -116,14 +116,14 @@ def release(
     from neardup.watch.release import release as take_back
     from neardup.watch.report import recipe_of
 
-    chosen = DecisionOptions(decision=decision, precision=precision).loaded()
+    chosen = ClassifierOptions(classifier=classifier, precision=precision).loaded()
     with StoreReader(store) as reader:
         recipe = recipe_of(reader) if chosen is None else None
         window, window_by, against = (reader.meta(f"setting {of}") or "" for of in ("window", "window_by", "against"))
     statistics = None if recipe is None else read_statistics(recipe, sample)
     with Index(
         recipe,
-        decision=chosen,
+        classifier=chosen,
         window=window,
         window_by=window_by,
         against=against,

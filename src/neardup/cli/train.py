@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from neardup.training.figures import Figures
     from neardup.training.training import Training, Wrong
 
-#: So many pairs that are judged wrongly, and duplicates outside the net, are printed; --summary has all.
+#: So many pairs that are judged wrongly, and duplicates outside the candidate rule, are printed; --summary has all.
 _SHOWN, _SHOWN_OUTSIDE = 10, 5
 #: So many measures say why.
 _REASONS = 3
@@ -113,7 +113,7 @@ def _verdict(training: Training) -> str:
     if not gain.beyond_chance:
         says = "These labels cannot tell the two apart"
     elif (gain.difference.value or 0.0) > 0:
-        says = "The learned decision leads beyond chance"
+        says = "The classifier leads beyond chance"
     else:
         says = "The threshold leads beyond chance: use it, or label more pairs"
     return f"{says}. Over all labels the best threshold is {training.best_threshold}."
@@ -133,15 +133,15 @@ def _machine(training: Training) -> str:
 
 def _weights(training: Training) -> Table:
     linear = training.summary["machine"]["kernel"] == "linear"
-    table = _table("measure", "mean push", "higher speaks", *(["coefficient"] if linear else []))
+    table = _table("measure", "mean contribution", "higher speaks", *(["coefficient"] if linear else []))
     for weight in training.weights:
-        cells = [weight.measure, f"{weight.push:.3f}", _SPEAKS[weight.direction]]
+        cells = [weight.measure, f"{weight.contribution:.3f}", _SPEAKS[weight.direction]]
         table.add_row(*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else []))
     return table
 
 
 def _working_points(training: Training) -> Table:
-    table = _table("asked precision", "from g on", "precision", "recall")
+    table = _table("asked precision", "from score", "precision", "recall")
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
         table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
@@ -155,7 +155,7 @@ def _show_outside(console: Console, training: Training) -> None:
         pairs = [f"{visible(one, lines=False)} - {visible(other, lines=False)}" for one, other in training.outside]
         more = f" and {len(pairs) - _SHOWN_OUTSIDE:,} more" if len(pairs) > _SHOWN_OUTSIDE else ""
         console.print()
-        console.print(Text(f"Duplicates outside the net, missed: {', '.join(pairs[:_SHOWN_OUTSIDE])}{more}"))
+        console.print(Text(f"Duplicates outside the candidate rule, missed: {', '.join(pairs[:_SHOWN_OUTSIDE])}{more}"))
 
 
 def _show_wrong(console: Console, training: Training) -> None:
@@ -164,13 +164,13 @@ def _show_wrong(console: Console, training: Training) -> None:
 
     console.print()
     if not training.wrong:
-        console.print("No labelled pair that the net lets through is judged wrongly.")
+        console.print("No labelled pair that the candidate rule lets through is judged wrongly.")
         return
     many = count_text(len(training.wrong), "pair is", "pairs are")
     which = (
         "the surest first" if len(training.wrong) <= _SHOWN else f"the surest {_SHOWN} here, all with --summary FILE"
     )
-    console.print(Text(f"{many} judged wrongly, {which}; measure, value (push):"))
+    console.print(Text(f"{many} judged wrongly, {which}; measure, value (contribution):"))
     for one in training.wrong[:_SHOWN]:
         said, reasons = _wrong(one)
         console.print(Padding(Text(said), (0, 0, 0, 1)))
@@ -186,7 +186,7 @@ def _wrong(one: Wrong) -> tuple[str, str]:
         return f"{ids}: labelled {label}, but the texts are equal", ""
     misled = [name for name, push in one.contributions.items() if push and (push > 0) == (one.score >= 0)]
     reasons = (f"{name} {_value(one.measures[name])} ({one.contributions[name]:+.2f})" for name in misled[:_REASONS])
-    said = f"probability {_probability(one.probability)}, g {one.score:+.2f}"
+    said = f"probability {_probability(one.probability)}, score {one.score:+.2f}"
     return f"{ids}: labelled {label}, {said}", ", ".join(reasons)
 
 
@@ -216,7 +216,7 @@ def train(
     read: ReadOptions,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where the decision goes, such as decision.neardup."),
+        typer.Option("--output", "-o", metavar="FILE", help="Where the classifier goes, such as classifier.neardup."),
     ] = None,
     label_column: LabelColumn = None,
     positive: Positive = "1",
@@ -231,7 +231,7 @@ def train(
             "a list of these and of measures: 'short, jaccard(words:4), cosine(terms:64:tfidf), title'.",
         ),
     ] = "default",
-    net: Annotated[
+    candidate_rule: Annotated[
         str | None,
         typer.Option(
             metavar="MEASURE>=NUMBER",
@@ -293,7 +293,7 @@ def train(
     from neardup.training.fit import KERNELS
     from neardup.training.training import train as train_corpus
 
-    wide, chosen = CANDIDATE_RULE if net is None else net, chosen_content(html, content) or ""
+    wide, chosen = CANDIDATE_RULE if candidate_rule is None else candidate_rule, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
         say_notes(corpus, rule_of(wide, content=chosen))
         say_if_compiling(None, "pairs.overlaps", "pairs.discriminant")
@@ -302,7 +302,7 @@ def train(
                 corpus,
                 labels,
                 vector=vector,
-                net=wide,
+                candidate_rule=wide,
                 content=chosen,
                 label_column=label_column,
                 positive=level,
@@ -322,7 +322,7 @@ def train(
     written: list[str] = []
     with interruptible(written):
         if output is not None:
-            training.decision.save(output, force=force)
+            training.classifier.save(output, force=force)
             written.append(output)
         if summary is not None:
             _write_json(training.summary, summary)
@@ -348,7 +348,7 @@ def _check_outputs(
     if output is None:
         return
     if output == "-":
-        raise OutputError("-o - is no file, and a decision is one: name it, such as decision.neardup")
+        raise OutputError("-o - is no file, and a classifier is one: name it, such as classifier.neardup")
     check_place(output, inputs, force)
     for option, name in (("--summary", summary), ("--quarantine", quarantine)):
         if name is not None and os.path.realpath(name) == os.path.realpath(output):

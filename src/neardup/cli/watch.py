@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli.options import (
-    DecisionFile,
-    DecisionOptions,
+    ClassifierFile,
+    ClassifierOptions,
     Precision,
     RecipeOptions,
     WindowOptions,
@@ -34,7 +34,7 @@ from neardup.cli.screen import (
 from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
     from neardup.features.statistics import Statistics
     from neardup.recipe import Recipe
     from neardup.stream.index import Index
@@ -60,12 +60,12 @@ class ItemRecipe(RecipeOptions):
         ),
     ] = "auto"
 
-    def chosen_for_items(self, decision: Decision | None) -> tuple[Recipe, str]:
+    def chosen_for_items(self, classifier: Classifier | None) -> tuple[Recipe, str]:
         """Return the recipe, and what is taken of files that are web pages: auto, or the page as it is.
 
         Parameters
         ----------
-        decision : Decision or None
+        classifier : Classifier or None
             In place of a recipe.
 
         Raises
@@ -76,29 +76,29 @@ class ItemRecipe(RecipeOptions):
         if self.content not in _CONTENTS:
             raise RecipeError(f"--content {self.content!r} is not known; choose one of {', '.join(_CONTENTS)}")
         given = chosen_content(self.html, None if self.content == "auto" else self.content)
-        plain = given == "plain" and (decision is None or not decision.candidate_rule.content)
-        recipe = chosen_recipe(replace(self, content=None if plain else given), decision)
-        if plain and decision is None:
+        plain = given == "plain" and (classifier is None or not classifier.candidate_rule.content)
+        recipe = chosen_recipe(replace(self, content=None if plain else given), classifier)
+        if plain and classifier is None:
             recipe = recipe.changed(content="")
         return recipe, "auto" if given is None and not recipe.content else "whole"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemDecision:
-    """A learned decision, and its working point."""
+class ItemClassifier:
+    """A classifier, and its working point."""
 
-    decision: DecisionFile = None
+    classifier: ClassifierFile = None
     precision: Precision = None
 
-    def loaded(self) -> Decision | None:
-        """Return the decision at its working point; None where none is asked for.
+    def loaded(self) -> Classifier | None:
+        """Return the classifier at its working point; None where none is asked for.
 
         Raises
         ------
         NeardupError
             If it cannot be read, or does not reach the precision.
         """
-        return DecisionOptions(decision=self.decision, precision=self.precision).loaded()
+        return ClassifierOptions(classifier=self.classifier, precision=self.precision).loaded()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ def watch(
     reading: ReadingOptions,
     windows: DurableWindow,
     recipe_options: ItemRecipe,
-    decided: ItemDecision,
+    decided: ItemClassifier,
     sample: Annotated[
         str | None,
         typer.Option(
@@ -241,8 +241,8 @@ def watch(
 
     neardup report makes a page of what was stopped, while it runs or later.
     """
-    decision = decided.loaded()
-    recipe, content = recipe_options.chosen_for_items(decision)
+    classifier = decided.loaded()
+    recipe, content = recipe_options.chosen_for_items(classifier)
     _check_sample(recipe, sample)
     check_folders(folders, windows)
 
@@ -271,8 +271,8 @@ def watch(
     with (
         InboxLock(inbox, shared=settings.place == "link"),
         Index(
-            None if decision else recipe,
-            decision=decision,
+            None if classifier else recipe,
+            classifier=classifier,
             window=windows.window,
             window_by=windows.window_by,
             against=windows.against,
@@ -316,7 +316,7 @@ def _warm_up(index: Index) -> None:
     from neardup.watch.judge import Log
 
     if not kernels_are_compiled(
-        "grams.feature_sets", "window.flow", *(("pairs.discriminant", "pairs.align") if index.decision else ())
+        "grams.feature_sets", "window.flow", *(("pairs.discriminant", "pairs.align") if index.classifier else ())
     ):
         message = "compiling kernels for this machine (once, about 15 s)"
         if sys.stderr.isatty():
@@ -325,7 +325,7 @@ def _warm_up(index: Index) -> None:
             Log().say("compiling", message=message)
     if index.recipe.needs_statistics:
         return
-    with Index(None if index.decision else index.recipe, decision=index.decision) as idle:
+    with Index(None if index.classifier else index.recipe, classifier=index.classifier) as idle:
         idle.add_many(Document(str(number), f"some words to warm up with {number}", 0.0) for number in range(3))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
 from neardup.documents.output import OutputFile, check_place
 from neardup.errors import InputError, OutputError, RecipeError
@@ -35,7 +35,7 @@ from neardup.evaluation.population import (
     Vote,
     draw,
     judged,
-    of_decision,
+    of_classifier,
     of_recipe,
 )
 from neardup.features.embeddings import Encoder
@@ -200,8 +200,8 @@ class Sample:
     def __init__(self, corpus: Corpus, population: Population, *, content: str, sample: int, seed: int) -> None:
         if not len(population.left):
             raise InputError(
-                f"there is no pair of distinct texts with {population.net}, so there is nothing to judge; give a "
-                "looser net"
+                f"there is no pair of distinct texts with {population.candidate_rule}, so there is nothing to judge; "
+                "give a looser candidate rule"
             )
         self.population, self.seed = population, seed
         self.material = Material(corpus, population.names, content=content)
@@ -278,7 +278,7 @@ class Sample:
         copies, copy_pairs = population.copies
         return Audit(
             point=population.point,
-            net=population.net,
+            candidate_rule=population.candidate_rule,
             scale=population.scale,
             other_scale=population.other_scale,
             seed=self.seed,
@@ -317,9 +317,9 @@ class Sample:
 def draw_sample(
     corpus: Corpus,
     *,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
     recipe: Recipe | None = None,
-    net: str | None = None,
+    candidate_rule: str | None = None,
     sample: int = AUDIT_SAMPLE,
     seed: int = 0,
     threads: int | None = None,
@@ -327,16 +327,16 @@ def draw_sample(
     encoder: Encoder | None = None,
     progress: Progress | None = None,
 ) -> Sample:
-    """Find all pairs above the net and draw a stratified random sample of them.
+    """Find all candidates and draw a stratified random sample of them.
 
     Parameters
     ----------
     corpus : Corpus
         The documents; it stays open.
-    decision, recipe : Decision, Recipe
+    classifier, recipe : Classifier, Recipe
         What is audited: one of the two.
-    net : str, optional
-        For a recipe: see ``population.of_recipe``. A decision has its own.
+    candidate_rule : str, optional
+        For a recipe: see ``population.of_recipe``. A classifier has its own.
     sample : int
         How many pairs to draw. Raising it narrows all intervals; the pairs of a smaller sample are among those of a
         larger one.
@@ -355,14 +355,15 @@ def draw_sample(
     once = partial(
         run, corpus, threads=threads, memory=memory, pairs_per_document=None, encoder=encoder, progress=progress
     )
-    if recipe is not None and decision is None:
-        return Sample(corpus, of_recipe(recipe, net, once), content=recipe.content, sample=sample, seed=seed)
-    if decision is None or recipe is not None:
-        raise RecipeError("an audit is of one thing: give a decision or a recipe")
-    if net is not None:
+    if recipe is not None and classifier is None:
+        return Sample(corpus, of_recipe(recipe, candidate_rule, once), content=recipe.content, sample=sample, seed=seed)
+    if classifier is None or recipe is not None:
+        raise RecipeError("an audit is of one thing: give a classifier or a recipe")
+    if candidate_rule is not None:
         raise RecipeError(
-            f"net {net!r}: a decision has its own net ({decision.candidate_rule.in_words()}); leave the net out"
+            f"candidate rule {candidate_rule!r}: a classifier has its own ({classifier.candidate_rule.in_words()}); "
+            "leave it out"
         )
     return Sample(
-        corpus, of_decision(decision, once), content=decision.candidate_rule.content, sample=sample, seed=seed
+        corpus, of_classifier(classifier, once), content=classifier.candidate_rule.content, sample=sample, seed=seed
     )

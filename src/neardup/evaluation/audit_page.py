@@ -33,7 +33,7 @@ from neardup.pages.page import check_drawing, page
 from neardup.version import __version__
 
 SIDES = ("returned", "not returned")
-_FIGURES = ("precision", "recall above the net")
+_FIGURES = ("precision", "recall among candidates")
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -277,7 +277,7 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
     check_drawing("a page")
     charts = charts_of(found) if found.same + found.different else []
     body = [
-        opening(_TITLE, joined([text(found.point), "; looked at: ", text(found.net)])),
+        opening(_TITLE, joined([text(found.point), "; looked at: ", text(found.candidate_rule)])),
         tiles(list(_tiles(found))),
         notes(found.notes(), title="Before you trust the figures"),
         section("score", "Where duplicates are", figures(charts)) if charts else "",
@@ -299,18 +299,18 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
 def _tiles(found: AuditResult) -> Iterator[tuple[str, str, str]]:
     shares = (
         ("precision", found.precision, "of the returned pairs are duplicates"),
-        ("recall above the net", found.recall, "of the duplicates above the net are returned"),
+        ("recall among candidates", found.recall, "of the duplicates among the candidates are returned"),
     )
     for name, figure, meaning in shares:
         known = figure.value is not None
         yield ("?" if figure.value is None else f"{figure.value:.1%}"), name, f"{_percent(figure)} {meaning}" * known
-    yield f"{found.own.returned:,}", "pairs returned", f"of {found.candidates:,} above the net"
+    yield f"{found.own.returned:,}", "pairs returned", f"of {found.candidates:,} candidates"
     number = found.duplicates
     if number.value is not None and number.low is not None and number.high is not None:
         yield (
             f"{number.value:,.0f}",
             "duplicates, estimated",
-            f"{number.low:,.0f} to {number.high:,.0f} pairs above the net",
+            f"{number.low:,.0f} to {number.high:,.0f} candidates",
         )
     yield f"{found.same + found.different:,}", "pairs judged", f"of {found.drawn:,} drawn"
 
@@ -340,7 +340,7 @@ def _points(found: AuditResult) -> Html:
         ]
         for point in found.points
     ]
-    head = [f"{found.scale.name}, {sign}", "pairs returned", "precision", "recall above the net"]
+    head = [f"{found.scale.name}, {sign}", "pairs returned", "precision", "recall among candidates"]
     return table(head, rows, best=[at for at, point in enumerate(found.points) if point.own])
 
 
@@ -403,12 +403,12 @@ def _example(found: AuditResult, one: Example, *, opened: bool) -> Html:
 def _about(found: AuditResult, command: str) -> Html:
     rows: dict[str, object] = {
         "working point": text(found.point),
-        "net": text(found.net),
+        "candidate_rule": text(found.candidate_rule),
         "documents": found.documents,
         "copies": f"{found.copies:,} repeat another text byte for byte",
-        "pairs above the net": found.candidates,
+        "candidates": found.candidates,
         "precision": figure_text(found.precision),
-        "recall above the net": figure_text(found.recall),
+        "recall among candidates": figure_text(found.recall),
         "seed of the sample": found.seed,
         "command": Html(f"<code>{escaped(command)}</code>") if command else "",
         "version": f"neardup {__version__}",
@@ -421,8 +421,8 @@ def _reading() -> Html:
         {
             "precision": "The share of duplicates among the returned pairs, estimated: each stratum's share counts by "
             "the number of its pairs.",
-            "recall above the net": "The share of returned pairs among all duplicates that the net lets pass. What "
-            "lies below the net was not looked at.",
+            "recall among candidates": "The share of returned pairs among all duplicates that the candidate rule "
+            "lets pass. Other pairs were not looked at.",
             "intervals": "95 %: of a hundred such samples at least ninety-two gave intervals that hold the truth, "
             "where it was known. They say what the drawn of pairs leaves open, not whether labels are right.",
             "stands for": "A pair of a large stratum of which few were drawn speaks for many others that nobody read.",

@@ -108,8 +108,8 @@ class AuditResult:
 
     Attributes
     ----------
-    point, net : str
-        The working point, and the net above which pairs were looked at, for people.
+    point, candidate_rule : str
+        The working point, and the candidate rule above which pairs were looked at, for people.
     scale, other_scale : Scale
         What the scores of returned pairs are, and of others.
     seed : int
@@ -118,7 +118,7 @@ class AuditResult:
         How many documents there are; how many repeat an earlier text byte for byte; how many pairs of such there are.
         They are taken as duplicates, are not asked, and count in no figure.
     candidates : int
-        Pairs above the net, and returned ones below it, if any.
+        Candidates, and returned ones below it, if any.
     drawn, same, different, unsure, missing, outside : int
         Drawn pairs; what was said of them, or nothing; judged pairs that were not drawn and count nowhere.
     strata : tuple of Band
@@ -136,7 +136,7 @@ class AuditResult:
     """
 
     point: str
-    net: str
+    candidate_rule: str
     scale: Scale
     other_scale: Scale
     seed: int
@@ -169,7 +169,7 @@ class AuditResult:
 
     @property
     def recall(self) -> Figure:
-        """The share of returned pairs among the duplicates above the net."""
+        """The share of returned pairs among the duplicates among the candidates."""
         return self.own.recall
 
     def scale_of(self, band: Band) -> Scale:
@@ -218,18 +218,18 @@ class AuditResult:
             f"{self.copies:,} {'document repeats' if self.copies == 1 else 'documents repeat'} another text byte for "
             f"byte: such copies are taken as duplicates, are not asked, and are in none of these figures."
         )
-        net = (
-            f"Recall is that of duplicates above the net, {self.net}: pairs below it were not looked at, and "
-            "duplicates among them are missing from all figures."
+        candidate_rule = (
+            f"Recall is that of duplicates among the candidates, {self.candidate_rule}: pairs below "
+            "it were not looked at, and duplicates among them are missing from all figures."
         )
-        return [net, *([copies] if self.copies else [])]
+        return [candidate_rule, *([copies] if self.copies else [])]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it."""
         names = ("documents", "copies", "copy_pairs", "candidates", "drawn", "same", "different", "unsure", "missing")
         return {
             "point": self.point,
-            "net": self.net,
+            "candidate_rule": self.candidate_rule,
             "score": self.scale.name,
             "seed": self.seed,
             **{name: getattr(self, name) for name in (*names, "outside")},
@@ -253,5 +253,5 @@ class AuditResult:
         return band._asdict() | ends | {"share": band.share._asdict()}
 
     def __repr__(self) -> str:
-        figures = f"precision {figure_text(self.precision)}, recall above the net {figure_text(self.recall)}"
+        figures = f"precision {figure_text(self.precision)}, recall among candidates {figure_text(self.recall)}"
         return f"<audit of {self.candidates:,} pairs by {self.same + self.different:,} labels: {figures}>"

@@ -1,4 +1,4 @@
-"""Recipes and decisions compared on labelled documents: the figures of each at each threshold, with intervals."""
+"""Recipes and classifiers compared on labelled documents: the figures of each at each threshold, with intervals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from neardup.evaluation.systems import (
     USUAL_THRESHOLDS,
     System,
     ThresholdGrid,
-    decision_systems,
+    classifier_systems,
     pairs_of,
     recipe_systems,
     thresholds_of,
@@ -48,14 +48,14 @@ from neardup.version import __version__
 
 
 class Row(NamedTuple):
-    """A recipe or a decision at one threshold.
+    """A recipe or a classifier at one threshold.
 
     Attributes
     ----------
     threshold : float
-        As recipes write it; of the probability for a decision.
+        As recipes write it; of the probability for a classifier.
     own : bool
-        Whether it is the recipe's or the decision's own.
+        Whether it is the recipe's or the classifier's own.
     returned, correct : int
         Returned pairs that carry a label, and those of them that are duplicates.
     missed : int
@@ -81,16 +81,16 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one recipe or decision reached.
+    """What one recipe or classifier reached.
 
     Attributes
     ----------
     name : str
-        The recipe's, or that of the decision's file, made unique.
+        The recipe's, or that of the classifier's file, made unique.
     recipe : Recipe
         With its own threshold.
     scale : str
-        ``similarity``, ``distance`` (then a pair matches at or below a threshold), ``probability`` for a decision, or
+        ``similarity``, ``distance`` (then a pair matches at or below a threshold), ``probability`` for a classifier, or
         ``fixed``.
     rows : tuple of Row
         The loosest threshold first.
@@ -132,7 +132,7 @@ class Lead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Recipes and decisions side by side.
+    """Recipes and classifiers side by side.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Comparison:
             "name": scored.name,
             "description": recipe.description,
             "fingerprint": (recipe if learned else recipe.changed(threshold=scored.best.threshold)).fingerprint,
-            "decision": step.features if learned and step is not None else None,
+            "classifier": step.features if learned and step is not None else None,
             "scale": scored.scale,
             "wall_ms_per_document": scored.wall_s * per_document,
             "cpu_ms_per_document": scored.cpu_s * per_document,
@@ -303,7 +303,7 @@ Report = Callable[[str, int, int | None], None]
 
 
 class _Run(NamedTuple):
-    """One recipe's or decision's run."""
+    """One recipe's or classifier's run."""
 
     name: str
     recipe: Recipe
@@ -327,7 +327,7 @@ def compare(
     labels: Any = None,
     *,
     recipes: Sequence[AnyRecipe] | None = None,
-    decisions: Sequence[Given] = (),
+    classifiers: Sequence[Given] = (),
     content: str | None = None,
     thresholds: str | Sequence[float] = USUAL_THRESHOLDS,
     label_column: str | None = None,
@@ -342,10 +342,10 @@ def compare(
     encoder: Encoder | None = None,
     progress: Report | None = None,
 ) -> Comparison:
-    """Score recipes and learned decisions against labels, at several thresholds each.
+    """Score recipes and classifiers against labels, at several thresholds each.
 
     Each recipe runs once, at the loosest of its thresholds, and finds all pairs; the stricter ones are read off. A
-    decision runs once for all candidates of its net, and thresholds are those of the probability. The time is that of
+    classifier runs once for all candidates, and thresholds are those of the probability. The time is that of
     this run, reading included, compiling not. (An approximate search finds a stated share of the pairs at the threshold
     that it runs with, and more of those above it.)
 
@@ -357,18 +357,18 @@ def compare(
         As ``labels.read_labels`` takes them. None takes the corpus's clusters.
     recipes : sequence of Recipe, str or path, optional
         Recipes, names or TOML files; all that come with the package by default.
-    decisions : sequence of Decision or path
-        Learned decisions, or their files, after which they are called.
+    classifiers : sequence of Classifier or path
+        Classifiers, or their files, after which they are called.
     content : str, optional
-        Taken by all recipes in place of their own: see ``Recipe``. Decisions keep theirs.
+        Taken by all recipes in place of their own: see ``Recipe``. Classifiers keep theirs.
     thresholds : str or sequence of float
         ``first:last:step``, a list separated by commas, or numbers: the thresholds of similarities and probabilities.
         Simhash takes Hamming distances 0 to 10, and recipes that know one answer keep theirs. The threshold, or cut,
-        that a recipe or decision has by itself is tried, too.
+        that a recipe or classifier has by itself is tried, too.
     label_column, positive, only, complete, ignore_unknown
         See ``labels.read_labels``.
     title_column, time_column : str, optional
-        Where titles and times are, for decisions that compare them; as in training by default.
+        Where titles and times are, for classifiers that compare them; as in training by default.
     threads, memory, encoder, progress
         See ``pipeline.run``; progress is told of recipes.
 
@@ -378,7 +378,9 @@ def compare(
         If the corpus or the labels cannot be read, or an option does not fit.
     """
     asked = thresholds_of(thresholds)
-    systems = recipe_systems(recipes, content, asked) + decision_systems(decisions, title_column, time_column, asked)
+    systems = recipe_systems(recipes, content, asked) + classifier_systems(
+        classifiers, title_column, time_column, asked
+    )
     read = _look(corpus)
     if labels is not None and corpus.order_column is not None:
         raise RecipeError("labels come from one place: give labels, or a column of clusters, not both")
@@ -417,11 +419,11 @@ def compare(
 
 
 def _run(corpus: Corpus, system: System, *, threads: int | None, memory: int | None, encoder: Encoder | None) -> Result:
-    recipe, decision = system.loosest
+    recipe, classifier = system.loosest
     return run(
         corpus,
         recipe,
-        decision=decision,
+        classifier=classifier,
         threads=threads,
         memory=memory,
         encoder=encoder,

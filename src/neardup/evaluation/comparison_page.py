@@ -184,7 +184,7 @@ def comparison_page(content: Mapping[str, Any], *, typed: str = "") -> str:
     recipes = content["recipes"]
     points = list(points_of(recipes))
     charts = list(_charts(points, recipes))
-    own = ", decisions also at their own" if any(map(_own_row, recipes)) else ""
+    own = ", classifiers also at their own" if any(map(_own_row, recipes)) else ""
     body = [
         opening("Recipes compared", _basis(content)),
         tiles(_headline(content)),
@@ -228,7 +228,7 @@ def _charts(points: list[dict[str, Any]], recipes: Sequence[Row]) -> Iterable[Ch
     if any(point["scale"] in ("similarity", "probability") for point in similar):
         learned = any(point["scale"] == "probability" for point in similar)
         fixed = "; dashed: recipes with one answer" if any(point["scale"] == "fixed" for point in similar) else ""
-        axis = "threshold (of the probability for a decision)" if learned else "threshold"
+        axis = "threshold (of the probability for a classifier)" if learned else "threshold"
         yield Chart(
             "threshold",
             "F1 by threshold",
@@ -347,7 +347,7 @@ def _best_table(content: Mapping[str, Any]) -> Html:
 
 
 def _own_row(recipe: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return a decision's row at its own working point, unless that is its best."""
+    """Return a classifier's row at its own working point, unless that is its best."""
     if recipe["scale"] != "probability" or recipe["best"]["own"]:
         return []
     return [row for row in recipe["rows"] if row["own"]]
@@ -382,7 +382,7 @@ def _threshold(recipe: Row, row: Row) -> str:
 
 
 def _explained(content: Mapping[str, Any]) -> Html:
-    asked = {"a decision": any(recipe["scale"] == "probability" for recipe in content["recipes"])}
+    asked = {"a classifier": any(recipe["scale"] == "probability" for recipe in content["recipes"])}
     asked["accuracy"] = not content["complete"]
     meanings = {
         "returned": "Pairs that the recipe returns at the threshold and that carry a label.",
@@ -394,7 +394,7 @@ def _explained(content: Mapping[str, Any]) -> Html:
         "intervals": f"95 %, from {content['resamples']:,} draws of groups with replacement: documents that labelled "
         "duplicates connect are one group and stand or fall together. A figure of 1 without an error in any group has "
         "an interval of no width, which does not mean that it is certain.",
-        "a decision": "Its thresholds are those of the probability; its own is the cut that it was saved with.",
+        "a classifier": "Its thresholds are those of the probability; its own is the cut that it was saved with.",
         "best threshold": "The highest F1, the strictest of equals. It is chosen on these labels, so expect a little "
         "less on other texts.",
         "behind the best": "How much F1 the best recipe has more, over the same draws. Where the interval holds 0 "

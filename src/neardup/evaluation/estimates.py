@@ -333,7 +333,7 @@ class Point(NamedTuple):
     returned : int
         How many pairs of distinct texts.
     precision, recall : Figure
-        Among those pairs, and of the duplicates above the net; with 95 % intervals.
+        Among those pairs, and of the duplicates among the candidates; with 95 % intervals.
     """
 
     score: float
@@ -372,5 +372,5 @@ def _point(strata: Sequence[Stratum], cells: Sequence[Cell], score: float, *, wi
 
 
 def duplicates(cells: Sequence[Cell]) -> Figure:
-    """Return how many duplicates there are above the net."""
+    """Return how many duplicates there are among the candidates."""
     return number(summed(cells))

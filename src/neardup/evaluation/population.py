@@ -1,4 +1,4 @@
-"""All pairs above a net, and which of them are drawn: those whose ids have the smallest hashes.
+"""All candidates of a rule, and which of them are drawn: those whose ids have the smallest hashes.
 
 Whose hash is small is chance, so the smallest of a stratum are a simple random sample of it. They do not depend on the
 order of the input or on what else was drawn: a larger sample holds the smaller one, and where a working point moves,
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import CANDIDATE_RULE, Decision, rule_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, rule_of
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
 from neardup.evaluation.estimates import doubt
@@ -92,8 +92,8 @@ def _finished(words: Words) -> Words:
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-#: The usual nets of recipes: a similarity, a Hamming distance.
-_NET_SIMILARITY, _NET_DISTANCE = 0.3, 12.0
+#: The usual candidate rules of recipes: a similarity, a Hamming distance.
+_USUAL_SIMILARITY, _USUAL_DISTANCE = 0.3, 12.0
 #: Where strata may begin.
 _SIMILARITIES = tuple(k / 20 for k in range(21))
 _PROBABILITIES = (0.0, 0.001, 0.01, 0.02, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.999, 1.0)
@@ -130,7 +130,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Population:
-    """All pairs of distinct texts above the net, and those that are returned; texts equal byte for byte count once.
+    """The candidates, pairs of distinct texts, and which of them are returned; equal texts count once.
 
     Attributes
     ----------
@@ -154,8 +154,8 @@ class Population:
         The working point as a score of the scale.
     moves : (bool, bool)
         Whether other thresholds can be told from scores: stricter ones, looser ones.
-    point, net : str
-        The working point and the net, for people.
+    point, candidate_rule : str
+        The working point and the candidate rule, for people.
     """
 
     names: Names
@@ -171,7 +171,7 @@ class Population:
     own: float
     moves: tuple[bool, bool]
     point: str
-    net: str
+    candidate_rule: str
 
     @property
     def copies(self) -> tuple[int, int]:
@@ -183,19 +183,19 @@ class Population:
 class Runner(Protocol):
     """``pipeline.run`` on one corpus."""
 
-    def __call__(self, recipe: Recipe, *, decision: Decision | None = None) -> Result:
+    def __call__(self, recipe: Recipe, *, classifier: Classifier | None = None) -> Result:
         """Return the result, with all pairs."""
 
 
-def of_decision(decision: Decision, run: Runner) -> Population:
-    """Return the candidates of a learned decision, with their probabilities."""
-    every = decision.everything()
-    result = run(every.recipe.changed(keep="first"), decision=every)
+def of_classifier(classifier: Classifier, run: Runner) -> Population:
+    """Return the candidates of a classifier, with their probabilities."""
+    every = classifier.everything()
+    result = run(every.recipe.changed(keep="first"), classifier=every)
     pairs = distinct_pairs(result)
     vectors = result.vectors
-    g = np.zeros(0) if vectors is None else decision.score(vectors)
-    probability = decision.probability(g)
-    own = float(decision.probability(np.array([decision.cut]))[0])
+    g = np.zeros(0) if vectors is None else classifier.score(vectors)
+    probability = classifier.probability(g)
+    own = float(classifier.probability(np.array([classifier.cut]))[0])
     scale = _scale("probability", _PROBABILITIES, own)
     return Population(
         names=result.pairs.names,
@@ -204,44 +204,48 @@ def of_decision(decision: Decision, run: Runner) -> Population:
         left=pairs.left,
         right=pairs.right,
         score=probability,
-        returned=decision.passes(g),
+        returned=classifier.passes(g),
         doubts=doubt(probability),
         scale=scale,
         other_scale=scale,
         own=own,
         moves=(True, True),
-        point=f"decision {decision.fingerprint}, g >= {decision.cut:g}",
-        net=decision.candidate_rule.in_words(),
+        point=f"classifier {classifier.fingerprint}, score >= {classifier.cut:g}",
+        candidate_rule=classifier.candidate_rule.in_words(),
     )
 
 
-def of_recipe(recipe: Recipe, net: str | None, run: Runner) -> Population:
-    """Return the pairs above a net, with the similarities that a recipe goes by.
+def of_recipe(recipe: Recipe, candidate_rule: str | None, run: Runner) -> Population:
+    """Return the candidates of a rule, with the similarities that a recipe goes by.
 
     Parameters
     ----------
     recipe : Recipe
         The working point.
-    net : str, optional
+    candidate_rule : str, optional
         A looser threshold of the same recipe, or ``MEASURE(FEATURES) >= NUMBER``: then pairs that the recipe returns
-        count although they lie below it. None takes 0.3, 12 bits, or the decisions' usual net for recipes that have one
-        answer only.
+        count although they lie below it. None takes 0.3, 12 bits, or the usual rule of classifiers for
+        recipes that have one answer only.
     run : callable
         Runs a recipe over the corpus.
 
     Raises
     ------
     RecipeError
-        If the net is no net, or not looser than the recipe.
+        If it is no candidate rule, or not looser than the recipe.
     """
     recipe = recipe.changed(keep="first")
-    threshold = _looser(recipe, net)
-    return _above_another(recipe, net or CANDIDATE_RULE, run) if threshold is None else _above(recipe, threshold, run)
+    threshold = _looser(recipe, candidate_rule)
+    return (
+        _above_another(recipe, candidate_rule or CANDIDATE_RULE, run)
+        if threshold is None
+        else _above(recipe, threshold, run)
+    )
 
 
 def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
     """Return the pairs above a looser threshold of the same recipe."""
-    loose = recipe.changed(name="net", threshold=threshold, second_step="", search="exact")
+    loose = recipe.changed(name="candidate_rule", threshold=threshold, second_step="", search="exact")
     every = run(loose)
     plain = not recipe.second_step and recipe.search == "exact"
     mine = every.at(recipe.threshold) if plain else run(recipe)
@@ -264,13 +268,13 @@ def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
         own=own,
         moves=(True, plain),
         point=recipe.in_words(),
-        net=loose.in_words(),
+        candidate_rule=loose.in_words(),
     )
 
 
-def _above_another(recipe: Recipe, net: str, run: Runner) -> Population:
+def _above_another(recipe: Recipe, candidate_rule: str, run: Runner) -> Population:
     """Return the pairs above another measure's threshold, and those that the recipe returns."""
-    wide = rule_of(net, content=recipe.content)
+    wide = rule_of(candidate_rule, content=recipe.content)
     every, mine = run(wide), run(recipe)
     pairs, found = distinct_pairs(every), distinct_pairs(mine)
     documents = len(every.texts)
@@ -288,11 +292,11 @@ def _above_another(recipe: Recipe, net: str, run: Runner) -> Population:
         # Nothing is known of these but that the higher the score, the likelier is a duplicate.
         doubts=np.concatenate([_doubts(found.similarity, own), doubt(wide_score / 2)]),
         scale=_scale_of(recipe, own, own),
-        other_scale=_scale(net_measure(wide), _SIMILARITIES, wide.threshold),
+        other_scale=_scale(rule_measure(wide), _SIMILARITIES, wide.threshold),
         own=own,
         moves=(not recipe.second_step, False),
         point=recipe.in_words(),
-        net=wide.in_words(),
+        candidate_rule=wide.in_words(),
     )
 
 
@@ -306,7 +310,7 @@ def distinct_pairs(result: Result) -> PairArrays:
     return PairArrays(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def net_measure(recipe: Recipe) -> str:
+def rule_measure(recipe: Recipe) -> str:
     """Return what a recipe's similarities are of, such as jaccard(words:3)."""
     of = "" if recipe.measure == "semantic" else f"({recipe.signature or recipe.features})"
     return f"{recipe.measure}{of}"
@@ -320,46 +324,48 @@ def _doubts(score: Floats, own: float) -> Floats:
     return doubt(1 / (1 + np.exp((own - score) / _BLUR)))
 
 
-def _looser(recipe: Recipe, net: str | None) -> float | None:
-    """Return the threshold that a net names; None where it is another measure's."""
+def _looser(recipe: Recipe, candidate_rule: str | None) -> float | None:
+    """Return the threshold that a candidate rule names; None where it is another measure's."""
     known = measure(recipe.measure)
     single = recipe.features.startswith("checksum") or recipe.signature.startswith("imatch")
-    if net is None:
+    if candidate_rule is None:
         if single or recipe.measure == "euclidean":
             return None
-        usual = _NET_DISTANCE if known.distance else _NET_SIMILARITY
+        usual = _USUAL_DISTANCE if known.distance else _USUAL_SIMILARITY
         own = float(recipe.exact_threshold)
         if own < usual if known.distance else own > usual:
             return usual
         raise RecipeError(
-            f"the recipe's threshold {own:g} is as loose as the usual net of {usual:g}, which leaves nothing below it "
-            f"to look at; give a looser one with {option('--net')}"
+            f"the recipe's threshold {own:g} is as loose as the usual candidate rule of {usual:g}, which leaves "
+            f"nothing below it to look at; give a looser one with {option('--candidate-rule')}"
         )
     try:
-        threshold = float(net)
+        threshold = float(candidate_rule)
     except ValueError:
         return None
     if single:
         raise RecipeError(
-            f"net {net} is a threshold, but this recipe has one answer only; write a net like {CANDIDATE_RULE}"
+            f"candidate rule {candidate_rule} is a threshold, but this recipe has one answer only; write one "
+            f"like {CANDIDATE_RULE}"
         )
     own = float(recipe.exact_threshold)
     if threshold <= own if known.distance else threshold >= own:
         side, way = ("above", "higher") if known.distance else ("below", "lower")
         raise RecipeError(
-            f"net {net} is not {side} the recipe's threshold {own:g}, so it finds nothing more; give a {way} number"
+            f"candidate rule {candidate_rule} is not {side} the recipe's threshold {own:g}, so it finds nothing "
+            f"more; give a {way} number"
         )
     try:
         return float(threshold_of(recipe.measure, threshold))
     except RecipeError as error:
-        raise RecipeError(f"net {net}: {error}") from None
+        raise RecipeError(f"candidate rule {candidate_rule}: {error}") from None
 
 
 def _scale_of(recipe: Recipe, *scores: float) -> Scale:
     if recipe.measure == "hamming":
         bits = tuple(similarity_at("hamming", distance) for distance in range(64, -1, -1))
         return _scale("bits that differ", bits, *scores, measure="hamming")
-    return _scale(net_measure(recipe), _SIMILARITIES, *scores, measure=recipe.measure)
+    return _scale(rule_measure(recipe), _SIMILARITIES, *scores, measure=recipe.measure)
 
 
 def _scale(name: str, edges: tuple[float, ...], *more: float, measure: str = "") -> Scale:

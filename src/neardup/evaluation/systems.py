@@ -1,4 +1,4 @@
-"""The thresholds that a comparison tries with each recipe or decision."""
+"""The thresholds that a comparison tries with each recipe or classifier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Decision, Given, decision_of
+from neardup.classifier.classifier import Classifier, Given, classifier_of
 from neardup.errors import RecipeError
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.pipeline.result import Result
@@ -27,17 +27,17 @@ HAMMING_DISTANCES = 10
 
 
 class ThresholdGrid(NamedTuple):
-    """The thresholds of one recipe or decision, the loosest first.
+    """The thresholds of one recipe or classifier, the loosest first.
 
     Attributes
     ----------
     scale : str
-        ``similarity``, ``distance``, ``probability`` for a decision, or ``fixed`` where there is one threshold or no
+        ``similarity``, ``distance``, ``probability`` for a classifier, or ``fixed`` where there is one threshold or no
         use for any.
     thresholds : list of float
         As recipes write them.
     cuts : list of float
-        What the similarities (for a decision, the ``levels``) of a pair must reach at each, ascending.
+        What the similarities (for a classifier, the ``levels``) of a pair must reach at each, ascending.
     own : float
         The one that it has by itself.
     """
@@ -123,25 +123,25 @@ def grid_of(recipe: Recipe, thresholds: Sequence[float]) -> ThresholdGrid:
     return ThresholdGrid("similarity", tried, tried, own)
 
 
-def decision_grid(decision: Decision, thresholds: Sequence[float]) -> ThresholdGrid:
-    """Return what to try with a decision: thresholds of the probability, and its own cut, as a probability, among them.
+def classifier_grid(classifier: Classifier, thresholds: Sequence[float]) -> ThresholdGrid:
+    """Return what to try with a classifier: thresholds of the probability, its own cut among them.
 
     Parameters
     ----------
-    decision : Decision
+    classifier : Classifier
         Any.
     thresholds : sequence of float
         Probabilities, ascending.
     """
-    own = float(decision.probability(np.array([decision.cut]))[0])
+    own = float(classifier.probability(np.array([classifier.cut]))[0])
     tried = sorted({*thresholds, own})
     return ThresholdGrid("probability", tried, [(at + 1) / len(tried) for at in range(len(tried))], own)
 
 
-def levels(decision: Decision, steps: ThresholdGrid, g: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of a grid's thresholds that let each pair pass; at its own one the decision itself says so."""
-    probability = decision.probability(g)
-    passed = decision.passes(g).astype(np.int64)
+def levels(classifier: Classifier, steps: ThresholdGrid, g: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the share of a grid's thresholds that let each pair pass; at its own one the classifier itself says so."""
+    probability = classifier.probability(g)
+    passed = classifier.passes(g).astype(np.int64)
     for threshold in steps.thresholds:
         if threshold != steps.own:
             passed += probability >= threshold
@@ -149,7 +149,7 @@ def levels(decision: Decision, steps: ThresholdGrid, g: npt.NDArray[np.float64])
 
 
 class System(NamedTuple):
-    """A recipe, or a decision with its recipe, and the thresholds to try.
+    """A recipe, or a classifier with its recipe, and the thresholds to try.
 
     Attributes
     ----------
@@ -157,26 +157,28 @@ class System(NamedTuple):
         With its name and its own threshold.
     grid : ThresholdGrid
         The thresholds.
-    decision : Decision or None
+    classifier : Classifier or None
         Where one decides.
     """
 
     recipe: Recipe
     grid: ThresholdGrid
-    decision: Decision | None = None
+    classifier: Classifier | None = None
 
     @property
-    def loosest(self) -> tuple[Recipe, Decision | None]:
+    def loosest(self) -> tuple[Recipe, Classifier | None]:
         """What finds the pairs of the loosest threshold."""
-        if self.decision is None:
+        if self.classifier is None:
             return self.recipe.changed(keep="first", threshold=self.grid.thresholds[0]), None
-        every = self.decision.everything()
+        every = self.classifier.everything()
         return every.recipe.changed(keep="first"), every
 
     @property
     def needs_columns(self) -> bool:
         """Whether more than texts is compared."""
-        return self.decision is not None and (self.decision.vector.needs_titles or self.decision.vector.needs_times)
+        return self.classifier is not None and (
+            self.classifier.vector.needs_titles or self.classifier.vector.needs_times
+        )
 
 
 def recipe_systems(recipes: Sequence[AnyRecipe] | None, content: str | None, asked: Sequence[float]) -> list[System]:
@@ -187,27 +189,27 @@ def recipe_systems(recipes: Sequence[AnyRecipe] | None, content: str | None, ask
     return [System(recipe, grid_of(recipe, asked)) for recipe in chosen]
 
 
-def decision_systems(
-    decisions: Sequence[Given], title_column: str | None, time_column: str | None, asked: Sequence[float]
+def classifier_systems(
+    classifiers: Sequence[Given], title_column: str | None, time_column: str | None, asked: Sequence[float]
 ) -> list[System]:
-    """Return decisions, called after their files; columns as in training, unless others are given.
+    """Return classifiers, called after their files; columns as in training, unless others are given.
 
     Raises
     ------
     NeardupError
-        If a file holds no decision, or a column of titles is named and none compares titles.
+        If a file holds no classifier, or a column of titles is named and none compares titles.
     """
-    known = [decision_of(given, time_column=time_column) for given in decisions]
+    known = [classifier_of(given, time_column=time_column) for given in classifiers]
     titled = [one.vector.needs_titles for one in known]
     if title_column is not None and not any(titled):
-        raise RecipeError(f"title column {title_column!r} is for decisions that compare titles; leave it out")
+        raise RecipeError(f"title column {title_column!r} is for classifiers that compare titles; leave it out")
     found = []
-    for given, decision, compares in zip(decisions, known, titled, strict=True):
-        decision = decision_of(decision, title_column=title_column if compares else None)
-        name = Path(given).stem if isinstance(given, str | os.PathLike) else decision.recipe.name
-        says = f"{decision.vector} on pairs with {decision.candidate_rule.in_words()}"
-        recipe = decision.recipe.changed(name=name, description=says)
-        found.append(System(recipe, decision_grid(decision, asked), decision))
+    for given, classifier, compares in zip(classifiers, known, titled, strict=True):
+        classifier = classifier_of(classifier, title_column=title_column if compares else None)
+        name = Path(given).stem if isinstance(given, str | os.PathLike) else classifier.recipe.name
+        says = f"{classifier.vector} on pairs with {classifier.candidate_rule.in_words()}"
+        recipe = classifier.recipe.changed(name=name, description=says)
+        found.append(System(recipe, classifier_grid(classifier, asked), classifier))
     return found
 
 
@@ -215,11 +217,11 @@ def pairs_of(result: Result, system: System) -> Iterator[PairArrays]:
     """Yield the pairs with what the cuts of the grid are about.
 
     After a second step a result tells the second measure's similarity; then the thresholds that still return a pair are
-    counted. A decision's levels are those of g, which tells apart what probabilities near 1 do not.
+    counted. A classifier's levels are those of g, which tells apart what probabilities near 1 do not.
     """
     pairs, steps = result.pairs, system.grid
-    if system.decision is not None and result.vectors is not None:
-        share = levels(system.decision, steps, system.decision.score(result.vectors))
+    if system.classifier is not None and result.vectors is not None:
+        share = levels(system.classifier, steps, system.classifier.score(result.vectors))
         yield from Pairs(pairs.names, pairs.representative, pairs.left, pairs.right, share).arrays()
         return
     if not result.recipe.second_step:

@@ -125,7 +125,7 @@ class Pairs:
     def chunks(self, *, full: bool = False) -> Iterator[pa.Table]:
         """Yield tables of left, right (ids) and similarity, in order.
 
-        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+        Where a classifier decided, the score and its contributions follow (``Learned.columns``).
 
         Parameters
         ----------

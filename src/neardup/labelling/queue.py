@@ -40,7 +40,7 @@ REASONS = {
 
 
 class Asked(NamedTuple):
-    """A pair to ask: positions of its documents, the reason, and the similarity by the net's measure, if known."""
+    """A pair to ask: positions of its documents, the reason, and the similarity by the rule's measure, if known."""
 
     left: int
     right: int
@@ -145,7 +145,7 @@ Floats = npt.NDArray[np.float64]
 
 #: As many pairs are enough to choose from; of more, as many are drawn from each stretch of similarity.
 MOST_PAIRS = 20_000
-#: The stretches that similarity is cut into, from the net's threshold to 1.
+#: The stretches that similarity is cut into, from the rule's threshold to 1.
 STRATA = 10
 #: Documents that pairs at least so similar connect are a cluster: copies of one text, or of one form.
 _CLUSTER = 0.5
@@ -160,7 +160,7 @@ class Pool:
     left, right : int64[k]
         Positions of the documents, left < right.
     similarity : float64[k]
-        By the net's measure.
+        By the candidate rule's measure.
     stratum : int64[k]
         The stretch of similarity that each pair is in, 0 to STRATA - 1.
     cluster : int64[k, 2]
@@ -168,11 +168,11 @@ class Pool:
     rank : int64[k]
         A random order, by the seed.
     measure : str
-        The net's measure, for people.
+        The candidate rule's measure, for people.
     found : int
-        How many pairs the net has, of which these are some or all.
+        How many candidates there are, of which these are some or all.
     complete : bool
-        Whether the net's pairs were all found.
+        Whether all candidates were found.
     """
 
     left: Integers
@@ -191,7 +191,7 @@ class Pool:
 
 def pool_of(
     corpus: Corpus,
-    net: Recipe,
+    candidate_rule: Recipe,
     *,
     seed: int = 0,
     most: int = MOST_PAIRS,
@@ -203,18 +203,18 @@ def pool_of(
 ) -> tuple[Pool, Material]:
     """Return the pairs to choose from, and the documents.
 
-    Documents that are equal in all that the net compares count once, by the first of them.
+    Documents that are equal in all that the candidate rule compares count once, by the first of them.
 
     Parameters
     ----------
     corpus : Corpus
         It stays open.
-    net : Recipe
+    candidate_rule : Recipe
         Its pairs are the candidates.
     seed : int
         Of what is drawn at random.
     most : int
-        Where the net has more pairs, so many are taken. Raising it makes the beginning slower.
+        Where there are more candidates, so many are taken. Raising it makes the beginning slower.
     title_column, time_column
         See ``Material``.
     threads, memory, progress
@@ -223,33 +223,33 @@ def pool_of(
     Raises
     ------
     InputError
-        If the net has no pairs, or the corpus no documents.
+        If there are no candidates, or the corpus no documents.
     """
-    result = run(corpus, net, threads=threads, memory=memory, progress=progress)
+    result = run(corpus, candidate_rule, threads=threads, memory=memory, progress=progress)
     if not result.summary["documents"]:
         raise InputError("the input holds no documents, so there is nothing to ask; name the files to label")
     left, right, similarity = result.pairs.left, result.pairs.right, result.pairs.similarity
     material = Material(
         corpus,
         result.pairs.names,
-        content=net.content,
+        content=candidate_rule.content,
         title_column=title_column,
         time_column=time_column,
         threads=result.summary["threads"],
     )
-    measure = f"{net.measure}({net.features})"
+    measure = f"{candidate_rule.measure}({candidate_rule.features})"
     random = np.random.default_rng(seed)
     group = np.arange(len(material.names))
     close = similarity >= _CLUSTER
     components(left[close], right[close], group)
-    stratum = strata_of(similarity, float(net.threshold))
+    stratum = strata_of(similarity, float(candidate_rule.threshold))
     chosen = np.sort(_drawn(stratum, most, random))
     material.load(np.concatenate([left[chosen], right[chosen]]))
     chosen = chosen[_differ(material, left[chosen], right[chosen])]
     if not len(chosen):
         raise InputError(
-            f"there is no pair with {measure} >= {net.threshold:g} but copies, so there is nothing to ask; lower the "
-            "number in --net"
+            f"there is no pair with {measure} >= {candidate_rule.threshold:g} but copies, so there is nothing to ask; "
+            "lower the number in --candidate-rule"
         )
     left, right = left[chosen], right[chosen]
     pool = Pool(
@@ -596,9 +596,9 @@ class ActiveLearningQueue:
             which = "same" if g >= 0 else "different"
             says = f"is sure of {which}" if abs(g) >= _SURE else f"leans to {which}"
             if abs(g) < _EVEN:
-                said.append(Says(f"the model cannot tell (g {g:+.2f})"))
+                said.append(Says(f"the model cannot tell (score {g:+.2f})"))
             else:
-                said.append(Says(f"the model {says} (g {g:+.2f})", g >= 0))
+                said.append(Says(f"the model {says} (score {g:+.2f})", g >= 0))
         return said
 
     def facts(self) -> tuple[list[Fact], bool]:

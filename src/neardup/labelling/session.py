@@ -228,7 +228,7 @@ class SampleQueue(FixedQueue):
 def _facts(found: Audit) -> Iterator[Fact]:
     shares = {
         "precision": (found.precision, "of the returned pairs are duplicates"),
-        "recall": (found.recall, "of the duplicates above the net are returned"),
+        "recall": (found.recall, "of the duplicates among the candidates are returned"),
     }
     for name, (figure, meaning) in shares.items():
         if figure.value is not None:

@@ -64,7 +64,7 @@ CREATE TABLE history (                     -- everything that was ever said, in 
     labeller TEXT NOT NULL,
     answer TEXT NOT NULL CHECK (answer IN ('same', 'different', 'unsure', 'skip')),
     reason TEXT NOT NULL,                  -- why the pair was asked
-    similarity REAL,                       -- by the net's measure
+    similarity REAL,                       -- by the candidate rule's measure
     seconds REAL,                          -- for which the pair was looked at
     sum1 TEXT NOT NULL,                    -- of the text of id1
     sum2 TEXT NOT NULL,
@@ -247,7 +247,7 @@ class Judgement(NamedTuple):
     reason : str
         Why the pair was asked.
     similarity : float or None
-        What the net's measure says of it.
+        What the candidate rule's measure says of it.
     seconds : float or None
         How long the labeller looked at it.
     sums : (str, str)

@@ -178,8 +178,8 @@ class _Documents:
         gone = np.array([place for place in places if found.goes[place]], np.int64)
         edges = found.edges(gone, found.kept.keeper[gone])
         self._edges = dict(zip(gone.tolist(), edges.tolist(), strict=True))
-        if found.decision is not None and found.matches.vectors is not None:
-            learned = Learned(found.decision, found.matches.vectors, edges)
+        if found.classifier is not None and found.matches.vectors is not None:
+            learned = Learned(found.classifier, found.matches.vectors, edges)
             self._learned = {place: str(learned.evidence(at)) for at, place in enumerate(self._edges) if edges[at] >= 0}
         return {place: self._material.shown(place) for place in places}
 
@@ -251,12 +251,12 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
         facts["undecidable"] = f"{summary['undecidable']:,} with too little text to compare; kept"
     if summary["without_keep_value"]:
         facts["keep order"] = f"{summary['without_keep_value']:,} without a value to sort by, put last"
-    if "decision" in summary:
-        known = summary["decision"]
-        cut = "no cut" if known["cut"] is None else f"g >= {known['cut']:.4g}"
-        facts["decision"] = (
+    if "classifier" in summary:
+        known = summary["classifier"]
+        cut = "no cut" if known["cut"] is None else f"score >= {known['cut']:.4g}"
+        facts["classifier"] = (
             f"{known['fingerprint']}, {cut}; {known['passed']:,} of {known['candidates']:,} candidates of its rule "
-            f"pass ({known['net']}); it compares {known['vector']}"
+            f"pass ({known['candidate_rule']}); it compares {known['vector']}"
         )
     search = summary["search"]
     if "bands" in search:

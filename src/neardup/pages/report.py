@@ -305,7 +305,7 @@ class Report:
     pair_similarity : sequence of int
         In BINS bins, the similarities of the pairs that the sweep knows; empty where there is no sweep.
     threshold : float or None
-        What a pair must reach, as a similarity; None where a decision has no such number.
+        What a pair must reach, as a similarity; None where a classifier has no such number.
     families : sequence of Family
         The largest ones and some of the others.
     families_total, largest_family : int

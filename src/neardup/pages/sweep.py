@@ -153,7 +153,7 @@ def swept(
             documents = count - verdicts.before
             note, own, edges = f"{_STRICTER_ONLY} {_COUNTED[everything]}", np.ones(len(stopped), np.bool_), edges[:0]
     else:
-        # A decision goes by g, of which the probability is rounded: at its cut the run itself says what passes.
+        # A classifier goes by g, of which the probability is rounded: at its cut the run itself says what passes.
         own = known.matching
     steps = steps_of(scale, known.loosest)
     bars = np.array([similarity_at(scale, step) for step in steps], np.float64)

@@ -160,7 +160,7 @@ def _goal(recipe: Recipe) -> str:
     step = recipe.parsed_second_step
     if step is None:
         return "match"
-    return "pass the candidate rule" if step.measure == "learned" else "pass the first step"
+    return "become a candidate" if step.measure == "learned" else "pass the first step"
 
 
 def _shared(o: int, least: int, most: int) -> int | None:

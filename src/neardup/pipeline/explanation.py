@@ -26,7 +26,7 @@ from neardup.recipe.second_step import SecondStep
 from neardup.text.html import content_of
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
     from neardup.classifier.values import Records
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
@@ -205,7 +205,7 @@ class Explanation:
 
     @property
     def learned(self) -> LearnedStep | None:
-        """What a learned decision says of the pair, asked or not; None where the recipe has none."""
+        """What a classifier says of the pair, asked or not; None where the recipe has none."""
         return None if isinstance(self.second, Second) else self.second
 
     @property
@@ -296,7 +296,7 @@ def explain(
     recipe: Recipe,
     statistics: Statistics | None = None,
     encoder: Encoder | None = None,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
     records: Records | None = None,
 ) -> Explanation:
     """Explain why two texts match or not.
@@ -311,15 +311,15 @@ def explain(
         Of the collection that the texts come from; for recipes with ``needs_statistics``.
     encoder : Encoder, optional
         Makes the embeddings for ``semantic``.
-    decision : Decision, optional
-        For the recipe of a learned decision: it.
+    classifier : Classifier, optional
+        For the recipe of a classifier: it.
     records : Records, optional
-        Titles and times of the two documents, for decisions that go by them; not known by default.
+        Titles and times of the two documents, for classifiers that go by them; not known by default.
 
     Raises
     ------
     RecipeError
-        If the recipe needs statistics, an encoder or a decision and there is none.
+        If the recipe needs statistics, an encoder or a classifier and there is none.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def explain(
     second: Second | LearnedStep | None = None
     step = recipe.parsed_second_step
     if step is not None and step.measure == "learned":
-        second = _learned(left, right, recipe, counts, encoder, decision, records)
+        second = _learned(left, right, recipe, counts, encoder, classifier, records)
     elif step is not None:
         second = second_of(left, right, step, encoder)
     return Explanation(
@@ -368,19 +368,19 @@ def _learned(
     recipe: Recipe,
     counts: Counts,
     encoder: Encoder | None,
-    decision: Decision | None,
+    classifier: Classifier | None,
     records: Records | None,
 ) -> LearnedStep:
-    """Return what the decision that a recipe names says of two texts, contents already taken."""
+    """Return what the classifier that a recipe names says of two texts, contents already taken."""
     from neardup.classifier.values import Records
     from neardup.pipeline.learned_explanation import learned_step_of
-    from neardup.search.second_step import check_decision
+    from neardup.search.second_step import check_classifier
 
-    known = check_decision(decision, recipe, encoder)
+    known = check_classifier(classifier, recipe, encoder)
     o, a, b, unit = counts
-    in_net = bar_of(recipe, unit).reached(o, a, b)
+    is_candidate = bar_of(recipe, unit).reached(o, a, b)
     titles, times = (records.titles, records.times) if records else (None, None)
-    return learned_step_of(known, Records([left, right], titles, times), in_net=in_net, encoder=encoder)
+    return learned_step_of(known, Records([left, right], titles, times), is_candidate=is_candidate, encoder=encoder)
 
 
 def _digests(

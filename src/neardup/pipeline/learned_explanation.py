@@ -1,4 +1,4 @@
-"""What a learned decision says of two texts: every measure, how it pushes, and which one could turn the verdict."""
+"""What a classifier says of two texts: every measure, how it pushes, and which one could turn the verdict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.evidence import EQUAL_TEXTS, Evidence, Learned
 from neardup.classifier.values import Measurer, Records
 from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, Part
@@ -22,7 +22,7 @@ _WHOLE = "[0, 1]"
 
 
 class Turn(NamedTuple):
-    """The measure that, alone, would turn a decision around with the smallest change: its name, and the nearest value.
+    """The measure that, alone, would turn a verdict around with the smallest change: its name, and the nearest value.
 
     A change counts in standard deviations of the measure in training.
     """
@@ -33,30 +33,30 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LearnedStep:
-    """What a decision says of a pair of texts, asked or not: it looks only at what passes its candidate rule.
+    """What a classifier says of a pair of texts, asked or not: it looks only at candidates.
 
     Attributes
     ----------
-    decision : Decision
+    classifier : Classifier
         It.
     vector : float64[r]
         The similarities of the pair, nan where not known.
     equal : bool
         Whether both texts are equal byte for byte: such pairs are near-duplicates unasked.
-    in_net : bool
+    is_candidate : bool
         Whether the pair is a candidate.
     """
 
-    decision: Decision
+    classifier: Classifier
     vector: Floats
     equal: bool
-    in_net: bool
+    is_candidate: bool
 
     @cached_property
     def evidence(self) -> Evidence:
-        """g, the probability and all measures; for pairs that the candidate rule rejects, what they would be."""
+        """g, the probability and all measures; for pairs outside the candidate rule, what they would be."""
         place = -1 if self.equal else 0
-        return Learned(self.decision, self.vector[np.newaxis], np.array([place])).evidence(0)
+        return Learned(self.classifier, self.vector[np.newaxis], np.array([place])).evidence(0)
 
     @property
     def value(self) -> float:
@@ -66,35 +66,35 @@ class LearnedStep:
     @property
     def passed(self) -> bool:
         """Whether g reaches the cut, or the texts are equal."""
-        return self.evidence.score is None or self.evidence.score >= self.decision.cut
+        return self.evidence.score is None or self.evidence.score >= self.classifier.cut
 
     @property
     def reason(self) -> str:
         """Its numbers on one line."""
         g, probability = self.evidence.score, self.evidence.probability
         if g is None:
-            return f"{EQUAL_TEXTS}, of which no decision is asked"
+            return f"{EQUAL_TEXTS}, of which no classifier is asked"
         sign = ">=" if self.passed else "<"
-        numbers = f"g {g:.4f} {sign} {self.decision.cut:.4g}, probability {probability:.4f}"
+        numbers = f"score {g:.4f} {sign} {self.classifier.cut:.4g}, probability {probability:.4f}"
         return (
             f"then {numbers}"
-            if self.in_net
-            else f"rejected by the candidate rule, so the classifier is not asked ({numbers})"
+            if self.is_candidate
+            else f"outside the candidate rule, so the classifier is not asked ({numbers})"
         )
 
     @cached_property
     def turn(self) -> Turn | None:
-        """The measure that could turn the decision around; None where none could alone, and for rejected pairs."""
-        if self.equal or not self.in_net:
+        """The measure that could turn the decision around; None where none could alone, or it is no candidate."""
+        if self.equal or not self.is_candidate:
             return None
         best, smallest = None, np.inf
-        for j, part in enumerate(self.decision.vector.parts):
+        for j, part in enumerate(self.classifier.vector.parts):
             if np.isnan(self.vector[j]) or not _between_0_and_1(part):
                 continue
             tried = np.tile(self.vector, (len(_TRIED), 1))
             tried[:, j] = _TRIED
-            change = np.abs(_TRIED - self.vector[j]) / self.decision.machine.scale[j]
-            change[self.decision.passes(self.decision.score(tried)) == self.passed] = np.inf
+            change = np.abs(_TRIED - self.vector[j]) / self.classifier.machine.scale[j]
+            change[self.classifier.passes(self.classifier.score(tried)) == self.passed] = np.inf
             nearest = int(np.argmin(change))
             if change[nearest] < smallest:
                 best, smallest = Turn(str(part), float(_TRIED[nearest])), change[nearest]
@@ -104,15 +104,15 @@ class LearnedStep:
     def sentences(self) -> tuple[str, ...]:
         """What would turn the verdict around, in words."""
         g = self.evidence.score
-        if g is None or not self.in_net:
+        if g is None or not self.is_candidate:
             return ()
-        precision = replace(self.decision, cut=g).working_point.precision
+        precision = replace(self.classifier, cut=g).working_point.precision
         way = "no longer match at a cut above" if self.passed else "match at a cut of"
         at_cut = f"They {way} {g:.4f}; {precision:.1%} of the training pairs from there on were near-duplicates."
         if self.turn is None:
             return at_cut, "No measure alone would turn the decision around."
         name, value = self.turn
-        mine = float(self.vector[self.decision.vector.names.index(name)])
+        mine = float(self.vector[self.classifier.vector.names.index(name)])
         verdict = "no longer match" if self.passed else "match"
         return at_cut, f"They would {verdict} with {name} at {value:.2f} in place of {mine:.4f}, all else alike."
 
@@ -120,36 +120,36 @@ class LearnedStep:
         """Return all of it for JSON."""
         return {
             "measure": "learned",
-            "decision": self.decision.fingerprint,
-            "in_net": self.in_net,
+            "classifier": self.classifier.fingerprint,
+            "is_candidate": self.is_candidate,
             "value": self.value,
             "passed": self.passed,
             "equal_texts": self.equal,
-            "cut": self.decision.cut if np.isfinite(self.decision.cut) else None,
+            "cut": self.classifier.cut if np.isfinite(self.classifier.cut) else None,
             **self.evidence.as_dict(),
             "flip": self.turn._asdict() if self.turn else None,
         }
 
 
 def learned_step_of(
-    decision: Decision, records: Records, *, in_net: bool, encoder: Encoder | None = None
+    classifier: Classifier, records: Records, *, is_candidate: bool, encoder: Encoder | None = None
 ) -> LearnedStep:
-    """Return what a decision says of two documents.
+    """Return what a classifier says of two documents.
 
     Parameters
     ----------
-    decision : Decision
+    classifier : Classifier
         It.
     records : Records
-        The two documents: what is compared of their texts, and titles and times where the decision asks for them.
-    in_net : bool
+        The two documents: what is compared of their texts, and titles and times where the classifier asks for them.
+    is_candidate : bool
         Whether the pair passes the candidate rule.
     encoder : Encoder, optional
         For ``semantic``.
     """
-    measurer = Measurer(decision.vector, decision.statistics, encoder=encoder)
+    measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder)
     x = measurer.measure(measurer.prepare(records), np.array([0]), np.array([1]))
-    return LearnedStep(decision, x[0], records.texts[0] == records.texts[1], in_net)
+    return LearnedStep(classifier, x[0], records.texts[0] == records.texts[1], is_candidate)
 
 
 def _between_0_and_1(part: Part) -> bool:

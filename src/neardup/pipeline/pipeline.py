@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.values import Records
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
@@ -26,11 +26,11 @@ from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, in_order
 from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs, needs_of
-from neardup.search.findings import Documents, decision_details, recipe_details
+from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
 from neardup.search.margin import Margin, find_margin, loosened, split, widened
 from neardup.search.matches import members_of
-from neardup.search.second_step import check_decision, equal_texts, second_step
+from neardup.search.second_step import check_classifier, equal_texts, second_step
 from neardup.version import __version__
 
 #: Budgets below it are numbers whose unit was forgotten.
@@ -139,7 +139,7 @@ def run(
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT,
     margin: float | None = None,
     encoder: Encoder | None = None,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Find the near-duplicates of a corpus.
@@ -166,8 +166,8 @@ def run(
         a second step, beyond that of the second step. It changes nothing else. Raising it takes longer.
     encoder : object with ``encode(texts)``, optional
         What makes the embeddings for ``semantic``.
-    decision : Decision, optional
-        Where ``recipe`` is that of a learned decision: that decision.
+    classifier : Classifier, optional
+        Where ``recipe`` is that of a classifier: that classifier.
     progress : callable, optional
         Told (stage, done, total or None) from time to time.
 
@@ -179,7 +179,7 @@ def run(
     threads = checked_threads(threads)
     report = progress or _silent
     clock = Clock()
-    _check_before_reading(corpus, recipe, encoder, decision)
+    _check_before_reading(corpus, recipe, encoder, classifier)
     looser = None if margin is None else loosened(recipe, margin)
     recompute = recipe.search == "exact" and recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
     read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock, recompute=recompute)
@@ -198,22 +198,22 @@ def run(
             with clock.stage("margin"):
                 beyond = find_margin(recipe, looser, joined, again)
     if recipe.second_step:
-        wider, every = widened(recipe, looser, decision)
+        wider, every = widened(recipe, looser, classifier)
         with clock.stage("verify"):
             joined = second_step(
                 joined,
                 wider,
                 equal_texts(store.text_marks, store.text_bytes, joined.representative < 0),
-                lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, decision),
+                lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, classifier),
                 text_bytes=store.text_bytes,
                 room=room,
                 threads=threads,
                 encoder=encoder,
-                decision=every,
+                classifier=every,
                 progress=partial(report, "verify"),
             )
         if looser is not None:
-            joined, beyond = split(joined, recipe, looser, decision)
+            joined, beyond = split(joined, recipe, looser, classifier)
     with clock.stage("keep"):
         undecided = read.present & (joined.representative < 0)
         documents = Documents(read.names, read.order, store.text_marks, store.text_bytes, read.present)
@@ -224,8 +224,8 @@ def run(
             "threads": threads,
             "version": __version__,
         } | recipe_details(recipe)
-        if decision is not None:
-            details |= decision_details(decision, joined.statistics)
+        if classifier is not None:
+            details |= classifier_details(classifier, joined.statistics)
         return Result(
             corpus,
             recipe,
@@ -235,18 +235,20 @@ def run(
             clock,
             statistics=read.statistics,
             encoder=encoder,
-            decision=decision,
+            classifier=classifier,
             margin=beyond,
         )
 
 
-def _check_before_reading(corpus: Corpus, recipe: Recipe, encoder: Encoder | None, decision: Decision | None) -> None:
+def _check_before_reading(
+    corpus: Corpus, recipe: Recipe, encoder: Encoder | None, classifier: Classifier | None
+) -> None:
     """Refuse what could only fail after the corpus has been read."""
     if recipe.search == "lsh":
         bands_of(recipe)
     step = recipe.parsed_second_step
-    if decision is not None or (step is not None and step.measure == "learned"):
-        check_decision(decision, recipe, encoder).check_columns(corpus.columns)
+    if classifier is not None or (step is not None and step.measure == "learned"):
+        check_classifier(classifier, recipe, encoder).check_columns(corpus.columns)
     if encoder is None and (recipe.measure == "semantic" or (step is not None and step.measure == "semantic")):
         what = "measure 'semantic'" if step is None or recipe.measure == "semantic" else f"second_step {str(step)!r}"
         raise RecipeError(
@@ -305,9 +307,9 @@ def records_of(
     recipe: Recipe,
     rows: np.ndarray[Any, np.dtype[np.int64]],
     threads: int,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
 ) -> Records:
-    """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a decision asks."""
-    if decision is None or not decision.needs_columns:
+    """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a classifier asks."""
+    if classifier is None or not classifier.needs_columns:
         return Records(texts_of(corpus, recipe, rows, threads))
-    return decision.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))
+    return classifier.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.evidence import Learned
 from neardup.classifier.values import NO_TIME, Records
 from neardup.documents import Corpus
@@ -26,7 +26,7 @@ from neardup.recipe.named import refuse
 from neardup.runtime import Clock, Stage
 from neardup.search.matches import Matches
 from neardup.search.nearest import Matching, closest, matching
-from neardup.search.second_step import check_decision, decide, second_step
+from neardup.search.second_step import check_classifier, decide, second_step
 from neardup.text.html import content_of
 from neardup.times import FORMS, microseconds_of
 
@@ -162,35 +162,35 @@ class Asked(NamedTuple):
 
 
 def check_asked(
-    recipe: Recipe, asked: Asked, k: int | None, encoder: Encoder | None, decision: Decision | None
+    recipe: Recipe, asked: Asked, k: int | None, encoder: Encoder | None, classifier: Classifier | None
 ) -> None:
-    """Refuse what does not go with a decision, or without one.
+    """Refuse what does not go with a classifier, or without one.
 
     Raises
     ------
     RecipeError
-        If the decision is not the recipe's or needs an encoder that is not there, a title or a time is given that none
-        compares, or the k nearest are asked for.
+        If the classifier is not the recipe's or needs an encoder that is not there, a title or a time is given that
+        none compares, or the k nearest are asked for.
     """
     step, compares = recipe.parsed_second_step, {"title": False, "time": False}
-    if decision is not None or (step is not None and step.measure == "learned"):
-        vector = check_decision(decision, recipe, encoder).vector
+    if classifier is not None or (step is not None and step.measure == "learned"):
+        vector = check_classifier(classifier, recipe, encoder).vector
         compares = {"title": vector.needs_titles, "time": vector.needs_times}
         if k is not None:
             raise RecipeError(
-                f"k {k} asks for the nearest, whatever their similarity, and a decision looks at candidates of its net "
+                f"k {k} asks for the nearest, whatever their similarity, and a classifier looks at candidates "
                 "alone; leave one of the two out"
             )
     for name, value in (("title", asked.title), ("time", asked.time)):
         if value is not None and not compares[name]:
-            raise RecipeError(f"{name} {value!r} is for a decision that compares {name}s; leave it out")
+            raise RecipeError(f"{name} {value!r} is for a classifier that compares {name}s; leave it out")
     if asked.time is not None and microseconds_of(asked.time) is None:
         raise RecipeError(f"time {shown(asked.time)} is not a time between the years 1 and 9999; give {FORMS}")
 
 
 def decided(
     corpus: Corpus,
-    decision: Decision,
+    classifier: Classifier,
     asked: Asked,
     found: Matching,
     names: Names,
@@ -198,15 +198,15 @@ def decided(
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
 ) -> tuple[Matching, Learned]:
-    """Return those of the candidates found that a decision lets pass, the most probable first, and what it went by.
+    """Return those of the candidates found that a classifier lets pass, the most probable first, and what it went by.
 
     Documents with the very text that is asked about pass unasked, as in a run.
     """
     if not len(found.document):
-        return found, Learned(decision, np.empty((0, len(decision.vector))), np.zeros(0, np.int64))
+        return found, Learned(classifier, np.empty((0, len(classifier.vector))), np.zeros(0, np.int64))
     documents = np.sort(found.document)
-    others = records_of(corpus, decision.candidate_rule, names.rows[documents], threads, decision)
-    text = content_of(asked.text, decision.candidate_rule.content)
+    others = records_of(corpus, classifier.candidate_rule, names.rows[documents], threads, classifier)
+    text = content_of(asked.text, classifier.candidate_rule.content)
     time = microseconds_of(asked.time)
     records = Records(
         [text, *others.texts],
@@ -216,7 +216,7 @@ def decided(
     equal = np.array([other == text for other in others.texts], np.bool_)
     same, other = np.flatnonzero(equal), np.flatnonzero(~equal)
     every = decide(
-        decision, records, np.zeros_like(other), other + 1, threads=threads, encoder=encoder, progress=progress
+        classifier, records, np.zeros_like(other), other + 1, threads=threads, encoder=encoder, progress=progress
     )
     place = np.append(same, other[every.passed])
     similarity = np.append(np.ones(len(same)), similarities("learned", every.counts))
@@ -224,7 +224,7 @@ def decided(
     edges = np.append(np.full(len(same), -1), np.arange(len(every.vectors)))
     order = np.lexsort((place, -similarity))
     matching = Matching(documents[place[order]], counts[order], similarity[order])
-    return matching, Learned(decision, every.vectors, edges[order])
+    return matching, Learned(classifier, every.vectors, edges[order])
 
 
 class Similar(NamedTuple):
@@ -246,7 +246,7 @@ class Answer(Table):
     stages : list of Stage
         What each stage cost.
     learned : Learned or None
-        What a decision went by, for each row; None where none decided.
+        What a classifier went by, for each row; None where none decided.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class Answer(Table):
     def to_arrow(self, *, full: bool = False) -> pa.Table:
         """Return a table of document and similarity.
 
-        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+        Where a classifier decided, the score and its contributions follow (``Learned.columns``).
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ def answer_of(
     text: str,
     *,
     k: int | None = None,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
     title: str | None = None,
     time: Any = None,
     what: str = "the text",
@@ -311,11 +311,11 @@ def answer_of(
     text : str
         The text; a page where the recipe has a ``content``.
     k : int, optional
-        Find the k nearest instead, by the first measure, whatever their similarity; not with a decision.
-    decision : Decision, optional
-        For the recipe of a learned decision: it.
+        Find the k nearest instead, by the first measure, whatever their similarity; not with a classifier.
+    classifier : Classifier, optional
+        For the recipe of a classifier: it.
     title, time : optional
-        Those of the text, for decisions that compare them; not known by default. A time is as the column of times
+        Those of the text, for classifiers that compare them; not known by default. A time is as the column of times
         holds it.
     what : str
         What messages call the text.
@@ -332,9 +332,9 @@ def answer_of(
     if k is not None and k < 1:
         raise RecipeError(f"k {k} is below 1; ask for one document at least")
     asked = Asked(text, title, time)
-    _check_before_reading(recipe, asked, k, what, encoder, decision)
-    if decision is not None:
-        decision.check_columns(corpus.columns)
+    _check_before_reading(recipe, asked, k, what, encoder, classifier)
+    if classifier is not None:
+        classifier.check_columns(corpus.columns)
     threads, clock, report = checked_threads(threads), Clock(), progress or silent
     read, vectors = read_vectors(corpus, recipe, threads, memory, report, clock)
     documents = int(read.present.sum())
@@ -343,16 +343,16 @@ def answer_of(
     with clock.stage("query"):
         found, learned = _found(recipe, text, k, what, read, vectors), None
         candidates = len(found.document)
-        if decision is not None:
+        if classifier is not None:
             say = partial(report, "verify")
-            found, learned = decided(corpus, decision, asked, found, read.names, threads, encoder, say)
+            found, learned = decided(corpus, classifier, asked, found, read.names, threads, encoder, say)
         elif recipe.second_step and k is None and candidates:
             found = _second_step(corpus, recipe, text, found, read.names, threads, encoder)
     return Answer(read.names, found, documents, list(clock.stages), candidates, learned)
 
 
 def _check_before_reading(
-    recipe: Recipe, asked: Asked, k: int | None, what: str, encoder: Encoder | None, decision: Decision | None
+    recipe: Recipe, asked: Asked, k: int | None, what: str, encoder: Encoder | None, classifier: Classifier | None
 ) -> None:
     """Refuse what could only fail after the corpus has been read."""
     text = asked.text
@@ -364,7 +364,7 @@ def _check_before_reading(
         raise InputError(
             f"{what} is no valid Unicode at character {error.start}; decode it with errors='replace'"
         ) from None
-    check_asked(recipe, asked, k, encoder, decision)
+    check_asked(recipe, asked, k, encoder, classifier)
     step = recipe.parsed_second_step
     if step is not None and step.measure == "semantic" and k is None and encoder is None:
         raise RecipeError(

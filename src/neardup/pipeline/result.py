@@ -25,7 +25,7 @@ from neardup.search.margin import Margin, narrowed, scale_of
 from neardup.search.matches import Matches
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
     from neardup.features.embeddings import Encoder
     from neardup.features.statistics import Statistics
     from neardup.pages.batch_report import Wanted
@@ -57,20 +57,20 @@ class Result:
         *,
         statistics: Statistics | None = None,
         encoder: Encoder | None = None,
-        decision: Decision | None = None,
+        classifier: Classifier | None = None,
         margin: Margin | None = None,
     ) -> None:
         self.recipe = recipe
         self._corpus, self._documents, self._joined, self._details = corpus, documents, joined, details
         self._clock = clock
-        self._statistics, self._encoder, self._decision = statistics, encoder, decision
-        similarity = scale_of(recipe, decision).similarities(joined)
+        self._statistics, self._encoder, self._classifier = statistics, encoder, classifier
+        similarity = scale_of(recipe, classifier).similarities(joined)
         pairs = joined.representative, joined.left, joined.right, similarity
         self._learned = None
-        if decision is not None and joined.vectors is not None:
-            self._learned = partial(Learned, decision, joined.vectors)
+        if classifier is not None and joined.vectors is not None:
+            self._learned = partial(Learned, classifier, joined.vectors)
         self.pairs = Pairs(documents.names, *pairs, more=self._columns if self._learned else None)
-        self._found = findings_of(corpus, recipe, documents, joined, self.pairs, decision=decision, margin=margin)
+        self._found = findings_of(corpus, recipe, documents, joined, self.pairs, classifier=classifier, margin=margin)
         self._kept, self._families = self._found.kept, self._found.families
 
     @property
@@ -106,7 +106,7 @@ class Result:
 
     @property
     def vectors(self) -> Floats | None:
-        """The similarities that a learned decision went by, for each pair of representatives; None without one."""
+        """The similarities that a classifier went by, for each pair of representatives; None without one."""
         return self._joined.vectors
 
     @property
@@ -130,7 +130,7 @@ class Result:
         } | (self._corpus.torn_summary | self._details)
 
     def learned(self, left: Integers, right: Integers) -> Learned | None:
-        """Return what a learned decision went by on matching documents, by position; None where none decided."""
+        """Return what a classifier went by on matching documents, by position; None where none decided."""
         return self._learned(self.pairs.edge_of(left, right)) if self._learned else None
 
     def _columns(self, edges: Integers, full: bool) -> dict[str, pa.Array]:
@@ -139,7 +139,7 @@ class Result:
     def duplicates(self) -> pa.Table:
         """Return a table of the dropped documents: dropped, keeper (ids), similarity, family.
 
-        Where a learned decision decided, g and the measures that pushed it follow (``Learned.columns``).
+        Where a classifier decided, the score and its contributions follow (``Learned.columns``).
         """
         at = np.flatnonzero(self._found.goes)
         names = self._documents.names
@@ -176,13 +176,13 @@ class Result:
         Raises
         ------
         RecipeError
-            If the pairs at that threshold were not looked for. Or if a learned decision decided, which has a cut in
+            If the pairs at that threshold were not looked for. Or if a classifier decided, which has a cut in
             place of a threshold.
         """
-        if self._decision is not None:
+        if self._classifier is not None:
             raise RecipeError(
-                "a learned decision has no threshold to move; choose its working point and run again, with "
-                "decision.at_precision(0.99)"
+                "a classifier has no threshold to move; choose its working point and run again, with "
+                "classifier.at_precision(0.99)"
             )
         asked, mine = threshold_of(self.recipe.measure, threshold), self.recipe.exact_threshold
         beyond, joined = self._found.margin, self._joined
@@ -214,9 +214,9 @@ class Result:
         )
 
     def borderline(self, count: int = 10) -> list[Pair]:
-        """Return the pairs that only just match, the least similar first; with a decision, the least probable.
+        """Return the pairs that only just match, the least similar first; with a classifier, the least probable.
 
-        Pairs that a decision turned down are not known any more; ``decision.everything()`` lets all of its net pass.
+        Pairs that a classifier turned down are not known; ``classifier.everything()`` lets all candidates pass.
         """
         order = np.lexsort((self.pairs.right, self.pairs.left, self.pairs.similarity))[:count]
         names = self._documents.names
@@ -244,8 +244,8 @@ class Result:
         rows = [int(names.rows[names.position(name)]) for name in (left, right)]
         taken = self._corpus.take(rows)
         texts = taken[self._corpus.text_column].to_pylist()
-        records = self._decision.records(taken, texts) if self._decision else None
-        asked = self.recipe, self._statistics, self._encoder, self._decision, records
+        records = self._classifier.records(taken, texts) if self._classifier else None
+        asked = self.recipe, self._statistics, self._encoder, self._classifier, records
         return explain(texts[0], texts[1], *asked)
 
     def report(self, path: str | PathLike[str], *, force: bool = False, **wanted: Unpack[Wanted]) -> None:
@@ -313,6 +313,6 @@ class Result:
     def __repr__(self) -> str:
         sign = "<=" if measure(self.recipe.measure).distance else ">="
         by = f"{self.recipe.features} {self.recipe.measure} {sign} {self.recipe.threshold}"
-        if self._decision is not None:
-            by = f"decision {self._decision.fingerprint}"
+        if self._classifier is not None:
+            by = f"classifier {self._classifier.fingerprint}"
         return f"<neardup result: {int(self._found.stays.sum()):,} kept, {int(self._found.goes.sum()):,} dropped, {by}>"

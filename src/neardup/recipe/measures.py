@@ -7,7 +7,7 @@ Whatever a document is made of, three numbers of a pair say all: o, a and b.
   b = g.g (all others). Weights are whole numbers in some small unit, so all three are whole, too.
 - For 64-bit fingerprints (simhash): o = 64 - their Hamming distance, a = b = 64.
 - For texts: a = b = the length of the longer one, o = that less their edit distance.
-- For embeddings and learned decisions: a = b = 10**9, o = that times the cosine or the probability.
+- For embeddings and classifiers: a = b = 10**9, o = that times the cosine or the probability.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ MEASURES: dict[str, Measure] = {
         ),
         Measure(
             name="learned",
-            formula="the probability that a decision learned from labelled pairs gives, in units of 10**-9",
+            formula="the probability that a classifier learned from labelled pairs gives, in units of 10**-9",
             source="ICGICT 2014, 3.2.2 to 3.3; Platt 1999",
             takes=("text",),
             similarity=_over_the_larger,

@@ -36,9 +36,9 @@ def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:
         raise RecipeError(
             f"recipe {name_or_file!r} is learned from labelled pairs: "
             + option(
-                f"neardup train INPUT --labels pairs.csv --vector {name_or_file} -o FILE makes it, and --decision FILE "
-                "takes it",
-                f"nd.train(data, labels, vector={name_or_file!r}).decision makes it, and decision= takes it",
+                f"neardup train INPUT --labels pairs.csv --vector {name_or_file} -o FILE makes it, and --classifier "
+                "FILE takes it",
+                f"nd.train(data, labels, vector={name_or_file!r}).classifier makes it, and classifier= takes it",
             )
         )
     if name_or_file in names():

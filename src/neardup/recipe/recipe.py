@@ -120,7 +120,7 @@ def _check_measure(recipe: Recipe) -> None:
             "edit": "; for edit distance give second_step 'edit >= 0.9'",
             "weighted_jaccard": "; for weighted_jaccard give weights, such as 'idf'",
             "hamming": "; for hamming give signature 'simhash'",
-            "learned": f"; for a learned decision give {option('--decision FILE', 'decision=')}",
+            "learned": f"; for a classifier give {option('--classifier FILE', 'classifier=')}",
         }
         raise RecipeError(
             f"measure {recipe.measure!r} does not fit {what}; choose {'one of ' if len(fits) > 1 else ''}"

@@ -1,4 +1,4 @@
-"""The second step of a decision: a more accurate measure for the pairs that passed a lighter one."""
+"""The second step of a classifier: a more accurate measure for the pairs that passed a lighter one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STEP = re.compile(r"(?P<measure>[a-z_]+)\s*(?:\((?P<features>[^()]+)\))?\s*>=\s
 
 
 def learned_step(fingerprint: str) -> str:
-    """Return what a recipe says in ``second_step`` where a learned decision decides (ICGICT 2014, 3.2.4)."""
+    """Return what a recipe says in ``second_step`` where a classifier decides (ICGICT 2014, 3.2.4)."""
     return f"learned({fingerprint})"
 
 
@@ -26,11 +26,11 @@ class SecondStep(NamedTuple):
     Attributes
     ----------
     measure : str
-        ``edit`` or ``semantic`` on the texts, or a measure of feature sets; ``learned`` for a decision.
+        ``edit`` or ``semantic`` on the texts, or a measure of feature sets; ``learned`` for a classifier.
     features : str
-        The features of a set measure; empty for a measure on texts; the fingerprint of a decision.
+        The features of a set measure; empty for a measure on texts; the fingerprint of a classifier.
     threshold : float
-        A pair that does not reach it is no match. Raising it finds fewer pairs. A decision has its own.
+        A pair that does not reach it is no match. Raising it finds fewer pairs. A classifier has its own.
     """
 
     measure: str

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.keep.keepers import Families, Floats, Integers, Kept, families, keepers, standing
@@ -60,7 +60,7 @@ class Findings:
         It was scanned, and stays open.
     recipe : Recipe
         What was done.
-    decision : Decision or None
+    classifier : Classifier or None
         Where one decided.
     documents : Documents
         What was read.
@@ -78,7 +78,7 @@ class Findings:
 
     corpus: Corpus
     recipe: Recipe
-    decision: Decision | None
+    classifier: Classifier | None
     documents: Documents
     matches: Matches
     similarity: Floats
@@ -89,7 +89,7 @@ class Findings:
     @property
     def scale(self) -> Scale:
         """What decides last, and from where on."""
-        return scale_of(self.recipe, self.decision)
+        return scale_of(self.recipe, self.classifier)
 
     @property
     def stays(self) -> Bools:
@@ -145,13 +145,13 @@ def findings_of(
     matches: Matches,
     pairs: Pairs,
     *,
-    decision: Decision | None,
+    classifier: Classifier | None,
     margin: Margin | None,
 ) -> Findings:
     """Return what follows from the pairs that match."""
     kept = keepers(matches.representative, pairs.graph, documents.order)
     found = families(matches.representative, matches.left, matches.right, pairs.similarity)
-    return Findings(corpus, recipe, decision, documents, matches, pairs.similarity, kept, found, margin)
+    return Findings(corpus, recipe, classifier, documents, matches, pairs.similarity, kept, found, margin)
 
 
 def recipe_details(recipe: Recipe) -> dict[str, Any]:
@@ -159,22 +159,22 @@ def recipe_details(recipe: Recipe) -> dict[str, Any]:
     return {"recipe": asdict(recipe), "fingerprint": recipe.fingerprint}
 
 
-def decision_details(decision: Decision, search: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a summary says of its decision.
+def classifier_details(classifier: Classifier, search: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a summary says of its classifier.
 
     Parameters
     ----------
-    decision : Decision
+    classifier : Classifier
         What decided.
     search : mapping
         The counts of the search: how many candidates there were, and how many passed.
     """
-    point = decision.working_point
+    point = classifier.working_point
     return {
-        "decision": {
-            "fingerprint": decision.fingerprint,
-            "net": decision.candidate_rule.in_words(),
-            "vector": str(decision.vector),
+        "classifier": {
+            "fingerprint": classifier.fingerprint,
+            "candidate_rule": classifier.candidate_rule.in_words(),
+            "vector": str(classifier.vector),
             # Without a cut everything passes, and JSON has no infinity.
             "cut": point.cut if isfinite(point.cut) else None,
             "training_precision": point.precision,

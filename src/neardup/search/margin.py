@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError, option
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, reaching, similarities
@@ -64,16 +64,16 @@ class Scale(NamedTuple):
         return reaching(self.measure, counts, threshold, unit)
 
 
-def scale_of(recipe: Recipe, decision: Decision | None = None) -> Scale:
-    """Return what decides by a recipe, or by the probability of a decision's cut."""
+def scale_of(recipe: Recipe, classifier: Classifier | None = None) -> Scale:
+    """Return what decides by a recipe, or by the probability of a classifier's cut."""
     step = recipe.parsed_second_step
     if step is None:
         return Scale(recipe.measure, recipe.exact_threshold, False)
     if step.measure != "learned":
         return Scale(step.measure, step.exact_threshold, True)
     at_cut = 0.0
-    if decision is not None and isfinite(decision.cut):
-        at_cut = float(decision.probability(np.array([decision.cut]))[0])
+    if classifier is not None and isfinite(classifier.cut):
+        at_cut = float(classifier.probability(np.array([classifier.cut]))[0])
     return Scale(step.measure, exact_fraction(at_cut, "probability", zero=True), True)
 
 
@@ -196,7 +196,9 @@ def find_margin(recipe: Recipe, looser: Recipe | str, own: Matches, find: Callab
     return Margin(found, looser.exact_threshold, "")
 
 
-def widened(recipe: Recipe, looser: Recipe | str | None, decision: Decision | None) -> tuple[Recipe, Decision | None]:
+def widened(
+    recipe: Recipe, looser: Recipe | str | None, classifier: Classifier | None
+) -> tuple[Recipe, Classifier | None]:
     """Return by what a second step goes so that it passes what lies around its threshold, too: ``split`` parts it.
 
     Parameters
@@ -205,18 +207,18 @@ def widened(recipe: Recipe, looser: Recipe | str | None, decision: Decision | No
         What the run is by.
     looser : Recipe, str or None
         What ``loosened`` says; None where nothing around the threshold is wanted.
-    decision : Decision or None
-        Where a decision is the second step: it, with the cut that counts.
+    classifier : Classifier or None
+        Where a classifier is the second step: it, with the cut that counts.
     """
     if not isinstance(looser, Recipe):
-        return recipe, decision
-    if decision is None:
+        return recipe, classifier
+    if classifier is None:
         return looser, None
-    every = decision.everything()
+    every = classifier.everything()
     return recipe.changed(second_step=every.recipe.second_step), every
 
 
-def split(wide: Matches, recipe: Recipe, looser: Recipe | str, decision: Decision | None) -> tuple[Matches, Margin]:
+def split(wide: Matches, recipe: Recipe, looser: Recipe | str, classifier: Classifier | None) -> tuple[Matches, Margin]:
     """Return what a second step let pass by itself, and all that it looked at.
 
     Parameters
@@ -225,16 +227,16 @@ def split(wide: Matches, recipe: Recipe, looser: Recipe | str, decision: Decisio
         What passed the looser second step.
     recipe, looser : Recipe
         The recipe, and the one with a looser second step.
-    decision : Decision or None
-        Where a decision is the second step: it, with the cut that counts.
+    classifier : Classifier or None
+        Where a classifier is the second step: it, with the cut that counts.
     """
-    scale = scale_of(recipe, decision)
+    scale = scale_of(recipe, classifier)
     if isinstance(looser, str):
         return wide, Margin(None, scale.threshold, looser)
-    if decision is not None and wide.vectors is not None:
+    if classifier is not None and wide.vectors is not None:
         # A probability is rounded, so g itself must say which pairs the cut lets pass.
-        passed = decision.passes(decision.score(wide.vectors))
-        note = "Every candidate of the net has a probability, so every threshold is known."
+        passed = classifier.passes(classifier.score(wide.vectors))
+        note = "Every candidate has a probability, so every threshold is known."
         beyond = Margin(replace(wide, vectors=None), Fraction(0), note)
     else:
         passed = scale.reaching(wide, scale.threshold)

@@ -39,7 +39,7 @@ class Matches:
     second : int64[k, 3] or None
         o, a and b of each pair for the second measure, where the recipe has one.
     vectors : float64[k, r] or None
-        The similarities that a learned decision went by, where one decided.
+        The similarities that a classifier went by, where one decided.
     """
 
     representative: Integers

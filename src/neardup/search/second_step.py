@@ -1,4 +1,4 @@
-"""A learned decision as the second step: the vectors of candidate pairs, and which of them pass."""
+"""A classifier as the second step: the vectors of candidate pairs, and which of them pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.values import Measurer, Records
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
@@ -36,7 +36,7 @@ _FOR_A_BYTE, _FOR_A_TEXT = 8, 400
 
 
 class Decided(NamedTuple):
-    """What a decision says of n candidate pairs.
+    """What a classifier says of n candidate pairs.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class Decided(NamedTuple):
     counts: Integers
 
 
-def check_decision(decision: Decision | None, recipe: Recipe, encoder: Encoder | None) -> Decision:
-    """Return the decision that a recipe names.
+def check_classifier(classifier: Classifier | None, recipe: Recipe, encoder: Encoder | None) -> Classifier:
+    """Return the classifier that a recipe names.
 
     Raises
     ------
@@ -63,23 +63,23 @@ def check_decision(decision: Decision | None, recipe: Recipe, encoder: Encoder |
     """
     step = recipe.parsed_second_step
     if step is None or step.measure != "learned":
-        raise RecipeError("a decision brings its own recipe; give decision.recipe, or leave one of them out")
-    if decision is None or decision.fingerprint != step.features:
-        has = "there is none" if decision is None else f"this is {decision.fingerprint}"
+        raise RecipeError("a classifier brings its own recipe; give classifier.recipe, or leave one of them out")
+    if classifier is None or classifier.fingerprint != step.features:
+        has = "there is none" if classifier is None else f"this is {classifier.fingerprint}"
         raise RecipeError(
-            f"second_step {str(step)!r} needs the decision of that fingerprint, and {has}; give it with "
-            f"{option('--decision FILE', 'decision=')}"
+            f"second_step {str(step)!r} needs the classifier of that fingerprint, and {has}; give it with "
+            f"{option('--classifier FILE', 'classifier=')}"
         )
-    if decision.vector.needs_encoder and encoder is None:
+    if classifier.vector.needs_encoder and encoder is None:
         raise RecipeError(
-            "the decision goes by 'semantic' too and needs an encoder, an object with encode(texts): hand one over in "
-            "Python, nd.dedup(..., encoder=...)"
+            "the classifier goes by 'semantic' too and needs an encoder, an object with encode(texts): hand one over "
+            "in Python, nd.dedup(..., encoder=...)"
         )
-    return decision
+    return classifier
 
 
 def decide(
-    decision: Decision,
+    classifier: Classifier,
     records: Records,
     left: Integers,
     right: Integers,
@@ -88,29 +88,29 @@ def decide(
     encoder: Encoder | None,
     progress: Callable[[int, int], None],
 ) -> Decided:
-    """Return what ``check_decision`` let pass says of pairs of records, by their places."""
-    measurer = Measurer(decision.vector, decision.statistics, encoder=encoder, threads=threads)
+    """Return what ``check_classifier`` let pass says of pairs of records, by their places."""
+    measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder, threads=threads)
     prepared = measurer.prepare(records)
     passed = np.zeros(len(left), np.bool_)
-    vectors = [np.empty((0, len(decision.vector)))]
+    vectors = [np.empty((0, len(classifier.vector)))]
     scores = [np.empty(0)]
     for begin in range(0, len(left), _PAIRS_AT_A_TIME):
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
         x = measurer.measure(prepared, left[part], right[part])
-        g = decision.score(x)
-        passed[part] = decision.passes(g)
+        g = classifier.score(x)
+        passed[part] = classifier.passes(g)
         vectors.append(x[passed[part]])
         scores.append(g[passed[part]])
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-    return Decided(passed, np.concatenate(vectors), counts_of(decision, np.concatenate(scores)))
+    return Decided(passed, np.concatenate(vectors), counts_of(classifier, np.concatenate(scores)))
 
 
-def counts_of(decision: Decision, g: Floats) -> Integers:
+def counts_of(classifier: Classifier, g: Floats) -> Integers:
     """Return o, a and b of pairs with such a g: the probability in units of 10**-9, and what makes 1.
 
-    Equal texts alone have 1: however sure a decision is, it stays a unit below.
+    Equal texts alone have 1: however sure a classifier is, it stays a unit below.
     """
-    o = np.minimum(np.rint(decision.probability(g) * PROBABILITY_UNIT), PROBABILITY_UNIT - 1).astype(np.int64)
+    o = np.minimum(np.rint(classifier.probability(g) * PROBABILITY_UNIT), PROBABILITY_UNIT - 1).astype(np.int64)
     return np.column_stack([o, np.full((len(o), 2), PROBABILITY_UNIT, np.int64)])
 
 
@@ -125,7 +125,7 @@ def second_step(
     *,
     threads: int,
     encoder: Encoder | None = None,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
     text_bytes: Integers | None = None,
     room: float = inf,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -144,10 +144,10 @@ def second_step(
     texts : int64[n]
         From ``equal_texts``, of documents whose texts have digests.
     records_of : callable
-        Gives the texts of documents, ascending, and what else a decision asks for.
+        Gives the texts of documents, ascending, and what else a classifier asks for.
     encoder : Encoder, optional
         For ``semantic``.
-    decision : Decision, optional
+    classifier : Classifier, optional
         For ``learned``.
     text_bytes : int64[n], optional
         The length of each document's text, where ``room`` is bounded.
@@ -171,7 +171,7 @@ def second_step(
         records, vectors = records_of(documents), None
         told = partial(_in_all, progress, int((groups < group).sum()), len(left))
         if step.measure == "learned":
-            known = check_decision(decision, recipe, encoder)
+            known = check_classifier(classifier, recipe, encoder)
             reach, vectors, second = decide(known, records, *places, threads=threads, encoder=encoder, progress=told)
         else:
             reach, second = reached(step, records.texts, *places, threads, encoder, told)

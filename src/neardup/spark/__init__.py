@@ -52,7 +52,7 @@ def run(
     frame: DataFrame,
     recipe: AnyRecipe = "default",
     *,
-    decision: Given | None = None,
+    classifier: Given | None = None,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
@@ -72,7 +72,7 @@ def run(
         One row a document, the same rows each time it is read.
     recipe : Recipe, str or path
         A recipe, its name, or a TOML file.
-    decision : Decision or path, optional
+    classifier : Classifier or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file.
     text_column, id_column, time_column, title_column : str, optional
         Columns; found by themselves where that is obvious.
@@ -92,7 +92,7 @@ def run(
     NeardupError
         If an option does not fit, or Spark has no search for the recipe.
     """
-    from neardup.classifier.classifier import recipe_and_decision
+    from neardup.classifier.classifier import recipe_and_classifier
     from neardup.errors import RecipeError
     from neardup.spark.documents import columns_beside, documents_of
     from neardup.spark.engine import SparkResult, find
@@ -101,7 +101,7 @@ def run(
     from neardup.spark.stages import Stages
 
     columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_decision(recipe, choices, decision, **columns)
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     check_recipe(wanted, learned)
     more = {} if learned is None else columns_beside(learned, frame.columns)
     given = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
@@ -113,7 +113,7 @@ def run(
         )
     stages = checkpoint_dir
     written = stages if isinstance(stages, Stages) else Stages(frame.sparkSession, stages)
-    found = find(documents.frame, wanted, stages=written, order=documents.order, decision=learned, settings=settings)
+    found = find(documents.frame, wanted, stages=written, order=documents.order, classifier=learned, settings=settings)
     return SparkResult(documents, found, wanted, written)
 
 
@@ -121,7 +121,7 @@ def stream(
     frame: DataFrame,
     recipe: AnyRecipe = "default",
     *,
-    decision: Given | None = None,
+    classifier: Given | None = None,
     window: str | int | timedelta | None = "24h",
     window_by: str = "time",
     against: str = "originals",
@@ -143,7 +143,7 @@ def stream(
     ----------
     frame : DataFrame
         A streaming data frame, one row a document.
-    recipe, decision, window, window_by, against, sample, **choices
+    recipe, classifier, window, window_by, against, sample, **choices
         As in ``neardup.Index``.
     text_column, id_column, time_column, title_column : str, optional
         Columns; found by themselves where that is obvious. ``time_column=""``: documents are of the time of their
@@ -157,9 +157,9 @@ def stream(
     Returns
     -------
     DataFrame
-        id, kind (original, exact, near, or set-aside), of, similarity, time, flag, o, a, b, g, evidence, serial (its
-        number in order of arrival), origin (empty). A row without id, text or readable time has the kind set-aside, and
-        the reason in flag.
+        id, kind (original, exact, near, or set-aside), of, similarity, time, flag, o, a, b, score, evidence, serial
+        (its number in order of arrival), origin (empty). A row without id, text or readable time has the kind
+        set-aside, and the reason in flag.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def stream(
     return verdicts_of(
         frame,
         recipe,
-        decision=decision,
+        classifier=classifier,
         window=window,
         window_by=window_by,
         against=against,

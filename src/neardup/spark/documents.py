@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.columns import columns_for
 from neardup.documents import Batch, Corpus
 from neardup.documents.inputs import Found
@@ -173,16 +173,16 @@ def documents_of(
     return Documents(source, source.select(*columns), order_names, wanted.text, wanted.id, told_apart)
 
 
-def columns_beside(decision: Decision, names: Sequence[str]) -> dict[str, str]:
-    """Return the columns besides the text that a decision goes by, as ``documents_of`` takes them.
+def columns_beside(classifier: Classifier, names: Sequence[str]) -> dict[str, str]:
+    """Return the columns besides the text that a classifier goes by, as ``documents_of`` takes them.
 
     Raises
     ------
     RecipeError
         If one is not there.
     """
-    columns = {"title_column": decision.title_column, "time_column": decision.time_column}
-    title, time = columns_for(decision.vector, names, **columns)
+    columns = {"title_column": classifier.title_column, "time_column": classifier.time_column}
+    title, time = columns_for(classifier.vector, names, **columns)
     return {name: column for name, column in (("title", title), ("time", time)) if column}
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.features.extraction import Extractor
 from neardup.recipe import Recipe
 from neardup.search.engines import most_pairs
-from neardup.search.findings import decision_details, recipe_details
+from neardup.search.findings import classifier_details, recipe_details
 from neardup.spark import features, sets
 from neardup.spark import sets as company
 from neardup.spark import sets as keepvalues
@@ -97,7 +97,7 @@ def find(
     *,
     stages: Stages,
     order: Sequence[str] = (),
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
     settings: Settings | None = None,
 ) -> Found:
     """Find the near-duplicates among documents.
@@ -107,15 +107,15 @@ def find(
     documents : DataFrame
         row: bigint, different for each document and the same whenever it is read; text; where there are ids, id (null
         sets a document aside, as a null text does); where ``recipe.keep`` goes by a column, keep; title and time where
-        a decision compares them; and the columns of ``order``.
+        a classifier compares them; and the columns of ``order``.
     recipe : Recipe
         What to do.
     stages : Stages
         Where what is found on the way is written.
     order : sequence of str
         The columns that say which document is earlier, among equals the smaller id; empty where rows do.
-    decision : Decision, optional
-        Where ``recipe`` is that of a learned decision: that decision.
+    classifier : Classifier, optional
+        Where ``recipe`` is that of a classifier: that classifier.
     settings : Settings, optional
         How the work is cut.
 
@@ -124,8 +124,8 @@ def find(
     NeardupError
         If Spark has no search for the recipe, or it does not fit the documents.
     """
-    check_recipe(recipe, decision)
-    return _Run(documents, recipe, stages, list(order), decision, settings or Settings()).found()
+    check_recipe(recipe, classifier)
+    return _Run(documents, recipe, stages, list(order), classifier, settings or Settings()).found()
 
 
 class Counted(NamedTuple):
@@ -148,11 +148,11 @@ class _Run:
         recipe: Recipe,
         stages: Stages,
         order: list[str],
-        decision: Decision | None,
+        classifier: Classifier | None,
         settings: Settings,
     ) -> None:
         self.documents, self.recipe, self.stages, self.order = documents, recipe, stages, order
-        self.decision, self.settings = decision, settings
+        self.classifier, self.settings = classifier, settings
         self.search: dict[str, Any] = {}
         self.repeats = 0
         self.what = ""
@@ -190,8 +190,8 @@ class _Run:
             "stages": self.stages.report,
             "version": __version__,
         } | recipe_details(self.recipe)
-        if self.decision is not None:
-            summary |= decision_details(self.decision, self.search)
+        if self.classifier is not None:
+            summary |= classifier_details(self.classifier, self.search)
         return Found(known, repeated, graph.company, verdicts.edges, verdicts.frame, summary)
 
     def most_pairs(self, documents: int) -> int | None:
@@ -280,8 +280,8 @@ class _Run:
     ) -> tuple[DataFrame, DataFrame, int]:
         """Return the texts that are equal, the pairs of distinct ones that pass, and how many are equal."""
         own = None
-        if self.decision is not None:
-            own = Shared(known.sparkSession, self.decision)
+        if self.classifier is not None:
+            own = Shared(known.sparkSession, self.classifier)
         parts = self.settings.parts(size, self.stages.workers)
         equal, passed, told = second_step(self.stages, self.recipe, own, known, copies, edges, self.order, parts)
         self.search |= told

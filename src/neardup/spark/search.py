@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe.measures import rule
 from neardup.search.engines import PAIRS_PER_DOCUMENT
 from neardup.search.lsh import bands_of
-from neardup.search.second_step import check_decision
+from neardup.search.second_step import check_classifier
 from neardup.spark import candidates, sets
 from neardup.spark import candidates as prefixes
 from neardup.spark import features as counts
@@ -70,7 +70,7 @@ class Settings:
         return self.partitions or max(workers, -(-size // _PART_BYTES))
 
 
-def check_recipe(recipe: Recipe, decision: Decision | None = None) -> None:
+def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
     """Refuse a recipe that Spark has no search for, before anything is read.
 
     Raises
@@ -90,8 +90,8 @@ def check_recipe(recipe: Recipe, decision: Decision | None = None) -> None:
         raise RecipeError(f"{what} is not searched on Spark; leave out the engine 'spark' to run it on this machine")
     if recipe.search == "lsh":
         bands_of(recipe)
-    if decision is not None or (step is not None and step.measure == "learned"):
-        check_decision(decision, recipe, None)
+    if classifier is not None or (step is not None and step.measure == "learned"):
+        check_classifier(classifier, recipe, None)
 
 
 #: The bytes of an entry.

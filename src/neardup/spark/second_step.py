@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.values import NO_TIME, Records
 from neardup.documents.records import value_texts
 from neardup.recipe import Recipe
@@ -37,7 +37,7 @@ _SCHEMA = "row bigint, label int, item binary"
 def second_step(
     stages: Stages,
     recipe: Recipe,
-    decision: Shared[Decision] | None,
+    classifier: Shared[Classifier] | None,
     features: DataFrame,
     copies: DataFrame,
     edges: DataFrame,
@@ -53,10 +53,10 @@ def second_step(
     ----------
     stages, recipe
         As in ``finding.find``; the recipe's ``second_step``.
-    decision : Shared, optional
+    classifier : Shared, optional
         Where the second step is learned.
     features : DataFrame
-        ``features.COLUMNS``, text, and title and time where a decision asks for them.
+        ``features.COLUMNS``, text, and title and time where a classifier asks for them.
     copies, edges : DataFrame
         Equal sets, and the pairs of distinct sets that passed.
     order : sequence of str
@@ -83,7 +83,7 @@ def second_step(
     columns = [name for name in ("text", "title", "time") if name in features.columns]
     own = sets.with_documents(features.select("row", *columns), routes, routes.count())
     held = own.mapInArrow(partial(record_batches, recipe.content), _SCHEMA).mapInArrow(items.text_batches, BLOBS)
-    check = partial(check_texts, recipe, decision)
+    check = partial(check_texts, recipe, classifier)
     found = stages.run("text-edges", lambda: verifying.verified(listed, held, check, partitions))
     matching, looked_at = verifying.counted(found)
     return equal, found.where("left >= 0"), {"first_step_pairs": looked_at, "pairs": matching}
@@ -123,7 +123,7 @@ def _text(value: str | bytes) -> str:
 
 
 def check_texts(
-    recipe: Recipe, decision: Shared[Decision] | None, held: Items, left: Integers, right: Integers
+    recipe: Recipe, classifier: Shared[Classifier] | None, held: Items, left: Integers, right: Integers
 ) -> verifying.Checked:
     """Look at pairs of texts by the second measure."""
     step = recipe.parsed_second_step
@@ -132,9 +132,9 @@ def check_texts(
     documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     records = _records([json.loads(held.data[held.heads[d] : held.heads[d + 1]].tobytes()) for d in documents])
     one, other = places[: len(left)], places[len(left) :]
-    if decision is not None:
+    if classifier is not None:
         passed, _, counts = decide(
-            decision.value, records, one, other, threads=1, encoder=None, progress=lambda done, total: None
+            classifier.value, records, one, other, threads=1, encoder=None, progress=lambda done, total: None
         )
     else:
         passed, counts = reached(step, records.texts, one, other, 1, None, lambda done, total: None)

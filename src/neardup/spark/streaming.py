@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming import StatefulProcessor
 
-from neardup.classifier.classifier import Decision, Given
+from neardup.classifier.classifier import Classifier, Given
 from neardup.classifier.columns import TITLES
 from neardup.classifier.evidence import Learned
 from neardup.documents.records import is_text_type
@@ -62,8 +62,8 @@ class Work(NamedTuple):
         Of the window.
     everything : bool
         Whether duplicates are partners, too.
-    statistics, decision : Statistics, Decision or None
-        What the recipe takes from a collection; the learned decision whose it is.
+    statistics, classifier : Statistics, Classifier or None
+        What the recipe takes from a collection; the classifier whose it is.
     mark : dict of str to str
         By what a checkpoint of this stream is known.
     """
@@ -72,7 +72,7 @@ class Work(NamedTuple):
     length: Length
     everything: bool
     statistics: Statistics | None
-    decision: Decision | None
+    classifier: Classifier | None
     mark: dict[str, str]
 
     def check(self, mark: dict[str, str]) -> None:
@@ -159,7 +159,7 @@ _PAIRS = pa.schema(
         ("a", pa.int64()),
         ("b", pa.int64()),
         ("same", pa.bool_()),
-        ("g", pa.float64()),
+        ("score", pa.float64()),
         ("vector", pa.binary()),
     ]
 )
@@ -176,7 +176,7 @@ VERDICTS = pa.schema(
         ("o", pa.int64()),
         ("a", pa.int64()),
         ("b", pa.int64()),
-        ("g", pa.float64()),
+        ("score", pa.float64()),
         ("evidence", pa.string()),
         ("serial", pa.int64()),
         ("origin", pa.string()),
@@ -184,7 +184,7 @@ VERDICTS = pa.schema(
 )
 VERDICT_COLUMNS = (
     "id string, kind string, of string, similarity double, time timestamp, flag string, o bigint, a bigint, b bigint, "
-    "g double, evidence string, serial bigint, origin string"
+    "score double, evidence string, serial bigint, origin string"
 )
 
 
@@ -499,7 +499,7 @@ def _taken(work: Held, number: int, chest: Chest, head: dict[str, Any]) -> Shard
     else:
         missed = chest.numbers()
         given = work.value
-        options: dict[str, Any] = {"statistics": given.statistics, "decision": given.decision}
+        options: dict[str, Any] = {"statistics": given.statistics, "classifier": given.classifier}
         shard = Shard(given.recipe, given.length, best_only=given.everything, **options)
     if head["state"] is None:
         return shard
@@ -644,7 +644,7 @@ def settle(work: Held, chest: Chest, answers: Sequence[Answer]) -> bytes:
     names: dict[int, str] = {}
     for table in (unpacked([each.names]) for each in answers if each.names):
         names |= dict(zip(table["serial"].to_pylist(), table["id"].to_pylist(), strict=True))
-    return packed(_verdicts(rows, places[chosen], partners.among(chosen), names, first, aside, given.decision))
+    return packed(_verdicts(rows, places[chosen], partners.among(chosen), names, first, aside, given.classifier))
 
 
 def _rows_of(table: pa.Table) -> tuple[_Rows, pa.Table]:
@@ -742,7 +742,7 @@ def _verdicts(
     names: dict[int, str],
     first: int,
     aside: pa.Table,
-    decision: Decision | None,
+    classifier: Classifier | None,
 ) -> pa.Table:
     """Return the verdicts as a table."""
     count, more = len(rows.ids), len(aside)
@@ -751,8 +751,8 @@ def _verdicts(
     flags = [flag if some else "undecidable" for flag, some in zip(rows.flags, rows.some.tolist(), strict=True)]
     learned = np.flatnonzero(~np.isnan(best.g))
     evidence: npt.NDArray[Any] = np.full(len(places), "", object)
-    if decision is not None and len(learned):
-        said = Learned(decision, best.vectors[learned], np.arange(len(learned))).columns()["evidence"]
+    if classifier is not None and len(learned):
+        said = Learned(classifier, best.vectors[learned], np.arange(len(learned))).columns()["evidence"]
         evidence[learned] = said.to_pylist()
     g = [None if value != value else value for value in best.g.tolist()]
     o, a, b = best.counts.T
@@ -766,7 +766,7 @@ def _verdicts(
         "o": _spread(o.tolist(), places, count + more),
         "a": _spread(a.tolist(), places, count + more),
         "b": _spread(b.tolist(), places, count + more),
-        "g": _spread(g, places, count + more),
+        "score": _spread(g, places, count + more),
         "evidence": _spread(evidence.tolist(), places, count + more, ""),
         "serial": [*range(first, first + count), *[None] * more],
         "origin": rows.origins + aside["origin"].to_pylist(),
@@ -940,7 +940,7 @@ def check_packages() -> None:
 
 def work_for(
     recipe: AnyRecipe | None,
-    decision: Given | None,
+    classifier: Given | None,
     window: str | int | timedelta | None,
     window_by: str,
     against: str,
@@ -955,9 +955,9 @@ def work_for(
     NeardupError
         If an option does not fit.
     """
-    if decision is not None and recipe == "default":
+    if classifier is not None and recipe == "default":
         recipe = None
-    wanted, learned = chosen_recipe(recipe, decision, choices)
+    wanted, learned = chosen_recipe(recipe, classifier, choices)
     check_keys(wanted)
     length = Length.parse(window, window_by)
     if against not in _AGAINST:
@@ -987,7 +987,7 @@ def verdicts_of(
     frame: DataFrame,
     recipe: AnyRecipe | None = "default",
     *,
-    decision: Given | None = None,
+    classifier: Given | None = None,
     window: str | int | timedelta | None = "24h",
     window_by: str = "time",
     against: str = "originals",
@@ -1005,11 +1005,11 @@ def verdicts_of(
     check_stream(frame)
     spark = frame.sparkSession
     count = int(spark.sparkContext.defaultParallelism) if shards is None else shards
-    work = work_for(recipe, decision, window, window_by, against, sample, count, choices or {})
+    work = work_for(recipe, classifier, window, window_by, against, sample, count, choices or {})
     first = work.recipe.changed(keep="first")
     found = documents_of(frame, first, text_column=text_column, id_column=id_column, order=order)
     time = _time_column(frame, time_column, work.length)
-    title = _title_column(frame, title_column, work.decision)
+    title = _title_column(frame, title_column, work.classifier)
     columns = {"id": found.id, "text": found.text} | ({"time": time} if time else {})
     columns |= {"title": title} if title else {}
     by = [order] if isinstance(order, str) else list(order or [])
@@ -1092,16 +1092,16 @@ def _time_column(frame: DataFrame, named: str | None, length: Length) -> str:
     return found
 
 
-def _title_column(frame: DataFrame, named: str | None, decision: Decision | None) -> str:
-    if decision is None or not decision.vector.needs_titles:
+def _title_column(frame: DataFrame, named: str | None, classifier: Classifier | None) -> str:
+    if classifier is None or not classifier.vector.needs_titles:
         if named:
-            raise RecipeError(f"title_column {named!r} is for decisions that compare titles; leave it out")
+            raise RecipeError(f"title_column {named!r} is for classifiers that compare titles; leave it out")
         return ""
     lowered = {name.lower(): name for name in reversed(frame.columns)}
-    found = named or decision.title_column or next((lowered[name] for name in TITLES if name in lowered), "")
+    found = named or classifier.title_column or next((lowered[name] for name in TITLES if name in lowered), "")
     if found not in frame.columns:
         raise InputError(
-            "title is one of the decision's measures, and the data frame has no such column; name it with "
+            "title is one of the classifier's measures, and the data frame has no such column; name it with "
             f"title_column: {', '.join(frame.columns)}"
         )
     return str(found)

@@ -27,7 +27,7 @@ class Document:
     origin : str
         Where it came from; kept in the store.
     title : str
-        Its title, for decisions that compare titles; empty where it has none.
+        Its title, for classifiers that compare titles; empty where it has none.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class Verdict:
     of : str or None
         The document that it repeats: the most similar one in the window, the first of equals.
     similarity : float or None
-        To that document; where a learned decision decides, how probable it is that both are near-duplicates.
+        To that document; where a classifier decides, how probable it is that both are near-duplicates.
     time : float
         Seconds since 1970 (UTC) by which it was judged.
     flag : str
@@ -77,10 +77,10 @@ class Verdict:
         ``future`` (later than the clock on the wall) or ``undecidable`` (too little text to compare).
     counts : tuple of int or None
         The three whole numbers o, a and b behind the similarity, as in ``neardup.recipe.measures``.
-    g : float or None
-        What a learned decision makes of the two; None where none decided, and for texts that are equal byte for byte.
+    score : float or None
+        What a classifier makes of the two; None where none decided, and for texts that are equal byte for byte.
     measures : tuple of Contribution
-        The decision's measures, the one that pushed g furthest first; empty where there is no g.
+        The classifier's measures, the one that moved the score furthest first; empty where there is none.
     """
 
     id: str
@@ -90,7 +90,7 @@ class Verdict:
     time: float
     flag: str
     counts: tuple[int, int, int] | None
-    g: float | None = None
+    score: float | None = None
     measures: tuple[Contribution, ...] = ()
 
     @property
@@ -100,8 +100,8 @@ class Verdict:
 
     @property
     def evidence(self) -> str:
-        """The measures that pushed a learned decision most, in a few words; empty where there is no g."""
-        return "" if self.g is None else str(Evidence(self.g, self.similarity or 0.0, self.measures))
+        """The measures that pushed a classifier most, in a few words; empty where there is no score."""
+        return "" if self.score is None else str(Evidence(self.score, self.similarity or 0.0, self.measures))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON takes them."""
@@ -113,7 +113,7 @@ class Verdict:
             "time": self.time,
             "flag": self.flag,
             "counts": None if self.counts is None else list(self.counts),
-            "g": self.g,
+            "score": self.score,
             "evidence": self.evidence,
             "measures": [one.as_dict() for one in self.measures],
         }

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision, Given, decision_of, recipe_beside
+from neardup.classifier.classifier import Classifier, Given, classifier_of, recipe_beside
 from neardup.classifier.values import NO_TIME
 from neardup.documents.streams import ahead
 from neardup.errors import InputError, RecipeError, StoreError, UnknownDocument
@@ -51,21 +51,21 @@ def verdict_of(name: str, found: Judged, of: str | None) -> Verdict:
 
 
 def chosen_recipe(
-    recipe: AnyRecipe | None, decision: Given | None, choices: Mapping[str, Any]
-) -> tuple[Recipe, Decision | None]:
-    """Return the recipe of a flow, and the decision whose it is, read where it is a path.
+    recipe: AnyRecipe | None, classifier: Given | None, choices: Mapping[str, Any]
+) -> tuple[Recipe, Classifier | None]:
+    """Return the recipe of a flow, and the classifier whose it is, read where it is a path.
 
     Raises
     ------
     NeardupError
         If both are given, or one of them is refused.
     """
-    if decision is None:
+    if classifier is None:
         return chosen("default" if recipe is None else recipe, choices), None
-    found = decision_of(decision)
+    found = classifier_of(classifier)
     if found.vector.needs_encoder:
         raise RecipeError(
-            "the decision goes by 'semantic' too, and a flow makes no embeddings; train one on a vector without it"
+            "the classifier goes by 'semantic' too, and a flow makes no embeddings; train one on a vector without it"
         )
     return recipe_beside(found, {"recipe": recipe, **choices}), found
 
@@ -177,8 +177,8 @@ class Index:
     ----------
     recipe : Recipe, str or path, optional
         What a match is: any recipe whose documents have keys (sets, sketches, fingerprints, LSH); else ``default``.
-    decision : Decision or path, optional
-        What a match is, in place of a recipe: a decision that was learned from labelled pairs, or the file it is in.
+    classifier : Classifier or path, optional
+        What a match is, in place of a recipe: a trained classifier, or the file it is in.
     window : str, int, timedelta or None
         How far apart partners may be: ``"24h"``, ``"7d"``, ``"8000 documents"`` or 8000; ``"endless"`` or None.
         Raising it finds repeats of older documents, and takes memory and time in proportion.
@@ -216,7 +216,7 @@ class Index:
         self,
         recipe: AnyRecipe | None = None,
         *,
-        decision: Given | None = None,
+        classifier: Given | None = None,
         window: str | int | timedelta | None = "24h",
         window_by: str = "time",
         against: str = "originals",
@@ -225,7 +225,7 @@ class Index:
         now: Callable[[], float] = time.time,
         **choices: Any,
     ) -> None:
-        self.recipe, self.decision = chosen_recipe(recipe, decision, choices)
+        self.recipe, self.classifier = chosen_recipe(recipe, classifier, choices)
         check_keys(self.recipe)
         length = Length.parse(window, window_by)
         if against not in _AGAINST:
@@ -238,9 +238,9 @@ class Index:
             everything=against == "everything",
             statistics=statistics_for(self.recipe, sample),
             record_of=self._register.record,
-            decision=self.decision,
+            classifier=self.classifier,
         )
-        self._titles = self.decision is not None and self.decision.vector.needs_titles
+        self._titles = self.classifier is not None and self.classifier.vector.needs_titles
         self._next = 0
         self.store: Store | None = None
         if path is not None:
@@ -284,7 +284,7 @@ class Index:
         Parameters
         ----------
         document : Document or str
-            The text; title and timestamp do not matter but to a decision that goes by them.
+            The text; title and timestamp do not matter but to a classifier that goes by them.
         k : int, optional
             Return the k nearest by the first measure instead, whatever their similarity.
         """
@@ -320,7 +320,7 @@ class Index:
         Parameters
         ----------
         document : Document or str
-            Its id; with its text (and title, for decisions that go by titles) where the index does not keep them:
+            Its id; with its text (and title, for classifiers that go by titles) where the index does not keep them:
             an index that compares with originals keeps no text of duplicates.
         by : str
             Who takes it back, for the store.
@@ -473,8 +473,8 @@ class Index:
         return None
 
     def _note_recipe(self, store: Store) -> None:
-        """Let the store know by what it is filled, for reports; a learned decision is a file that these are told of."""
-        if self.decision is None and store.state("recipe") != (own := self.recipe.to_toml()):
+        """Let the store know by what it is filled, for reports; a classifier is a file that these are told of."""
+        if self.classifier is None and store.state("recipe") != (own := self.recipe.to_toml()):
             store.set_state("recipe", own)
 
     def _restore(self, store: Store) -> None:
@@ -510,7 +510,7 @@ class Index:
 def matching(
     documents: Mapping[int, Document],
     recipe: Recipe,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
     statistics: Statistics | None = None,
 ) -> set[tuple[int, int]]:
     """Return which of some documents match each other, the smaller key first.
@@ -521,14 +521,14 @@ def matching(
         Each under a key.
     recipe : Recipe
         What a match is.
-    decision : Decision, optional
+    classifier : Classifier, optional
         In place of the recipe.
     statistics : Statistics, optional
         Of the collection, for recipes that need them.
     """
     found = set()
-    chosen = None if decision else recipe
-    with Index(chosen, decision=decision, window=None, against="everything", sample=statistics) as index:
+    chosen = None if classifier else recipe
+    with Index(chosen, classifier=classifier, window=None, against="everything", sample=statistics) as index:
         held = {
             str(key): Document(str(key), one.text, one.timestamp, title=one.title) for key, one in documents.items()
         }

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.values import NO_TIME
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
@@ -61,8 +61,8 @@ class Judge:
         What recipes with ``needs_statistics`` take their frequencies from.
     record_of : callable
         What is known of a held document by its number, for recipes with a second step.
-    decision : Decision, optional
-        Where the recipe is that of a learned decision.
+    classifier : Classifier, optional
+        Where the recipe is that of a classifier.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class Judge:
         everything: bool,
         statistics: Statistics | None,
         record_of: RecordOf,
-        decision: Decision | None = None,
+        classifier: Classifier | None = None,
     ) -> None:
         self._everything, self._record_of = everything, record_of
-        self._second = second_of(recipe, self._record, decision)
+        self._second = second_of(recipe, self._record, classifier)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
         #: The segments, with the number of the first document in or after each.

@@ -44,7 +44,7 @@ class Judged(NamedTuple):
     has_features : bool
         Whether it can match anything.
     g : float or None
-        What a learned decision makes of it and its best match.
+        What a classifier makes of it and its best match.
     measures : tuple of Contribution
         By what.
     """
@@ -72,7 +72,7 @@ class Partners(NamedTuple):
     same : bool[k]
         Whether the texts are equal.
     g, vectors : float64[k], float64[k, r]
-        What a learned decision makes of them, and from what; nan where none was asked.
+        What a classifier makes of them, and from what; nan where none was asked.
     """
 
     serials: Integers

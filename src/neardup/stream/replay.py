@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.columns import TITLES, column_of
 from neardup.classifier.evidence import EQUAL_TEXTS
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
@@ -588,8 +588,8 @@ class ReplaySettings:
         As ``Index`` takes them.
     store : str or None
         The file that verdicts go to.
-    decision : Decision or None
-        Where the recipe is that of a learned decision.
+    classifier : Classifier or None
+        Where the recipe is that of a classifier.
     """
 
     recipe: Recipe
@@ -597,7 +597,7 @@ class ReplaySettings:
     window_by: str = "time"
     against: str = "originals"
     store: str | None = None
-    decision: Decision | None = None
+    classifier: Classifier | None = None
 
     def statistics(self, corpus: Corpus, report: Progress) -> Statistics | None:
         """Return what the recipe takes of the collection, None where it needs nothing; the corpus is read for it."""
@@ -612,8 +612,8 @@ class ReplaySettings:
             Of the collection, for recipes that need them.
         """
         return Index(
-            None if self.decision else self.recipe,
-            decision=self.decision,
+            None if self.classifier else self.recipe,
+            classifier=self.classifier,
             window=self.window,
             window_by=self.window_by,
             against=self.against,
@@ -660,7 +660,7 @@ def _end_of_time() -> float:
 _LOOKED_AT = 1000
 
 
-def title_column(corpus: Corpus, rows: Integers, decision: Decision) -> str:
+def title_column(corpus: Corpus, rows: Integers, classifier: Classifier) -> str:
     """Return the column of a corpus that holds titles, by some of its rows.
 
     Raises
@@ -669,7 +669,7 @@ def title_column(corpus: Corpus, rows: Integers, decision: Decision) -> str:
         If there is none.
     """
     names = corpus.take(rows[:_LOOKED_AT]).column_names
-    return column_of(names, decision.title_column, TITLES, "title", "--title-column")
+    return column_of(names, classifier.title_column, TITLES, "title", "--title-column")
 
 
 def titles_of(corpus: Corpus, rows: Integers, report: Progress) -> Any:
@@ -709,8 +709,8 @@ _COLUMNS = {
 #: A row for each document, in the order of arrival. ``shared`` features of ``size`` and of ``size_of``, the size of the
 #: document that it repeats, make the similarity.
 SCHEMA = pa.schema(_COLUMNS | {"shared": pa.int64(), "size": pa.int64(), "size_of": pa.int64()})
-#: The same for a learned decision: what it makes of the two, and the measures that pushed it most.
-LEARNED = pa.schema(_COLUMNS | {"g": pa.float64(), "evidence": pa.large_string()})
+#: The same for a classifier: what it makes of the two, and the measures that pushed it most.
+LEARNED = pa.schema(_COLUMNS | {"score": pa.float64(), "evidence": pa.large_string()})
 _VERDICTS_AT_ONCE = 4096
 
 
@@ -761,6 +761,6 @@ class Notes:
 def _row(verdict: Verdict, *, learned: bool) -> tuple[Any, ...]:
     behind: tuple[Any, ...] = verdict.counts or (None, None, None)
     if learned:
-        behind = verdict.g, EQUAL_TEXTS if verdict.kind == "exact" else verdict.evidence
+        behind = verdict.score, EQUAL_TEXTS if verdict.kind == "exact" else verdict.evidence
     moment = round(verdict.time * 1e6)
     return verdict.id, verdict.kind, verdict.of, verdict.similarity, moment, verdict.flag, *behind

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
 from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
@@ -163,8 +163,8 @@ def around_of(
     RecipeError
         If it leads out of the measure's range.
     """
-    recipe, decision = settings.recipe, settings.decision
-    own = scale_of(recipe, decision).threshold
+    recipe, classifier = settings.recipe, settings.classifier
+    own = scale_of(recipe, classifier).threshold
     if not around:
         return KnownPairs.nothing(
             own, "Pairs below the threshold were not looked for; --report-margin 0.2 looks for them."
@@ -172,7 +172,7 @@ def around_of(
     looser = loosened(recipe, around)
     if isinstance(looser, str):
         return KnownPairs.nothing(own, looser)
-    every = None if decision is None else decision.everything()
+    every = None if classifier is None else classifier.everything()
     loosest = Fraction(0) if every is not None else scale_of(looser).threshold
     length = Length.parse(settings.window, settings.window_by)
     with _index(looser, every, settings, statistics) as index:
@@ -196,11 +196,13 @@ def around_of(
     return pairs.around(loosest)
 
 
-def _index(recipe: Recipe, decision: Decision | None, settings: ReplaySettings, statistics: Statistics | None) -> Index:
+def _index(
+    recipe: Recipe, classifier: Classifier | None, settings: ReplaySettings, statistics: Statistics | None
+) -> Index:
     """Return an index in memory that compares with everything in the window."""
     return Index(
-        None if decision else recipe,
-        decision=decision,
+        None if classifier else recipe,
+        classifier=classifier,
         window=settings.window,
         window_by=settings.window_by,
         against="everything",
@@ -281,7 +283,7 @@ class Arrived:
             self._exact.append(verdict.kind == "exact")
             self._counts.extend(verdict.counts or (-1, -1, -1))
             self._recent.append(verdict.of)
-            if verdict.g is not None:
+            if verdict.score is not None:
                 self._learned[place] = verdict.evidence
         if len(self._recent) >= _AT_ONCE:
             self._flush()
@@ -300,7 +302,7 @@ class Arrived:
 
     @property
     def learned(self) -> Mapping[int, str]:
-        """What pushed a learned decision, in a few words, by the numbers of duplicates in order of arrival."""
+        """What pushed a classifier, in a few words, by the numbers of duplicates in order of arrival."""
         return self._learned
 
     def counts(self, number: int) -> tuple[int, int, int] | None:
@@ -412,8 +414,9 @@ class ReplayReport:
             command=command,
             inputs=inputs,
             recipe=settings.recipe,
-            scale=scale_of(settings.recipe, settings.decision),
-            movable=has_threshold(settings.recipe) and (settings.decision is None or isfinite(settings.decision.cut)),
+            scale=scale_of(settings.recipe, settings.classifier),
+            movable=has_threshold(settings.recipe)
+            and (settings.classifier is None or isfinite(settings.classifier.cut)),
             window=settings.window,
             everything=settings.against == "everything",
             left="This item came before the corpus, from the store, which keeps no text of it for this page.",
@@ -467,8 +470,8 @@ class _Texts:
         return learned if learned else counts_in_words(self._arrived.counts(number), self._settings.recipe)
 
     def matching(self, texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
-        recipe, decision = self._settings.recipe, self._settings.decision
-        if decision is not None and recipe.content:
+        recipe, classifier = self._settings.recipe, self._settings.classifier
+        if classifier is not None and recipe.content:
             # Its pages are here only as what was found in them.
             return None
         titles = self._titles(list(texts))
@@ -476,7 +479,7 @@ class _Texts:
             place: Document(str(place), shown.text, utc(int(self._times[place])), title=titles.get(place, ""))
             for place, shown in texts.items()
         }
-        return matching(documents, recipe if decision else recipe.changed(content=""), decision, self._statistics)
+        return matching(documents, recipe if classifier else recipe.changed(content=""), classifier, self._statistics)
 
     def _titles(self, places: Sequence[int]) -> dict[int, str]:
         titles: Any = self._timeline.titles

@@ -1,4 +1,4 @@
-"""Documents that were prepared for a decision, one behind the other, so that hardly one is prepared twice."""
+"""Documents that were prepared for a classifier, one behind the other, so that hardly one is prepared twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.classifier.evidence import Contribution, Learned
 from neardup.classifier.facts import Rows
 from neardup.classifier.values import Measurer, Prepared, Records
@@ -16,7 +16,7 @@ from neardup.errors import RecipeError
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.search.matches import Matches
-from neardup.search.second_step import check_decision, counts_of, second_step
+from neardup.search.second_step import check_classifier, counts_of, second_step
 from neardup.stream.parts import Record
 from neardup.text.html import content_of
 
@@ -140,7 +140,7 @@ class Looked(NamedTuple):
     similarity, counts : float64[k], int64[k, 3]
         How similar they are, and o, a and b.
     g, vectors : float64[k], float64[k, r]
-        What a learned decision makes of them, and from what; nan where none decides.
+        What a classifier makes of them, and from what; nan where none decides.
     """
 
     places: Integers
@@ -189,15 +189,15 @@ class MeasuredStep:
 
 
 class LearnedStep:
-    """A second step by a learned decision.
+    """A second step by a classifier.
 
     Parameters
     ----------
     recipe : Recipe
-        That of the decision.
+        That of the classifier.
     record_of : callable
         Gives what is known of a document by its number.
-    decision : Decision
+    classifier : Classifier
         What decides.
 
     Raises
@@ -206,10 +206,10 @@ class LearnedStep:
         If the recipe names another one.
     """
 
-    def __init__(self, recipe: Recipe, record_of: RecordOf, decision: Decision) -> None:
+    def __init__(self, recipe: Recipe, record_of: RecordOf, classifier: Classifier) -> None:
         self._recipe, self._record_of = recipe, record_of
-        self._decision = check_decision(decision, recipe, None)
-        self._measurer = Measurer(decision.vector, decision.statistics)
+        self._classifier = check_classifier(classifier, recipe, None)
+        self._measurer = Measurer(classifier.vector, classifier.statistics)
         self._pool = Pool(self._measurer)
 
     def look(self, one: Record, serial: int, others: Integers) -> Looked:
@@ -222,9 +222,9 @@ class LearnedStep:
         self._pool.add(missing, self._records(records))
         places = self._pool.places(wanted)
         vectors = self._measurer.measure(self._pool.prepared(), places[:-1], np.full(len(others), places[-1]))
-        g = self._decision.score(vectors)
-        passed = np.flatnonzero(self._decision.passes(g))
-        counts = counts_of(self._decision, g[passed])
+        g = self._classifier.score(vectors)
+        passed = np.flatnonzero(self._classifier.passes(g))
+        counts = counts_of(self._classifier, g[passed])
         return Looked(passed, similarities("learned", counts), counts, g[passed], vectors[passed])
 
     def _records(self, records: Sequence[Record]) -> Records:
@@ -236,26 +236,26 @@ class LearnedStep:
 
     def contributions(self, vector: Floats) -> tuple[Contribution, ...]:
         """Return what the measures of a pair have to do with its g, the one that pushed it furthest first."""
-        return Learned(self._decision, vector[np.newaxis], np.zeros(1, np.int64)).evidence(0).contributions
+        return Learned(self._classifier, vector[np.newaxis], np.zeros(1, np.int64)).evidence(0).contributions
 
     def forget_from(self, serial: int) -> None:
         """Forget documents from a number on: others will have these numbers."""
         self._pool.forget_from(serial)
 
 
-def second_of(recipe: Recipe, record_of: RecordOf, decision: Decision | None) -> MeasuredStep | LearnedStep | None:
+def second_of(recipe: Recipe, record_of: RecordOf, classifier: Classifier | None) -> MeasuredStep | LearnedStep | None:
     """Return the second step of a recipe, None where it has none.
 
     Raises
     ------
     RecipeError
-        If it is a learned one and the decision is not there.
+        If it is a learned one and the classifier is not there.
     """
     step = recipe.parsed_second_step
     if step is None:
         return None
     if step.measure != "learned":
         return MeasuredStep(recipe, record_of)
-    if decision is None:
-        raise RecipeError(f"then {str(step)!r} is a learned decision; give it as decision=, in place of the recipe")
-    return LearnedStep(recipe, record_of, decision)
+    if classifier is None:
+        raise RecipeError(f"then {str(step)!r} is a classifier; give it as classifier=, in place of the recipe")
+    return LearnedStep(recipe, record_of, classifier)

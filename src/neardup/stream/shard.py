@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Decision
+from neardup.classifier.classifier import Classifier
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
@@ -112,8 +112,8 @@ class Shard(Judge):
         Whether of the partners of each document only the best is wanted.
     statistics : Statistics, optional
         What recipes with ``needs_statistics`` take their frequencies from.
-    decision : Decision, optional
-        Where the recipe is that of a learned decision.
+    classifier : Classifier, optional
+        Where the recipe is that of a classifier.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Shard(Judge):
         *,
         best_only: bool = False,
         statistics: Statistics | None = None,
-        decision: Decision | None = None,
+        classifier: Classifier | None = None,
     ) -> None:
         self.now = 0.0
         self.names: dict[int, str] = {}
@@ -144,7 +144,7 @@ class Shard(Judge):
             everything=True,
             statistics=statistics,
             record_of=self._records.get,
-            decision=decision,
+            classifier=classifier,
         )
 
     def moments(self, times: Sequence[int | None], now: float) -> list[EventTime]:

@@ -158,7 +158,7 @@ CREATE TABLE documents (
     similarity REAL,
     o INTEGER, a INTEGER, b INTEGER,
     flag TEXT NOT NULL,
-    g REAL, measures TEXT,                 -- of a learned decision: measures by name, each with its value and push
+    score REAL, measures TEXT,             -- of a classifier: measures by name, each with its value and contribution
     sum INTEGER NOT NULL,                  -- checksum of the columns above
     placed INTEGER NOT NULL
 );
@@ -353,7 +353,7 @@ def check(path: Path, lock: Lock, mark: Mark) -> None:
         if clause := difference(_named(meta, _DEPENDENCY), mark.dependencies):
             raise StoreError(f"{path} was made {clause}; use what it was made with, or name another path")
         raise StoreError(
-            f"{path} was made with another recipe or decision (fingerprint {_shown(meta.get('fingerprint'))}, not "
+            f"{path} was made with another recipe or classifier (fingerprint {_shown(meta.get('fingerprint'))}, not "
             f"{_shown(mark.fingerprint)}); a store keeps its own: take that one, or name another path"
         )
     has = _named(meta, _SETTING)
@@ -419,7 +419,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 #: The columns of a row in the order of the table, up to its checksum.
-COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, g, measures"
+COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures"
 
 _OF_D = ", ".join(f"d.{name}" for name in COLUMNS.split(", "))
 _FIELDS = f"SELECT {_OF_D}, d.sum, h.serial, h.text, h.title, h.sum FROM"
@@ -457,7 +457,7 @@ class Stored(NamedTuple):
     text : str or None
         Its text while it is held.
     title : str
-        Its title while it is held, where the decision goes by titles.
+        Its title while it is held, where the classifier goes by titles.
     """
 
     serial: int
@@ -493,7 +493,7 @@ def to_row(stored: Stored) -> Row:
     """Return a document as a row: the columns and their checksum."""
     verdict = stored.verdict
     # NumPy's numbers are turned into Python's, of which SQLite keeps each as it is, but for -0.0.
-    similarity, g = (None if value is None else float(value) + 0.0 for value in (verdict.similarity, verdict.g))
+    similarity, score = (None if value is None else float(value) + 0.0 for value in (verdict.similarity, verdict.score))
     measures = {one.measure: [one.value, one.amount] for one in verdict.measures}
     row = (
         int(stored.serial),
@@ -507,8 +507,8 @@ def to_row(stored: Stored) -> Row:
         similarity,
         *((None, None, None) if verdict.counts is None else map(int, verdict.counts)),
         verdict.flag,
-        g,
-        None if g is None else json.dumps(measures, separators=(",", ":")),
+        score,
+        None if score is None else json.dumps(measures, separators=(",", ":")),
     )
     return *row, checksum(*row)
 
@@ -528,9 +528,9 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
         return None, "row"
     if held is not None and checksum(held, text, title) != text_sum:
         return None, "text"
-    serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, g, measures = columns
+    serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
     said = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
-    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), g, said)
+    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, said)
     if held is None or held < forgotten:
         return Stored(serial, verdict, origin, time, leaves, False, None), ""
     return Stored(serial, verdict, origin, time, leaves, True, text, title), ""

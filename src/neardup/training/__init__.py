@@ -1,1 +1,1 @@
-"""From labelled pairs to a learned decision: folds, fitting, calibration, and figures that can be trusted."""
+"""From labelled pairs to a classifier: folds, fitting, calibration, and figures that can be trusted."""

@@ -153,7 +153,7 @@ def labelled_pairs(
     )
     if labels.keys is None or labels.duplicate is None:
         raise RecipeError(
-            "the labels are clusters, and a decision is learned from pairs; give rows like id1,id2,label, with pairs "
+            "the labels are clusters, and a classifier is trained on pairs; give rows like id1,id2,label, with pairs "
             "that are no duplicates among them"
         )
     left, right = np.divmod(labels.keys, len(names))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import CANDIDATE_RULE, Decision, Machine, cut_of, rule_of, rule_text
+from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, Machine, cut_of, rule_of, rule_text
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
@@ -80,7 +80,7 @@ class HeldOut(NamedTuple):
     Attributes
     ----------
     verdict : bool[n]
-        Of the learned decision.
+        Of the classifier.
     score, probability : float64[n]
         NaN where nothing was decided.
     contributions : float64[n, r]
@@ -208,7 +208,7 @@ class Weight(NamedTuple):
     ----------
     measure : str
         Its name.
-    push : float
+    contribution : float
         The mean of what it adds to g or takes from it, without its sign, over the labelled pairs.
     direction : str
         ``for`` where higher values speak for duplicates, ``against``, or ``both``.
@@ -217,7 +217,7 @@ class Weight(NamedTuple):
     """
 
     measure: str
-    push: float
+    contribution: float
     direction: str
     coefficient: float | None
 
@@ -230,7 +230,7 @@ class AtPrecision(NamedTuple):
     asked : float
         The precision that is asked for.
     cut : float or None
-        From which g on the decision has it on the pairs it was trained on, unseen; None where no cut has.
+        From which g on the classifier has it on the pairs it was trained on, unseen; None where no cut has.
     precision, recall : Figure
         What such cuts had on pairs that had no say in them.
     """
@@ -270,8 +270,7 @@ class Wrong(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON takes it."""
-        found = self._asdict()
-        return {{"score": "g", "contributions": "pushes"}.get(name, name): value for name, value in found.items()}
+        return self._asdict()
 
 
 def weights_of(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[Weight, ...]:
@@ -287,7 +286,7 @@ def weights_of(machine: Machine, names: tuple[str, ...], x: Floats) -> tuple[Wei
         )
         for j, name in enumerate(names)
     ]
-    return tuple(sorted(weights, key=lambda weight: -weight.push))
+    return tuple(sorted(weights, key=lambda weight: -weight.contribution))
 
 
 def _direction(values: Floats, contributions: Floats) -> str:
@@ -340,20 +339,20 @@ def calibration(held_out: HeldOut, pairs: LabelledPairs) -> list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Training:
-    """A learned decision, and what is known of it from pairs that it was not trained on.
+    """A classifier, and what is known of it from pairs that it was not trained on.
 
     Attributes
     ----------
-    decision : Decision
+    classifier : Classifier
         Trained on all labelled pairs that the candidate rule lets through.
     figures : Figures
-        What such decisions say of pairs that they have not seen.
+        What such classifiers say of pairs that they have not seen.
     best_threshold : str
         The best threshold on one measure alone, over all labelled pairs.
     baseline : Figures
         What best thresholds, each chosen on the same training folds, say of the same pairs; without a candidate rule.
     gain : Gain
-        How far the decision leads the threshold in F1.
+        How far the classifier leads the threshold in F1.
     weights : tuple of Weight
         Of the measures, the heaviest first.
     working_points : tuple of AtPrecision
@@ -368,7 +367,7 @@ class Training:
         Everything, ready for JSON.
     """
 
-    decision: Decision
+    classifier: Classifier
     figures: Figures
     best_threshold: str
     baseline: Figures
@@ -382,35 +381,35 @@ class Training:
 
     def __repr__(self) -> str:
         figure = self.figures.f1.value
-        return f"<{self.decision!r} trained on {self.summary['pairs']:,} labelled pairs, F1 {figure or 0.0:.3f}>"
+        return f"<{self.classifier!r} trained on {self.summary['pairs']:,} labelled pairs, F1 {figure or 0.0:.3f}>"
 
 
 def training_report(
-    pairs: LabelledPairs, decision: Decision, learned: FittedMachine, *, options: dict[str, Any]
+    pairs: LabelledPairs, classifier: Classifier, learned: FittedMachine, *, options: dict[str, Any]
 ) -> Training:
-    """Return a decision with what is known of it.
+    """Return a classifier with what is known of it.
 
     Parameters
     ----------
     pairs : LabelledPairs
         What it was trained on.
-    decision : Decision
+    classifier : Classifier
         Without an account of its training.
     learned : FittedMachine
         How the machine was come by.
     options : dict
         Of the training, for the summary.
     """
-    held_out, names = learned.held_out, decision.vector.names
+    held_out, names = learned.held_out, classifier.vector.names
     groups = connected(pairs.left, pairs.right) if learned.folds.by == "groups" else pairs.family
     verdicts = [held_out.verdict, held_out.threshold, *held_out.at.values()]
     drawn = draw(pairs.duplicate, groups, verdicts)
     threshold = best_threshold(pairs.x, pairs.duplicate)
-    points = _working_points(drawn, decision)
-    weights = weights_of(decision.machine, names, pairs.x[pairs.decided])
+    points = _working_points(drawn, classifier)
+    weights = weights_of(classifier.machine, names, pairs.x[pairs.decided])
     wrong = wrong_pairs(pairs, names, held_out)
     outside = tuple(pairs.ids(row) for row in np.flatnonzero(pairs.duplicate & ~pairs.inside).tolist())
-    warnings = (*pairs.warnings, *_warnings(pairs, decision, learned, options["folds"]))
+    warnings = (*pairs.warnings, *_warnings(pairs, classifier, learned, options["folds"]))
     figures, baseline, gain = drawn.figures(0), drawn.figures(1), drawn.gain(0, 1)
     told_threshold = _threshold_text(threshold, names)
     account: dict[str, Any] = {
@@ -420,8 +419,8 @@ def training_report(
         "others": int((~pairs.duplicate).sum()),
         "groups": len(np.unique(groups)),
         "equal_texts": int((pairs.equal & pairs.inside).sum()),
-        "duplicates_outside_the_net": len(outside),
-        "others_outside_the_net": int((~pairs.duplicate & ~pairs.inside).sum()),
+        "duplicates_outside_the_rule": len(outside),
+        "others_outside_the_rule": int((~pairs.duplicate & ~pairs.inside).sum()),
         "trained_on": int(pairs.decided.sum()),
         "folds": learned.folds._asdict() | {"splits": len(learned.folds.splits)},
         "machine": _machine(learned, len(names)),
@@ -435,11 +434,11 @@ def training_report(
         "options": options,
     }
     versions = {"numpy": np.__version__, "scikit-learn": library().__version__}
-    decision = replace(decision, training=account | {"versions": versions})
+    classifier = replace(classifier, training=account | {"versions": versions})
     summary = {
-        "fingerprint": decision.fingerprint,
-        "net": rule_text(decision.candidate_rule),
-        "content": decision.candidate_rule.content,
+        "fingerprint": classifier.fingerprint,
+        "candidate_rule": rule_text(classifier.candidate_rule),
+        "content": classifier.candidate_rule.content,
         "vector": list(names),
         **account,
         "wrong": [one.to_dict() for one in wrong],
@@ -447,7 +446,7 @@ def training_report(
         "version": __version__,
     }
     return Training(
-        decision=decision,
+        classifier=classifier,
         figures=figures,
         best_threshold=told_threshold,
         baseline=baseline,
@@ -461,11 +460,11 @@ def training_report(
     )
 
 
-def _working_points(drawn: Draws, decision: Decision) -> tuple[AtPrecision, ...]:
+def _working_points(drawn: Draws, classifier: Classifier) -> tuple[AtPrecision, ...]:
     points: list[AtPrecision] = []
     for number, asked in enumerate(PRECISIONS):
         figures = drawn.figures(2 + number)
-        cut, _ = cut_of(decision.scores, decision.labels, asked)
+        cut, _ = cut_of(classifier.scores, classifier.labels, asked)
         points.append(AtPrecision(asked, cut, figures.precision, figures.recall))
     return tuple(points)
 
@@ -490,7 +489,7 @@ def _threshold_text(threshold: Threshold, names: tuple[str, ...]) -> str:
     return f"{names[threshold.measure]} {'<=' if threshold.below else '>='} {threshold.at:.4g}"
 
 
-def _warnings(pairs: LabelledPairs, decision: Decision, learned: FittedMachine, asked: int) -> list[str]:
+def _warnings(pairs: LabelledPairs, classifier: Classifier, learned: FittedMachine, asked: int) -> list[str]:
     """Return what to keep in mind of folds, candidate rule and measures."""
     folds, found = learned.folds, []
     largest = f"One group of connected pairs holds {folds.largest:.0%} of the labelled ones"
@@ -508,18 +507,20 @@ def _warnings(pairs: LabelledPairs, decision: Decision, learned: FittedMachine, 
         found.append(f"The labels give {folds.number} folds in place of {asked}: the pairs lie in too few groups.")
     if not learned.chosen.sigmoid.informed:
         found.append(
-            "The measures do not tell the labelled duplicates from the others, so this decision is of no use; choose "
+            "The measures do not tell the labelled duplicates from the others, so this classifier is of no use; choose "
             f"others with {option('--vector')}, or look at the labels."
         )
     missed = int((pairs.duplicate & ~pairs.inside).sum())
     if missed:
-        words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
+        words = option("--candidate-rule 'jaccard(words:1) >= 0.1'", "candidate_rule='jaccard(words:1) >= 0.1'")
         found.append(
-            f"{missed:,} of {int(pairs.duplicate.sum()):,} labelled duplicates lie outside the net, "
-            f"{rule_text(decision.candidate_rule)}, and count as missed; a lower bound or single words, as in {words}, "
-            "let more through."
+            f"{missed:,} of {int(pairs.duplicate.sum()):,} labelled duplicates lie outside the candidate rule, "
+            f"{rule_text(classifier.candidate_rule)}, and count as missed; a lower bound or single words, as in "
+            f"{words}, let more through."
         )
-    for name, share in zip(decision.vector.names, np.isnan(pairs.x[pairs.decided]).mean(axis=0).tolist(), strict=True):
+    for name, share in zip(
+        classifier.vector.names, np.isnan(pairs.x[pairs.decided]).mean(axis=0).tolist(), strict=True
+    ):
         if share:
             found.append(f"{name} is not known of {share:.0%} of the pairs; there its median is taken.")
     return found
@@ -630,7 +631,7 @@ def train(
     labels: Any,
     *,
     vector: str | Vector = "default",
-    net: str = CANDIDATE_RULE,
+    candidate_rule: str = CANDIDATE_RULE,
     content: str = "",
     label_column: str | None = None,
     positive: float = 1.0,
@@ -655,7 +656,7 @@ def train(
         Pairs that people judged; see ``evaluation.labels.read_labels``.
     vector : str or Vector
         The measures: a name such as ``default``, or a list as ``jaccard(words:4), numbers``.
-    net : str
+    candidate_rule : str
         A low bound on one measure of feature sets; pairs below it are never looked at.
     content : str
         What of the texts is compared, as in ``Recipe``.
@@ -690,7 +691,7 @@ def train(
             "vector: semantic needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.train(..., encoder=...)"
         )
-    rule, report = rule_of(net, content=content), progress or _silent
+    rule, report = rule_of(candidate_rule, content=content), progress or _silent
     reading = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
     pairs = labelled_pairs(corpus, labels, chosen, rule, reading, threads=threads, encoder=encoder, report=report)
@@ -706,8 +707,8 @@ def train(
     learned = learn(
         labelled, parted, kernels=kernels, seed=seed, report=lambda done, total: report("train", done, total)
     )
-    decision = _decision(pairs, chosen, rule, reading, learned)
-    return training_report(pairs, decision, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
+    classifier = _classifier(pairs, chosen, rule, reading, learned)
+    return training_report(pairs, classifier, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -733,21 +734,21 @@ def _check_enough(pairs: LabelledPairs, rule: Recipe) -> None:
     if min(duplicates, others) >= LEAST_LABELS:
         return
     outside, equal = int((~pairs.inside).sum()), int((pairs.equal & pairs.inside).sum())
-    lost = [f"{outside:,} that the net {rule_text(rule)} does not let through"] if outside else []
-    lost += [f"{equal:,} of equal texts, which need no decision"] if equal else []
+    lost = [f"{outside:,} that the candidate rule {rule_text(rule)} does not let through"] if outside else []
+    lost += [f"{equal:,} of equal texts, which need no classifier"] if equal else []
     without = f" (besides {' and '.join(lost)})" if lost else ""
-    net_of_words = option("--net 'jaccard(words:1) >= 0.1'", "net='jaccard(words:1) >= 0.1'")
-    wider = f", or widen the net, as with {net_of_words}" if outside else ""
+    rule_of_words = option("--candidate-rule 'jaccard(words:1) >= 0.1'", "candidate_rule='jaccard(words:1) >= 0.1'")
+    wider = f", or widen the candidate rule, as with {rule_of_words}" if outside else ""
     raise RecipeError(
         f"labelled duplicates: {duplicates:,}, others: {others:,}{without}, which is too few to learn from; "
         f"{LEAST_LABELS} of each are the least: label more pairs{wider}"
     )
 
 
-def _decision(
+def _classifier(
     pairs: LabelledPairs, vector: Vector, rule: Recipe, reading: LabelOptions, learned: FittedMachine
-) -> Decision:
-    return Decision(
+) -> Classifier:
+    return Classifier(
         candidate_rule=rule,
         vector=vector,
         statistics=pairs.statistics,

@@ -278,8 +278,8 @@ class ItemJudge:
     def _tell(self, task: Task, verdict: Verdict) -> None:
         if verdict.is_duplicate:
             fields: dict[str, Any] = {"of": verdict.of, "similarity": verdict.similarity}
-            if verdict.g is not None:
-                fields |= {"g": verdict.g, "evidence": verdict.evidence}
+            if verdict.score is not None:
+                fields |= {"score": verdict.score, "evidence": verdict.evidence}
             self._log.say("duplicate", id=verdict.id, kind=verdict.kind, **fields, file=task.pending.name)
         if verdict.flag:
             self._log.say("flagged", id=verdict.id, flag=verdict.flag, file=task.pending.name)
@@ -288,15 +288,15 @@ class ItemJudge:
         """Return what is to lie beside a duplicate."""
         if not verdict.is_duplicate or verdict.of is None:
             return None
-        recipe, decision = self._index.recipe, self._index.decision
+        recipe, classifier = self._index.recipe, self._index.classifier
         try:
             other = self._index.text_of(verdict.of)
             text = content_of(task.item.text, recipe.content)
             other = None if other is None else content_of(other, recipe.content)
-            return verdict_record(verdict, recipe, task.pending.name, text, other, decision)
+            return verdict_record(verdict, recipe, task.pending.name, text, other, classifier)
         except Exception:
             # The verdict stands and is carried out, whatever goes wrong while evidence is looked for.
-            return verdict_record(verdict, recipe, task.pending.name, decision=decision)
+            return verdict_record(verdict, recipe, task.pending.name, classifier=classifier)
 
     def _ids(self, tasks: list[Task]) -> list[str]:
         """Return an id for each item that no other has: its own, or with ``~2``, ``~3`` behind it."""

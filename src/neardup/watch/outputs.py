@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from neardup.watch.names import SIDECAR_LINES, Stamp, first_free, numbered, sidecar_of, stamp_of
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
     from neardup.pipeline.resolved_features import Side
     from neardup.recipe import Recipe
     from neardup.stream.document import Verdict
@@ -414,7 +414,7 @@ def verdict_record(
     file: str,
     text: str | None = None,
     other: str | None = None,
-    decision: Decision | None = None,
+    classifier: Classifier | None = None,
 ) -> dict[str, Any]:
     """Return what is to be said of a duplicate.
 
@@ -428,8 +428,8 @@ def verdict_record(
         The file it came in.
     text, other : str, optional
         The texts of the duplicate and of what it repeats, for the evidence; None where they are not there.
-    decision : Decision, optional
-        The learned decision whose recipe it is.
+    classifier : Classifier, optional
+        The classifier whose recipe it is.
     """
     record: dict[str, Any] = {
         "id": verdict.id,
@@ -437,7 +437,7 @@ def verdict_record(
         "kind": verdict.kind,
         "of": verdict.of,
         "similarity": verdict.similarity,
-        **(_learned(verdict, decision) if decision else _measured(verdict, recipe)),
+        **(_learned(verdict, classifier) if classifier else _measured(verdict, recipe)),
         "time": datetime.fromtimestamp(verdict.time, UTC).isoformat().replace("+00:00", "Z"),
         "flag": verdict.flag,
         "recipe": recipe.name,
@@ -457,15 +457,20 @@ def _measured(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
     return {"measure": recipe.measure, "threshold": recipe.threshold, **_counts(verdict, recipe)}
 
 
-def _learned(verdict: Verdict, decision: Decision) -> dict[str, Any]:
-    """Return what a learned decision went by."""
+def _learned(verdict: Verdict, classifier: Classifier) -> dict[str, Any]:
+    """Return what a classifier went by."""
     # What lets everything pass has no cut that JSON could hold.
-    cut = decision.cut if isfinite(decision.cut) else None
-    said: dict[str, Any] = {"measure": "learned", "decision": decision.fingerprint, "cut": cut, "g": verdict.g}
-    if verdict.g is None:
-        return said | {"reason": "equal texts, of which no decision is asked", "measures": []}
+    cut = classifier.cut if isfinite(classifier.cut) else None
+    said: dict[str, Any] = {
+        "measure": "learned",
+        "classifier": classifier.fingerprint,
+        "cut": cut,
+        "score": verdict.score,
+    }
+    if verdict.score is None:
+        return said | {"reason": "equal texts, of which no classifier is asked", "measures": []}
     bar = "" if cut is None else f" >= {cut:g}"
-    reason = f"g {verdict.g:.4f}{bar}, probability {verdict.similarity:.4f}; {verdict.evidence}"
+    reason = f"score {verdict.score:.4f}{bar}, probability {verdict.similarity:.4f}; {verdict.evidence}"
     return said | {"reason": reason, "measures": [one.as_dict() for one in verdict.measures]}
 
 

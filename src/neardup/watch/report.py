@@ -31,7 +31,7 @@ from neardup.watch.records import Item
 from neardup.watch.settings import FOLDERS, QUARANTINED
 
 if TYPE_CHECKING:
-    from neardup.classifier.classifier import Decision
+    from neardup.classifier.classifier import Classifier
     from neardup.pages.report import Report
     from neardup.recipe import Recipe
 
@@ -210,7 +210,7 @@ class StoredFlow:
         return Shown(self._rows[place].id, head.strip() if feed else "", text)
 
     def titles(self, places: Sequence[int]) -> dict[int, str]:
-        """Return the titles that learned decisions go by, of held items."""
+        """Return the titles that classifiers go by, of held items."""
         found = {}
         for place in places:
             held = self._reader.find(self._rows[place].id, text=True)
@@ -306,8 +306,8 @@ class StoreReport:
         How much of them is listed.
     command : str
         What was typed.
-    decision : Decision or None
-        The learned decision that judged, where one did.
+    classifier : Classifier or None
+        The classifier that judged, where one did.
     """
 
     store: str
@@ -315,7 +315,7 @@ class StoreReport:
     items: int = 100_000
     extent: Extent = field(default_factory=Extent)
     command: str = ""
-    decision: Decision | None = None
+    classifier: Classifier | None = None
 
     def write(self, *, force: bool = False) -> Verdicts:
         """Write the page and return what it is about: it is there as a whole or not at all.
@@ -359,11 +359,13 @@ class StoreReport:
 
     def _recipe(self, reader: StoreReader) -> Recipe:
         """Return the recipe by which the store's verdicts were given."""
-        if self.decision is None:
+        if self.classifier is None:
             return recipe_of(reader)
-        if self.decision.recipe.fingerprint != reader.meta("fingerprint"):
-            raise RecipeError(f"the verdicts of {self.store} are not of that decision; name the one they were given by")
-        return self.decision.recipe
+        if self.classifier.recipe.fingerprint != reader.meta("fingerprint"):
+            raise RecipeError(
+                f"the verdicts of {self.store} are not of that classifier; name the one they were given by"
+            )
+        return self.classifier.recipe
 
     def _report(self, reader: StoreReader, stored: StoredFlow, recipe: Recipe, inbox: str) -> Report:
         from neardup.pages.builder import About, Sources, build_report
@@ -375,10 +377,10 @@ class StoreReport:
 
         def evidence(place: int) -> str:
             verdict = stored.row(place).verdict
-            return verdict.evidence if verdict.g is not None else counts_in_words(verdict.counts, recipe)
+            return verdict.evidence if verdict.score is not None else counts_in_words(verdict.counts, recipe)
 
         def matching(texts: Mapping[int, Shown]) -> set[tuple[int, int]] | None:
-            return _matching(stored, texts, recipe, self.decision)
+            return _matching(stored, texts, recipe, self.classifier)
 
         facts = {
             "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -404,8 +406,8 @@ class StoreReport:
             command=self.command,
             inputs=[inbox],
             recipe=recipe,
-            scale=scale_of(recipe, self.decision),
-            movable=has_threshold(recipe) and (self.decision is None or isfinite(self.decision.cut)),
+            scale=scale_of(recipe, self.classifier),
+            movable=has_threshold(recipe) and (self.classifier is None or isfinite(self.classifier.cut)),
             window=reader.meta("setting window") or "",
             everything=reader.meta("setting against") == "everything",
             left="The text is not there any more: it has left the window, or was taken from where it was put.",
@@ -423,14 +425,14 @@ def recipe_of(reader: StoreReader) -> Recipe:
     Raises
     ------
     StoreError
-        If it was a learned decision, whose file alone holds it, or the store is of a neardup that noted none.
+        If it was a classifier, whose file alone holds it, or the store is of a neardup that noted none.
     """
     from neardup.recipe.recipe import parse
 
     known = reader.state("recipe")
     if known is None:
         raise StoreError(
-            f"{reader.path} does not say by which recipe it was filled; name a learned decision with --decision FILE, "
+            f"{reader.path} does not say by which recipe it was filled; name a classifier with --classifier FILE, "
             "or let the watcher open the store once more"
         )
     return parse(known, "the store's recipe")
@@ -445,17 +447,17 @@ def _is_ours(path: str) -> bool:
 
 
 def _matching(
-    stored: StoredFlow, texts: Mapping[int, Shown], recipe: Recipe, decision: Decision | None
+    stored: StoredFlow, texts: Mapping[int, Shown], recipe: Recipe, classifier: Classifier | None
 ) -> set[tuple[int, int]] | None:
     """Return which of some items match each other; None where that depends on what is not there."""
     # Frequencies of a collection, or pages of which only the contents are here.
-    if recipe.needs_statistics or (decision is not None and recipe.content):
+    if recipe.needs_statistics or (classifier is not None and recipe.content):
         return None
     from neardup.stream.document import Document
     from neardup.stream.index import matching
     from neardup.times import utc
 
-    titles = stored.titles(list(texts)) if decision is not None and decision.vector.needs_titles else {}
+    titles = stored.titles(list(texts)) if classifier is not None and classifier.vector.needs_titles else {}
     documents = {
         place: Document(
             str(place),
@@ -466,4 +468,4 @@ def _matching(
         for place, shown in texts.items()
     }
     # The texts are what is compared of the items already.
-    return matching(documents, recipe.changed(content="") if decision is None else recipe, decision)
+    return matching(documents, recipe.changed(content="") if classifier is None else recipe, classifier)

@@ -1,4 +1,4 @@
-"""Learned decisions beside recipes, and accuracy: rows beside runs, figures beside loops; what is shown of them."""
+"""Classifiers beside recipes, and accuracy: rows beside runs, figures beside loops; what is shown of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.csv as arrow_csv
 import pytest
-from handmade import decision_of, saved
+from handmade import classifier_of, saved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
@@ -18,7 +18,7 @@ from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError
 from neardup.evaluation.comparison import Comparison, compare
 from neardup.evaluation.scores import Figure, accuracies, tally
-from neardup.evaluation.systems import decision_grid, levels
+from neardup.evaluation.systems import classifier_grid, levels
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -50,15 +50,15 @@ def labels() -> list[tuple[str, str, int]]:
     return found
 
 
-def compared(*decisions: Any, **options: Any) -> Comparison:
+def compared(*classifiers: Any, **options: Any) -> Comparison:
     asked: dict[str, Any] = {"recipes": [Recipe(name="pairs", features="words:2", threshold=0.6)], "labels": labels()}
-    return compare(corpus_of(texts()), decisions=decisions, **asked | {"thresholds": ".3:.9:.2"} | options)
+    return compare(corpus_of(texts()), classifiers=classifiers, **asked | {"thresholds": ".3:.9:.2"} | options)
 
 
 def returned(cut: float, steep: float, least: float) -> set[tuple[str, str]]:
     """The pairs that a run of all candidates finds with g >= cut and a probability of at least so much."""
-    every = decision_of(cut=cut, steep=steep).everything()
-    result = run(corpus_of(texts()), every.recipe, decision=every, pairs_per_document=None)
+    every = classifier_of(cut=cut, steep=steep).everything()
+    result = run(corpus_of(texts()), every.recipe, classifier=every, pairs_per_document=None)
     assert result.vectors is not None
     names = result.pairs.names
     g = every.score(result.vectors)
@@ -75,10 +75,10 @@ def returned(cut: float, steep: float, least: float) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("cut", "steep"), [(0.0, 1.0), (0.7, 1.0), (1.35, 40.0)])
-def test_rows_of_a_decision_are_what_runs_find(cut: float, steep: float) -> None:
+def test_rows_of_a_classifier_are_what_runs_find(cut: float, steep: float) -> None:
     """With a steep sigmoid all probabilities are 0 or 1, and only g tells the working point."""
-    decision = decision_of(cut=cut, steep=steep)
-    scored = compared(decision).recipes[1]
+    classifier = classifier_of(cut=cut, steep=steep)
+    scored = compared(classifier).recipes[1]
     truth = {(min(one, other), max(one, other)): bool(label) for one, other, label in labels()}
     assert (scored.name, scored.scale) == ("learned", "probability")
     assert sum(row.own for row in scored.rows) == 1
@@ -93,21 +93,21 @@ def test_rows_of_a_decision_are_what_runs_find(cut: float, steep: float) -> None
 
 
 def test_a_ladder_of_probabilities() -> None:
-    decision = decision_of(cut=0.5)
-    steps = decision_grid(decision, [0.3, 0.9])
-    own = float(decision.probability(np.array([0.5]))[0])
+    classifier = classifier_of(cut=0.5)
+    steps = classifier_grid(classifier, [0.3, 0.9])
+    own = float(classifier.probability(np.array([0.5]))[0])
     assert steps == ("probability", [0.3, own, 0.9], [1 / 3, 2 / 3, 1.0], own)
     g = np.array([-9.0, 0.0, 0.49, 0.5, 9.0])
-    assert levels(decision, steps, g).tolist() == [0, 1 / 3, 1 / 3, 2 / 3, 1]
+    assert levels(classifier, steps, g).tolist() == [0, 1 / 3, 1 / 3, 2 / 3, 1]
 
 
 def test_files_and_names(tmp_path: Path) -> None:
     path = saved(tmp_path / "mine.neardup")
-    found = compared(path, str(path), decision_of(steep=2.0))
+    found = compared(path, str(path), classifier_of(steep=2.0))
     assert [scored.name for scored in found.recipes] == ["pairs", "mine", "mine (2)", "learned"]
     content = found.to_dict()["recipes"]
-    assert content[0]["decision"] is None
-    assert content[1]["decision"] == content[2]["decision"] != content[3]["decision"]
+    assert content[0]["classifier"] is None
+    assert content[1]["classifier"] == content[2]["classifier"] != content[3]["classifier"]
     assert content[1]["fingerprint"] == content[2]["fingerprint"]
     assert "jaccard(words:2), length_ratio on pairs with" in content[1]["description"]
 
@@ -117,7 +117,7 @@ def test_only_some_labels_count(tmp_path: Path) -> None:
     rows = [f"{one},{other},{label},{'val' if at % 2 else 'train'}" for at, (one, other, label) in enumerate(labels())]
     path.write_text("id1,id2,label,split\n" + "\n".join(rows) + "\n")
     part = [row for at, row in enumerate(labels()) if at % 2]
-    val, same = compared(decision_of(), labels=path, only="split=val"), compared(decision_of(), labels=part)
+    val, same = compared(classifier_of(), labels=path, only="split=val"), compared(classifier_of(), labels=part)
     assert [scored.rows for scored in val.recipes] == [scored.rows for scored in same.recipes]
     with pytest.raises(InputError) as caught:
         compared(labels=path, only="split=test")
@@ -129,8 +129,8 @@ def test_only_some_labels_count(tmp_path: Path) -> None:
 
 def test_columns_that_nothing_compares() -> None:
     with pytest.raises(RecipeError) as caught:
-        compared(decision_of(), title_column="headline")
-    assert says(caught.value, "title column 'headline'", "decisions", "compare titles")
+        compared(classifier_of(), title_column="headline")
+    assert says(caught.value, "title column 'headline'", "classifiers", "compare titles")
 
 
 pairs_of_eight = [(i, j) for i in range(8) for j in range(i + 1, 8)]
@@ -189,7 +189,7 @@ def test_no_accuracy_where_all_other_pairs_are_none() -> None:
 
 
 def test_json_table_and_page(tmp_path: Path) -> None:
-    found = compared(decision_of(cut=1.8))
+    found = compared(classifier_of(cut=1.8))
     whole, rows, page = (tmp_path / name for name in ("c.json", "c.csv", "c.html"))
     for path in (whole, rows, page):
         found.write(path)
@@ -200,8 +200,8 @@ def test_json_table_and_page(tmp_path: Path) -> None:
     line = next(row for row in table if row["recipe"] == "learned" and row["own"])
     assert (line["accuracy"], line["accuracy_high"]) == (own["accuracy"]["value"], own["accuracy"]["high"])
     text = page.read_text()
-    for words in ("decisions also at their own", "its own", ">accuracy<", "of the probability for a decision"):
+    for words in ("classifiers also at their own", "its own", ">accuracy<", "of the probability for a classifier"):
         assert words in text
     complete = compared(complete=True).to_html()
     assert ">accuracy<" not in complete
-    assert "a decision" not in complete
+    assert "a classifier" not in complete

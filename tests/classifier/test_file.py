@@ -1,4 +1,4 @@
-"""The file of a decision: the same bytes from every process, and nothing read from one that is not whole."""
+"""The file of a classifier: the same bytes from every process, and nothing read from one that is not whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Decision, packed, unpacked
+from neardup.classifier.classifier import Classifier, packed, unpacked
 from neardup.errors import InputError, OutputError
 from neardup.features.statistics import Statistics
 
@@ -30,8 +30,8 @@ Manifest = dict[str, Any]
 Entries = dict[str, bytes]
 
 
-def same(one: Decision, other: Decision) -> bool:
-    """Whether two decisions are the same in all that is kept."""
+def same(one: Classifier, other: Classifier) -> bool:
+    """Whether two classifiers are the same in all that is kept."""
     machines = all(
         np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(one.machine, other.machine, strict=True)
     )
@@ -75,25 +75,25 @@ def refused(data: bytes) -> str:
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("vector", [SETS, FACTS, WEIGHED, DATED, "terms-svm"])
-def test_a_file_gives_back_the_decision_and_the_same_bytes(vector: str, kernel: str, tmp_path: Path) -> None:
-    decision = replace(trained(vector, kernel), title_column="Head", time_column="When", cut=0.1 + 0.2)
+def test_a_file_gives_back_the_classifier_and_the_same_bytes(vector: str, kernel: str, tmp_path: Path) -> None:
+    classifier = replace(trained(vector, kernel), title_column="Head", time_column="When", cut=0.1 + 0.2)
     path = tmp_path / "d.neardup"
-    decision.save(path)
-    again = nd.load_decision(path)
-    assert same(decision, again)
-    assert packed(again) == path.read_bytes() == packed(decision)
-    x = np.random.default_rng(1).random((50, len(decision.vector)))
-    assert again.score(x).tobytes() == decision.score(x).tobytes()
+    classifier.save(path)
+    again = nd.load_classifier(path)
+    assert same(classifier, again)
+    assert packed(again) == path.read_bytes() == packed(classifier)
+    x = np.random.default_rng(1).random((50, len(classifier.vector)))
+    assert again.score(x).tobytes() == classifier.score(x).tobytes()
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("net", ["jaccard(words:3) >= 0.1", "containment(qgrams:4) >= 0.25"])
+@pytest.mark.parametrize("candidate_rule", ["jaccard(words:3) >= 0.1", "containment(qgrams:4) >= 0.25"])
 @pytest.mark.parametrize("cut", [0.0, -2.5e-17, float("-inf")])
-def test_nets_and_cuts_come_back(net: str, cut: float) -> None:
-    decision = replace(trained(net=net), cut=cut)
-    again = unpacked(packed(decision), "d")
-    assert same(decision, again)
-    assert packed(again) == packed(decision)
+def test_candidate_rules_and_cuts_come_back(candidate_rule: str, cut: float) -> None:
+    classifier = replace(trained(candidate_rule=candidate_rule), cut=cut)
+    again = unpacked(packed(classifier), "d")
+    assert same(classifier, again)
+    assert packed(again) == packed(classifier)
 
 
 def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_a_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     with pytest.raises(OutputError) as caught:
         trained(FACTS).save(path)
     assert says(caught.value, "d.neardup exists", "another name", "force=True")
-    assert same(nd.load_decision(path), trained())
+    assert same(nd.load_classifier(path), trained())
     trained(FACTS).save(path, force=True)
-    assert same(nd.load_decision(path), trained(FACTS))
+    assert same(nd.load_classifier(path), trained(FACTS))
     with pytest.raises(OutputError, match="cannot be written"):
         trained().save(tmp_path / "nowhere" / "d.neardup")
 
@@ -130,7 +130,7 @@ def test_no_torn_file_is_read(length: int, more: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"id1,id2,label\na,b,1\n", b"\x00" * 500, PACKED[64:], PACKED * 2])
-def test_other_files_are_no_decisions(data: bytes) -> None:
+def test_other_files_are_no_classifiers(data: bytes) -> None:
     assert says(refused(data), "d.neardup", "no classifier file", "torn or was changed", "what neardup train wrote")
 
 
@@ -231,12 +231,12 @@ def test_another_process_without_scikit_learn_decides_and_writes_the_same_bytes(
     code = (
         "import sys; import neardup as nd; sys.modules['sklearn'] = None\n"
         "texts = {'id': ['a', 'b', 'c'], 'text': ['oslo port: 120 ships', 'oslo port: 120 ships came', 'owl']}\n"
-        "decision = nd.load_decision('d.neardup')\n"
-        "result = nd.dedup(texts, decision=decision)\n"
+        "classifier = nd.load_classifier('d.neardup')\n"
+        "result = nd.dedup(texts, classifier=classifier)\n"
         "result.explain('a', 'b')\n"
-        "nd.query(texts, 'oslo port: 120 ships', decision='d.neardup')\n"
-        "nd.Index(decision='d.neardup', window=None).add(nd.Document('d', 'oslo port: 130 ships'))\n"
-        "decision.save('again.neardup')\n"
+        "nd.query(texts, 'oslo port: 120 ships', classifier='d.neardup')\n"
+        "nd.Index(classifier='d.neardup', window=None).add(nd.Document('d', 'oslo port: 130 ships'))\n"
+        "classifier.save('again.neardup')\n"
         "print([name for name in sys.modules if name.startswith(('sklearn.', 'skops'))])"
     )
     environment = os.environ | {"PYTHONHASHSEED": "7"}
@@ -249,7 +249,7 @@ def test_another_process_without_scikit_learn_decides_and_writes_the_same_bytes(
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        nd.load_decision(tmp_path / "none.neardup")
+        nd.load_classifier(tmp_path / "none.neardup")
     assert says(caught.value, "none.neardup", "cannot be read", "No such file")
     with pytest.raises(InputError, match="cannot be read"):
-        nd.load_decision(tmp_path)
+        nd.load_classifier(tmp_path)

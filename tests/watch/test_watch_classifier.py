@@ -1,4 +1,4 @@
-"""A watcher with a learned decision: what lies beside duplicates, what is said, and what a restart knows."""
+"""A watcher with a classifier: what lies beside duplicates, what is said, and what a restart knows."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from deciding import decision_of
+from deciding import classifier_of
 from newsroom import Newsroom, edited, files_in, sidecar, text_of
 from saying import says
 
 from neardup.errors import OutputError, StoreError
 from neardup.watch.placement import Placer
 
-DECISION = decision_of("facts", bias=0.4)
-TIMED = decision_of("times", bias=1.0)
+DECISION = classifier_of("facts", bias=0.4)
+TIMED = classifier_of("times", bias=1.0)
 LIST_OF = '<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{}</channel></rss>'
 ITEM = "<item><guid>{}</guid><title>{}</title><description>{}</description><pubDate>{}</pubDate></item>"
 
 
 @pytest.fixture
 def room(tmp_path: Path) -> Newsroom:
-    return Newsroom(tmp_path, decision=DECISION)
+    return Newsroom(tmp_path, classifier=DECISION)
 
 
 def fill(room: Newsroom) -> None:
@@ -38,38 +38,38 @@ def test_the_evidence_lies_beside_a_duplicate(room: Newsroom) -> None:
     assert (counters.originals, counters.duplicates, counters.exact) == (2, 2, 1)
     near = sidecar(room.duplicates / "near.txt")
     assert near["measure"] == "learned"
-    assert near["decision"] == DECISION.fingerprint
+    assert near["classifier"] == DECISION.fingerprint
     assert near["fingerprint"] == DECISION.recipe.fingerprint
     assert near["cut"] == 0.0
-    assert near["g"] > 0
-    assert near["similarity"] == pytest.approx(1 / (1 + 2.718281828459045 ** (-1.7 * near["g"] + 0.1)), abs=1e-8)
+    assert near["score"] > 0
+    assert near["similarity"] == pytest.approx(1 / (1 + 2.718281828459045 ** (-1.7 * near["score"] + 0.1)), abs=1e-8)
     assert {measure["measure"] for measure in near["measures"]} == set(DECISION.vector.names)
-    pushes = [abs(measure["push"]) for measure in near["measures"]]
+    pushes = [abs(measure["contribution"]) for measure in near["measures"]]
     assert pushes == sorted(pushes, reverse=True)
     first = near["measures"][0]
-    numbers = f"g {near['g']:.4f} >= 0, probability {near['similarity']:.4f}"
-    assert near["reason"].startswith(f"{numbers}; {first['measure']} {first['push']:+.2f}, ")
+    numbers = f"score {near['score']:.4f} >= 0, probability {near['similarity']:.4f}"
+    assert near["reason"].startswith(f"{numbers}; {first['measure']} {first['contribution']:+.2f}, ")
     assert near["passages"][0]["tokens"] == 54
     exact = sidecar(room.duplicates / "copy.txt")
-    assert (exact["kind"], exact["similarity"], exact["g"], exact["measures"]) == ("exact", 1.0, None, [])
-    assert says(exact["reason"], "equal texts", "no decision")
+    assert (exact["kind"], exact["similarity"], exact["score"], exact["measures"]) == ("exact", 1.0, None, [])
+    assert says(exact["reason"], "equal texts", "no classifier")
     said = {event["id"]: event for event in room.events("duplicate")}
-    assert said["near.txt"]["g"] == near["g"]
+    assert said["near.txt"]["score"] == near["score"]
     assert near["reason"].endswith(said["near.txt"]["evidence"])
-    assert "g" not in said["copy.txt"]
+    assert "score" not in said["copy.txt"]
 
 
-def test_everything_that_passes_the_net_has_no_cut_to_show(tmp_path: Path) -> None:
-    room = Newsroom(tmp_path, decision=DECISION.everything())
+def test_everything_that_passes_the_candidate_rule_has_no_cut_to_show(tmp_path: Path) -> None:
+    room = Newsroom(tmp_path, classifier=DECISION.everything())
     fill(room)
     room.take()
     near = sidecar(room.duplicates / "near.txt")
     assert near["cut"] is None
-    assert near["reason"].startswith(f"g {near['g']:.4f}, probability ")
+    assert near["reason"].startswith(f"score {near['score']:.4f}, probability ")
 
 
 def test_titles_and_times_are_those_of_the_items(tmp_path: Path) -> None:
-    room = Newsroom(tmp_path, decision=TIMED)
+    room = Newsroom(tmp_path, classifier=TIMED)
     days = [f"Thu, 14 Nov 2013 {hour}:00:00 GMT" for hour in ("08", "09", "11")]
     items = zip(
         "abc", ("Fox runs", "Fox runs", ""), (text_of(1), edited(text_of(1)), edited(text_of(1))), days, strict=True
@@ -83,7 +83,7 @@ def test_titles_and_times_are_those_of_the_items(tmp_path: Path) -> None:
 
 
 def test_a_restart_between_verdict_and_place_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rooms = [Newsroom(tmp_path / name, decision=TIMED) for name in ("whole", "broken")]
+    rooms = [Newsroom(tmp_path / name, classifier=TIMED) for name in ("whole", "broken")]
     for room in rooms:
         fill(room)
     rooms[0].take()
@@ -103,12 +103,12 @@ def test_a_restart_between_verdict_and_place_changes_nothing(tmp_path: Path, mon
                 assert record["measures"] or record["kind"] == "exact"
                 record["measures"] = [m["measure"] for m in record["measures"] if m["measure"] != "hours_apart"]
             unlike = {key for key in whole if whole[key] != again[key]}
-            assert unlike <= {"time", "g", "similarity", "reason"}
+            assert unlike <= {"time", "score", "similarity", "reason"}
 
 
 def test_another_working_point_is_another_store(room: Newsroom) -> None:
     fill(room)
     room.take()
-    room.decision = replace(DECISION, cut=0.5)
+    room.classifier = replace(DECISION, cut=0.5)
     with pytest.raises(StoreError, match="was made with another recipe"):
         room.take()

@@ -1,4 +1,4 @@
-"""What a verdict carries of a decision: g, the probability, and the measures that pushed, in tables and in words."""
+"""What a verdict carries of a classifier: g, the probability, and the measures that pushed, in tables and in words."""
 
 from __future__ import annotations
 
@@ -26,32 +26,34 @@ ROWS = st.lists(
 
 @given(ROWS, st.sampled_from(["linear", "rbf"]), st.data())
 def test_arrays_words_and_single_pairs_say_the_same(rows: list[list[float]], kernel: str, data: st.DataObject) -> None:
-    decision, x = trained(SETS, kernel), np.array(rows)
+    classifier, x = trained(SETS, kernel), np.array(rows)
     edges = np.array(data.draw(st.lists(st.integers(-1, len(rows) - 1), max_size=6)), np.int64)
-    learned = Learned(decision, x, edges)
+    learned = Learned(classifier, x, edges)
     columns = learned.columns(measures=True)
     assert len(learned) == len(edges)
     assert [len(column) for column in columns.values()] == [len(edges)] * 3
     for i, edge in enumerate(edges.tolist()):
         one = learned.evidence(i)
-        g, said, measures = (columns[name][i].as_py() for name in ("g", "evidence", "measures"))
+        g, said, measures = (columns[name][i].as_py() for name in ("score", "evidence", "measures"))
         assert str(one) == said
         assert one.score == g
         assert learned.probability[i] == one.probability
         if edge < 0:
             assert (one, said, measures) == (Evidence(None, 1.0), "equal texts", None)
             continue
-        assert g == decision.score(x[edge : edge + 1])[0]
-        assert one.probability == decision.probability(np.array([g]))[0]
-        amounts = decision.contributions(x[edge : edge + 1])[0].tolist()
-        contributions = dict(zip(decision.vector.names, amounts, strict=True))
+        assert g == classifier.score(x[edge : edge + 1])[0]
+        assert one.probability == classifier.probability(np.array([g]))[0]
+        amounts = classifier.contributions(x[edge : edge + 1])[0].tolist()
+        contributions = dict(zip(classifier.vector.names, amounts, strict=True))
         assert {push.measure: push.amount for push in one.contributions} == contributions
         assert [abs(push.amount) for push in one.contributions] == sorted(map(abs, amounts), reverse=True)
-        values = dict(zip(decision.vector.names, rows[edge], strict=True))
+        values = dict(zip(classifier.vector.names, rows[edge], strict=True))
         assert {push.measure: push.value for push in one.contributions} == {
             name: None if np.isnan(value) else value for name, value in values.items()
         }
-        assert measures == {push.measure: {"value": push.value, "push": push.amount} for push in one.contributions}
+        assert measures == {
+            push.measure: {"value": push.value, "contribution": push.amount} for push in one.contributions
+        }
         assert json.loads(json.dumps(one.as_dict(), allow_nan=False))["start"] == one.start
 
 
@@ -65,48 +67,52 @@ def test_a_few_words_hold_the_strongest() -> None:
 
 
 def test_of_equal_pushes_the_order_of_the_vector_decides() -> None:
-    decision = trained(SETS)
-    machine = decision.machine._replace(support=np.array([[1.0, -1.0, 1.0]]), scale=np.ones(3), center=np.zeros(3))
-    learned = Learned(replace(decision, machine=machine), np.array([[0.5, 0.5, 0.5]]), np.zeros(1, np.int64))
+    classifier = trained(SETS)
+    machine = classifier.machine._replace(support=np.array([[1.0, -1.0, 1.0]]), scale=np.ones(3), center=np.zeros(3))
+    learned = Learned(replace(classifier, machine=machine), np.array([[0.5, 0.5, 0.5]]), np.zeros(1, np.int64))
     assert str(learned.evidence(0)) == "jaccard(words:1) +0.50, containment(words:2) -0.50, length_ratio +0.50"
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_tables_of_a_result_carry_the_evidence(kernel: str) -> None:
-    decision = trained(FACTS, kernel)
-    result = nd.dedup(TABLE, decision=decision)
-    names = ["left", "right", "similarity", "g", "evidence"]
+    classifier = trained(FACTS, kernel)
+    result = nd.dedup(TABLE, classifier=classifier)
+    names = ["left", "right", "similarity", "score", "evidence"]
     pairs = result.pairs.to_arrow()
     assert pairs.column_names == names == result.pairs.schema().names
     assert result.pairs.schema(full=True).names == [*names, "measures"]
     assert pa.concat_tables(result.pairs.chunks(full=True)).schema == result.pairs.schema(full=True)
     assert len(pairs) == len(result.pairs) > 10
     by_pair = {frozenset((row["left"], row["right"])): row for row in pairs.to_pylist()}
-    equal = [row for row in pairs.to_pylist() if row["g"] is None]
+    equal = [row for row in pairs.to_pylist() if row["score"] is None]
     assert equal
     assert all((row["similarity"], row["evidence"]) == (1.0, "equal texts") for row in equal)
     for row in pairs.to_pylist():
-        if row["g"] is not None:
-            assert row["g"] >= 0
-            assert row["similarity"] == pytest.approx(decision.probability(np.array([row["g"]]))[0], abs=1e-9)
+        if row["score"] is not None:
+            assert row["score"] >= 0
+            assert row["similarity"] == pytest.approx(classifier.probability(np.array([row["score"]]))[0], abs=1e-9)
     drops = result.duplicates().to_pylist()
     assert len(drops) == len(result.dropped)
     for row, drop in zip(drops, result.dropped, strict=True):
         assert (row["dropped"], row["keeper"], row["similarity"], row["family"]) == tuple(drop)
         pair = by_pair[frozenset((row["dropped"], row["keeper"]))]
-        assert (row["g"], row["evidence"], row["similarity"]) == (pair["g"], pair["evidence"], pair["similarity"])
+        assert (row["score"], row["evidence"], row["similarity"]) == (
+            pair["score"],
+            pair["evidence"],
+            pair["similarity"],
+        )
 
 
 def test_single_pairs_of_a_result() -> None:
-    decision = trained(FACTS)
+    classifier = trained(FACTS)
     documents = [str(row["text"]) for row in texts(80, seed=21).rows]
-    result = nd.dedup(documents, decision=decision)
+    result = nd.dedup(documents, classifier=classifier)
     rows = result.pairs.to_arrow().to_pylist()
     left, right = (np.array([row[side] for row in rows]) for side in ("left", "right"))
     for one, other in ((left, right), (right, left)):
         learned = result.learned(one, other)
         assert learned is not None
-        assert [learned.evidence(i).score for i in range(len(rows))] == [row["g"] for row in rows]
+        assert [learned.evidence(i).score for i in range(len(rows))] == [row["score"] for row in rows]
     assert nd.dedup(documents).learned(left, right) is None
 
 
@@ -115,30 +121,30 @@ def test_other_results_have_no_such_columns() -> None:
     assert result.pairs.to_arrow().column_names == ["left", "right", "similarity"]
     assert result.pairs.to_arrow().column_names == result.pairs.schema(full=True).names
     assert result.duplicates().column_names == ["dropped", "keeper", "similarity", "family"]
-    assert "decision" not in result.summary
+    assert "classifier" not in result.summary
 
 
 def test_the_summary_says_what_decided(tmp_path: Path) -> None:
-    decision = trained(FACTS).at_precision(0.8)
-    result = nd.dedup(TABLE, decision=decision)
-    every = nd.dedup(TABLE, decision=decision.everything())
-    found = result.summary["decision"]
-    known = [row["g"] for row in every.pairs.to_arrow().to_pylist() if row["g"] is not None]
-    point = decision.working_point
-    assert found["fingerprint"] == decision.fingerprint
-    assert found["net"] == decision.candidate_rule.in_words() == "words:1 (words), jaccard >= 0.2"
+    classifier = trained(FACTS).at_precision(0.8)
+    result = nd.dedup(TABLE, classifier=classifier)
+    every = nd.dedup(TABLE, classifier=classifier.everything())
+    found = result.summary["classifier"]
+    known = [row["score"] for row in every.pairs.to_arrow().to_pylist() if row["score"] is not None]
+    point = classifier.working_point
+    assert found["fingerprint"] == classifier.fingerprint
+    assert found["candidate_rule"] == classifier.candidate_rule.in_words() == "words:1 (words), jaccard >= 0.2"
     assert found["vector"] == FACTS
     assert (found["cut"], found["training_precision"], found["training_recall"]) == point
-    assert found["passed"] <= sum(g >= decision.cut for g in known)
-    assert found["candidates"] == every.summary["decision"]["candidates"] == every.summary["decision"]["passed"]
-    assert every.summary["decision"]["cut"] is None
-    assert result.summary["recipe"]["second_step"] == f"learned({decision.fingerprint})"
+    assert found["passed"] <= sum(g >= classifier.cut for g in known)
+    assert found["candidates"] == every.summary["classifier"]["candidates"] == every.summary["classifier"]["passed"]
+    assert every.summary["classifier"]["cut"] is None
+    assert result.summary["recipe"]["second_step"] == f"learned({classifier.fingerprint})"
     assert json.loads(json.dumps(every.summary, allow_nan=False))
-    assert f"decision {decision.fingerprint}" in repr(result)
+    assert f"classifier {classifier.fingerprint}" in repr(result)
     path = tmp_path / "d.neardup"
-    decision.save(path)
-    assert nd.dedup(TABLE, decision=path).pairs.to_arrow().equals(result.pairs.to_arrow())
-    with nd.dedup_files(write(tmp_path), decision=str(path), keep="longest") as read:
+    classifier.save(path)
+    assert nd.dedup(TABLE, classifier=path).pairs.to_arrow().equals(result.pairs.to_arrow())
+    with nd.dedup_files(write(tmp_path), classifier=str(path), keep="longest") as read:
         assert read.pairs.to_arrow().equals(result.pairs.to_arrow())
         assert read.recipe.keep == "longest"
 
@@ -150,15 +156,15 @@ def write(folder: Path) -> Path:
 
 
 def test_a_result_has_no_threshold_to_move() -> None:
-    result = nd.dedup(TABLE, decision=trained(FACTS))
+    result = nd.dedup(TABLE, classifier=trained(FACTS))
     for threshold in (0.1, 0.5, 1.0):
         with pytest.raises(RecipeError) as caught:
             result.at(threshold)
-        assert says(caught.value, "learned decision", "no threshold", "working point")
+        assert says(caught.value, "classifier", "no threshold", "working point")
 
 
 def test_borderline_pairs_are_the_least_probable() -> None:
-    result = nd.dedup(TABLE, decision=trained(FACTS))
+    result = nd.dedup(TABLE, classifier=trained(FACTS))
     weakest = sorted({p.similarity for p in result.pairs if p.similarity < 1})[:5]
     # Of texts with copies one is shown.
     assert sorted({p.similarity for p in result.borderline(20)})[:5] == weakest
@@ -166,12 +172,12 @@ def test_borderline_pairs_are_the_least_probable() -> None:
 
 @pytest.mark.parametrize("vector", [FACTS, DATED])
 def test_a_result_explains_its_pairs(vector: str) -> None:
-    decision = trained(vector, "rbf")
-    result = nd.dedup(TABLE, decision=decision)
-    asked = [row for row in result.pairs.to_arrow().to_pylist() if row["g"] is not None][:6]
+    classifier = trained(vector, "rbf")
+    result = nd.dedup(TABLE, classifier=classifier)
+    asked = [row for row in result.pairs.to_arrow().to_pylist() if row["score"] is not None][:6]
     for row in asked:
         why = result.explain(row["left"], row["right"])
         assert why.match
         assert why.learned is not None
-        assert (why.learned.evidence.score, str(why.learned.evidence)) == (row["g"], row["evidence"])
+        assert (why.learned.evidence.score, str(why.learned.evidence)) == (row["score"], row["evidence"])
         assert why.similarity == pytest.approx(row["similarity"], abs=1e-9)

@@ -1,4 +1,4 @@
-"""A flow by a learned decision: the endless window against ``run``, streams against the twin, restarts, refusals."""
+"""A flow by a classifier: the endless window against ``run``, streams against the twin, restarts, refusals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from deciding import LearnedIndex, decision_of
+from deciding import LearnedIndex, classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
@@ -22,23 +22,23 @@ from test_index_long import DATA, corpus
 from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
 
 import neardup as nd
-from neardup.classifier.classifier import Decision, rule_of
+from neardup.classifier.classifier import Classifier, rule_of
 from neardup.classifier.values import Measurer, Records
 from neardup.documents import corpus_of
 from neardup.errors import InputError, RecipeError, StoreError
 from neardup.pipeline.pipeline import run
 from neardup.stream import second_step as pool
 
-#: Linear and RBF, with cuts that let some of the net pass and some not.
+#: Linear and RBF, with cuts that let some candidates pass and some not.
 DECISIONS = {
-    "sets": decision_of("sets"),
-    "sets, bent": decision_of("sets", gamma=0.7, bias=-0.1),
-    "facts": decision_of("facts", bias=-0.2),
-    "facts, bent": decision_of("facts", gamma=0.4, bias=0.0),
-    "weights": decision_of("weights"),
-    "everything": decision_of("sets").everything(),
+    "sets": classifier_of("sets"),
+    "sets, bent": classifier_of("sets", gamma=0.7, bias=-0.1),
+    "facts": classifier_of("facts", bias=-0.2),
+    "facts, bent": classifier_of("facts", gamma=0.4, bias=0.0),
+    "weights": classifier_of("weights"),
+    "everything": classifier_of("sets").everything(),
 }
-TIMED = decision_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
+TIMED = classifier_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
 
 FACTS = st.sampled_from(
     [
@@ -61,7 +61,7 @@ def dropped(verdicts: Sequence[nd.Verdict]) -> dict[str, tuple[str | None, float
     return {v.id: (v.of, v.similarity) for v in verdicts if v.is_duplicate}
 
 
-def of_run(items: Sequence[nd.Document], decision: Decision) -> dict[str, tuple[str, float]]:
+def of_run(items: Sequence[nd.Document], classifier: Classifier) -> dict[str, tuple[str, float]]:
     """What a run in memory keeps of the same documents."""
     table = pa.table(
         {
@@ -71,7 +71,9 @@ def of_run(items: Sequence[nd.Document], decision: Decision) -> dict[str, tuple[
             "timestamp": pa.array([item.timestamp for item in items], pa.float64()),
         }
     )
-    found = run(corpus_of(table, text_column="text", id_column="id"), decision.recipe, decision=decision, threads=1)
+    found = run(
+        corpus_of(table, text_column="text", id_column="id"), classifier.recipe, classifier=classifier, threads=1
+    )
     return {drop.id: (drop.keeper, drop.similarity) for drop in found.dropped}
 
 
@@ -79,9 +81,9 @@ def of_run(items: Sequence[nd.Document], decision: Decision) -> dict[str, tuple[
 @settings(max_examples=examples(25))
 @given(st.lists(ITEMS, max_size=24))
 def test_an_endless_window_is_a_deduplication(name: str, texts: list[str]) -> None:
-    items, decision = documents(texts), DECISIONS[name]
-    index = nd.Index(decision=decision, window=None)
-    assert dropped(index.add_many(items)) == of_run(items, decision)
+    items, classifier = documents(texts), DECISIONS[name]
+    index = nd.Index(classifier=classifier, window=None)
+    assert dropped(index.add_many(items)) == of_run(items, classifier)
 
 
 def given_titles(items: Sequence[nd.Document]) -> list[nd.Document]:
@@ -95,18 +97,18 @@ def given_titles(items: Sequence[nd.Document]) -> list[nd.Document]:
 def test_streams_give_what_the_rules_say(
     name: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
-    decision = DECISIONS.get(name, TIMED)
-    if decision is TIMED:
+    classifier = DECISIONS.get(name, TIMED)
+    if classifier is TIMED:
         # Every item says its time, so that none is taken for that of its arrival.
         stream = [step._replace(aside=step.aside or 0, now=10**9) for step in stream]
     choices: dict[str, Any] = {"window": window[0], "window_by": window[1], "against": against, "now": SetClock()}
     with patch.object(pool, "DOCUMENTS", data.draw(st.sampled_from([0, 3, 4096]), "remembered")):
-        follow(decision, choices, timed(stream, window[2]), data)
+        follow(classifier, choices, timed(stream, window[2]), data)
 
 
-def follow(decision: Decision, choices: dict[str, Any], rest: list[Timed], data: st.DataObject) -> None:
+def follow(classifier: Classifier, choices: dict[str, Any], rest: list[Timed], data: st.DataObject) -> None:
     """Do the same with an index and its twin, and hold every answer equal."""
-    index, twin = nd.Index(decision=decision, **choices), LearnedIndex(decision, **choices)
+    index, twin = nd.Index(classifier=classifier, **choices), LearnedIndex(classifier, **choices)
     while rest:
         size = data.draw(st.integers(1, len(rest)))
         batch, rest = rest[:size], rest[size:]
@@ -118,7 +120,7 @@ def follow(decision: Decision, choices: dict[str, Any], rest: list[Timed], data:
             index.remove(alive[size % len(alive)])
             twin.remove(alive[size % len(alive)])
         assert held(index, twin) == list(twin)
-        if decision is not TIMED:
+        if classifier is not TIMED:
             assert asked(index.query(items[0].text)) == twin.query(items[0].text)
 
 
@@ -132,8 +134,8 @@ def test_closing_and_opening_changes_nothing(
     rest = timed(stream, window[2])
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as opened:
         path = Path(folder) / "news.db"
-        whole = nd.Index(decision=TIMED, **choices)
-        index = nd.Index(decision=TIMED, path=path, **choices)
+        whole = nd.Index(classifier=TIMED, **choices)
+        index = nd.Index(classifier=TIMED, path=path, **choices)
         opened.callback(lambda: index.close())
         while rest:
             size = data.draw(st.integers(1, len(rest)))
@@ -143,94 +145,102 @@ def test_closing_and_opening_changes_nothing(
             assert verdicts == whole.add_many(items)
             known |= {verdict.id: verdict for verdict in verdicts}
             index.close()
-            index = nd.Index(decision=TIMED, path=path, **choices)
+            index = nd.Index(classifier=TIMED, path=path, **choices)
             assert {name: index.verdict_of(name) for name in known} == known
 
 
 def test_a_verdict_carries_what_it_went_by() -> None:
-    decision = decision_of("facts", bias=0.5)
+    classifier = classifier_of("facts", bias=0.5)
     texts = ["Acme paid 5 crowns to Borealis today", "Acme paid 6 crowns to Borealis today"]
-    _, near, exact, last = nd.Index(decision=decision, window=None).add_many(documents([*texts, texts[0], "nothing"]))
-    measurer = Measurer(decision.vector, decision.statistics)
+    _, near, exact, last = nd.Index(classifier=classifier, window=None).add_many(
+        documents([*texts, texts[0], "nothing"])
+    )
+    measurer = Measurer(classifier.vector, classifier.statistics)
     x = measurer.measure(measurer.prepare(Records(texts)), np.array([0]), np.array([1]))
-    (g,) = decision.score(x).tolist()
-    assert (near.kind, near.g) == ("near", g)
-    assert near.similarity == pytest.approx(float(decision.probability(np.array([g]))[0]), abs=1e-9)
+    (g,) = classifier.score(x).tolist()
+    assert (near.kind, near.score) == ("near", g)
+    assert near.similarity == pytest.approx(float(classifier.probability(np.array([g]))[0]), abs=1e-9)
     assert near.counts == (round((near.similarity or 0) * 10**9), 10**9, 10**9)
-    contributions = dict(zip(decision.vector.names, decision.contributions(x)[0].tolist(), strict=True))
+    contributions = dict(zip(classifier.vector.names, classifier.contributions(x)[0].tolist(), strict=True))
     assert {push.measure: push.amount for push in near.measures} == contributions
-    assert {push.measure: push.value for push in near.measures} == dict(zip(decision.vector.names, x[0], strict=True))
+    assert {push.measure: push.value for push in near.measures} == dict(zip(classifier.vector.names, x[0], strict=True))
     assert sorted(near.measures, key=lambda push: -abs(push.amount)) == list(near.measures)
     assert near.evidence.startswith(f"{near.measures[0].measure} {near.measures[0].amount:+.2f}, ")
-    assert (exact.kind, exact.similarity, exact.g, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
-    assert (last.kind, last.g, last.measures) == ("original", None, ())
+    assert (exact.kind, exact.similarity, exact.score, exact.measures, exact.evidence) == ("exact", 1.0, None, (), "")
+    assert (last.kind, last.score, last.measures) == ("original", None, ())
 
 
-def test_the_working_point_is_the_decisions() -> None:
+def test_the_working_point_is_the_classifiers() -> None:
     texts = ["fox dog owl", "fox dog owl ran", "fox dog"]
     kinds = {}
     for cut in (float("-inf"), 0.0, 99.0):
-        decision = decision_of("sets")
-        decision = decision.everything() if cut == float("-inf") else replace(decision, cut=cut)
-        kinds[cut] = [verdict.kind for verdict in nd.Index(decision=decision, window=None).add_many(documents(texts))]
+        classifier = classifier_of("sets")
+        classifier = classifier.everything() if cut == float("-inf") else replace(classifier, cut=cut)
+        kinds[cut] = [
+            verdict.kind for verdict in nd.Index(classifier=classifier, window=None).add_many(documents(texts))
+        ]
     assert kinds[float("-inf")] == ["original", "near", "near"]
     assert kinds[99.0] == ["original"] * 3
 
 
 def test_what_has_no_title_or_time_is_filled_in() -> None:
-    index = nd.Index(decision=TIMED, window="24h", now=SetClock())
+    index = nd.Index(classifier=TIMED, window="24h", now=SetClock())
     near = index.add_many(
         [nd.Document("a", "fox dog owl ran", NOON), nd.Document("b", "fox dog owl", NOON + HOUR, title="Fox")]
     )[1]
     values = {push.measure: push.value for push in near.measures}
     assert values["title"] is None
     assert values["hours_apart"] == pytest.approx(np.log(2))
-    arrived = nd.Index(decision=TIMED, window="24h", now=SetClock(NOON + 2 * HOUR))
+    arrived = nd.Index(classifier=TIMED, window="24h", now=SetClock(NOON + 2 * HOUR))
     near = arrived.add_many([nd.Document("a", "fox dog owl ran", NOON + HOUR), nd.Document("b", "fox dog owl")])[1]
     assert {push.measure: push.value for push in near.measures}["hours_apart"] == pytest.approx(np.log(2))
 
 
-def test_a_decision_can_be_the_file_that_it_is_in(tmp_path: Path) -> None:
-    decision = decision_of("sets")
-    decision.save(tmp_path / "decision.neardup")
+def test_a_classifier_can_be_the_file_that_it_is_in(tmp_path: Path) -> None:
+    classifier = classifier_of("sets")
+    classifier.save(tmp_path / "classifier.neardup")
     items = documents(["fox dog owl", "fox dog owl ran", "fox", "東京 fox dog"], [0, 1, 2, 3])
-    index = nd.Index(decision=str(tmp_path / "decision.neardup"), window=None)
-    assert index.recipe.fingerprint == decision.recipe.fingerprint
-    assert index.add_many(items) == nd.Index(decision=decision, window=None).add_many(items)
-    with pytest.raises(InputError, match=r"no-decision"):
-        nd.Index(decision=tmp_path / "no-decision")
+    index = nd.Index(classifier=str(tmp_path / "classifier.neardup"), window=None)
+    assert index.recipe.fingerprint == classifier.recipe.fingerprint
+    assert index.add_many(items) == nd.Index(classifier=classifier, window=None).add_many(items)
+    with pytest.raises(InputError, match=r"no-classifier"):
+        nd.Index(classifier=tmp_path / "no-classifier")
 
 
-def test_another_decision_is_refused_by_the_store(tmp_path: Path) -> None:
+def test_another_classifier_is_refused_by_the_store(tmp_path: Path) -> None:
     path = tmp_path / "news.db"
-    nd.Index(decision=DECISIONS["sets"], path=path).close()
-    for other in ({"decision": DECISIONS["facts"]}, {"decision": DECISIONS["sets"].everything()}, {"recipe": "ddd"}):
+    nd.Index(classifier=DECISIONS["sets"], path=path).close()
+    for other in (
+        {"classifier": DECISIONS["facts"]},
+        {"classifier": DECISIONS["sets"].everything()},
+        {"recipe": "ddd"},
+    ):
         with pytest.raises(StoreError, match="was made with another recipe"):
             nd.Index(**other, path=path)
-    nd.Index(decision=DECISIONS["sets"], path=path).close()
+    nd.Index(classifier=DECISIONS["sets"], path=path).close()
 
 
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        ({"recipe": "ddd"}, ("recipe='ddd'", "learned decision", "its own recipe")),
-        ({"threshold": 0.9}, ("threshold=0.9", "learned decision", "a cut")),
-        ({"recipe": "default", "features": "words:2"}, ("recipe='default'", "learned decision")),
+        ({"recipe": "ddd"}, ("recipe='ddd'", "classifier", "its own recipe")),
+        ({"threshold": 0.9}, ("threshold=0.9", "classifier", "a cut")),
+        ({"recipe": "default", "features": "words:2"}, ("recipe='default'", "classifier")),
     ],
 )
-def test_a_decision_and_a_recipe_are_not_given_together(choices: dict[str, Any], words: tuple[str, ...]) -> None:
+def test_a_classifier_and_a_recipe_are_not_given_together(choices: dict[str, Any], words: tuple[str, ...]) -> None:
     with pytest.raises(RecipeError) as caught:
-        nd.Index(decision=DECISIONS["sets"], **choices)
+        nd.Index(classifier=DECISIONS["sets"], **choices)
     assert says(caught.value, *words)
 
 
 def test_what_a_flow_cannot_do_is_refused() -> None:
     with pytest.raises(RecipeError) as caught:
-        nd.Index(decision=decision_of("jaccard(words:1), semantic"))
+        nd.Index(classifier=classifier_of("jaccard(words:1), semantic"))
     assert says(caught.value, "'semantic'", "flow", "no embeddings")
     with pytest.raises(RecipeError) as caught:
         nd.Index(DECISIONS["sets"].recipe)
-    assert says(caught.value, f"learned({DECISIONS['sets'].fingerprint})'", "learned decision", "decision=")
+    assert says(caught.value, f"learned({DECISIONS['sets'].fingerprint})'", "classifier", "classifier=")
 
 
 @pytest.mark.shared
@@ -238,10 +248,12 @@ def test_what_a_flow_cannot_do_is_refused() -> None:
 @pytest.mark.parametrize("vector", ["cheap", "default", "terms-svm", "short"] if AT_LENGTH else ["cheap", "short"])
 def test_an_endless_window_over_reuters_is_a_deduplication(vector: str) -> None:
     texts = [text for text, _ in corpus("reuters", 1500 if AT_LENGTH else 700)]
-    decision = replace(decision_of(vector, gamma=0.02, sample=texts[:300]), candidate_rule=rule_of())
-    every = nd.Index(decision=decision.everything(), window=None).add_many(documents(texts))
+    classifier = replace(classifier_of(vector, gamma=0.02, sample=texts[:300]), candidate_rule=rule_of())
+    every = nd.Index(classifier=classifier.everything(), window=None).add_many(documents(texts))
     # In the middle of what there is, so that many pass and many do not.
-    decision = replace(decision, cut=float(np.median([verdict.g for verdict in every if verdict.g is not None])))
-    found = dropped(nd.Index(decision=decision, window=None).add_many(documents(texts)))
-    assert found == of_run(documents(texts), decision)
+    classifier = replace(
+        classifier, cut=float(np.median([verdict.score for verdict in every if verdict.score is not None]))
+    )
+    found = dropped(nd.Index(classifier=classifier, window=None).add_many(documents(texts)))
+    assert found == of_run(documents(texts), classifier)
     assert 10 < len(found) < len(dropped(every))

@@ -1,4 +1,4 @@
-"""``--decision`` in dedup, pairs, query and explain: tables, what is said, and what does not go with it."""
+"""``--classifier`` in dedup, pairs, query and explain: tables, what is said, and what does not go with it."""
 
 from __future__ import annotations
 
@@ -25,27 +25,29 @@ def news(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def facts(tmp_path: Path) -> Path:
-    """A decision by words and numbers."""
+    """A classifier by words and numbers."""
     trained(FACTS).save(tmp_path / "facts.neardup")
     return tmp_path / "facts.neardup"
 
 
 @pytest.fixture
 def dated(tmp_path: Path) -> Path:
-    """A decision by titles and times."""
+    """A classifier by titles and times."""
     trained(DATED).save(tmp_path / "dated.neardup")
     return tmp_path / "dated.neardup"
 
 
 def test_dedup_writes_evidence_and_says_what_decided(news: Path, facts: Path, tmp_path: Path) -> None:
     kept, dropped, summary = (tmp_path / name for name in ("kept.jsonl", "dropped.jsonl", "summary.json"))
-    told = neardup("dedup", news, "--decision", facts, "-o", kept, "--duplicates", dropped, "--summary", summary).stderr
-    result = nd.dedup(KNOWN.table, decision=trained(FACTS))
+    told = neardup(
+        "dedup", news, "--classifier", facts, "-o", kept, "--duplicates", dropped, "--summary", summary
+    ).stderr
+    result = nd.dedup(KNOWN.table, classifier=trained(FACTS))
     assert read_lines(dropped) == result.duplicates().to_pylist()
     assert [row["id"] for row in read_lines(kept)] == result.kept
-    found = json.loads(summary.read_text())["decision"]
-    assert found == result.summary["decision"]
-    (line,) = (line for line in told.splitlines() if f"{found['fingerprint']}, g >= 0" in line)
+    found = json.loads(summary.read_text())["classifier"]
+    assert found == result.summary["classifier"]
+    (line,) = (line for line in told.splitlines() if f"{found['fingerprint']}, score >= 0" in line)
     for part in (
         f"precision {found['training_precision']:.3f}",
         f"recall {found['training_recall']:.3f}",
@@ -57,65 +59,67 @@ def test_dedup_writes_evidence_and_says_what_decided(news: Path, facts: Path, tm
 
 def test_a_precision_chooses_the_cut(news: Path, facts: Path) -> None:
     found = [
-        json.loads(neardup("dedup", news, "--decision", facts, "--dry-run", "--json", *more).stdout)
+        json.loads(neardup("dedup", news, "--classifier", facts, "--dry-run", "--json", *more).stdout)
         for more in ([], ["--precision", "0.99"])
     ]
-    decision = trained(FACTS).at_precision(0.99)
-    assert found[1]["decision"]["cut"] == decision.cut > 0
-    assert found[1]["decision"]["fingerprint"] == decision.fingerprint
-    assert found[1]["decision"]["passed"] < found[0]["decision"]["passed"]
+    classifier = trained(FACTS).at_precision(0.99)
+    assert found[1]["classifier"]["cut"] == classifier.cut > 0
+    assert found[1]["classifier"]["fingerprint"] == classifier.fingerprint
+    assert found[1]["classifier"]["passed"] < found[0]["classifier"]["passed"]
 
 
 def test_keep_and_threads_stay_free(news: Path, facts: Path) -> None:
-    told = neardup("dedup", news, "--decision", facts, "--dry-run", "--keep", "longest", "--threads", "1").stderr
+    told = neardup("dedup", news, "--classifier", facts, "--dry-run", "--keep", "longest", "--threads", "1").stderr
     assert "keep longest" in told
-    told = neardup("dedup", news, "--decision", facts, "--dry-run", "--keep", "newest", "--time-column", "time").stderr
+    told = neardup(
+        "dedup", news, "--classifier", facts, "--dry-run", "--keep", "newest", "--time-column", "time"
+    ).stderr
     assert "keep newest" in told
 
 
 def test_pairs_as_a_table_lines_and_json(news: Path, facts: Path, tmp_path: Path) -> None:
     table = tmp_path / "pairs.parquet"
-    told = neardup("pairs", news, "--decision", facts, "-o", table).stderr
-    result = nd.dedup(KNOWN.table, decision=trained(FACTS))
+    told = neardup("pairs", news, "--classifier", facts, "-o", table).stderr
+    result = nd.dedup(KNOWN.table, classifier=trained(FACTS))
     assert pq.read_table(table).equals(result.pairs.to_arrow())
-    assert f"decision {trained(FACTS).fingerprint}, g >= 0: precision" in told
-    head, *lines = neardup("pairs", news, "--decision", facts, "--print").stdout.splitlines()
-    assert head.split("\t") == ["left", "right", "similarity", "g", "evidence"]
+    assert f"classifier {trained(FACTS).fingerprint}, score >= 0: precision" in told
+    head, *lines = neardup("pairs", news, "--classifier", facts, "--print").stdout.splitlines()
+    assert head.split("\t") == ["left", "right", "similarity", "score", "evidence"]
     assert len(lines) == len(result.pairs)
     equal = [line.split("\t") for line in lines if line.endswith("\tequal texts")]
     assert equal
     assert all(row[2:4] == ["1.0", ""] for row in equal)
-    objects = [json.loads(line) for line in neardup("pairs", news, "--decision", facts, "--json").stdout.splitlines()]
-    assert [one.pop("measures") is None for one in objects] == [one["g"] is None for one in objects]
+    objects = [json.loads(line) for line in neardup("pairs", news, "--classifier", facts, "--json").stdout.splitlines()]
+    assert [one.pop("measures") is None for one in objects] == [one["score"] is None for one in objects]
     assert objects == result.pairs.to_arrow().to_pylist()
 
 
 def test_query_finds_near_duplicates_of_one_document(news: Path, facts: Path, tmp_path: Path) -> None:
     document = tmp_path / "new.txt"
     document.write_text(KNOWN.rows[3]["text"])
-    answer = nd.query(KNOWN.table, KNOWN.rows[3]["text"], decision=trained(FACTS))
-    shown = neardup("query", news, "-d", document, "--decision", facts)
+    answer = nd.query(KNOWN.table, KNOWN.rows[3]["text"], classifier=trained(FACTS))
+    shown = neardup("query", news, "-d", document, "--classifier", facts)
     head, first, *rest = shown.stdout.splitlines()
-    assert head == "document\tsimilarity\tg\tevidence"
+    assert head == "document\tsimilarity\tscore\tevidence"
     assert first == f"{answer.to_arrow()['document'][0]}\t1.0\t\tequal texts"
     assert len(rest) == len(answer) - 1
-    objects = neardup("query", news, "-d", document, "--decision", facts, "--json").stdout.splitlines()
+    objects = neardup("query", news, "-d", document, "--classifier", facts, "--json").stdout.splitlines()
     assert [json.loads(line) for line in objects] == answer.to_arrow(full=True).to_pylist()
 
 
 def test_a_query_without_an_answer_says_why(news: Path, facts: Path, tmp_path: Path) -> None:
     document = tmp_path / "new.txt"
     document.write_text("nothing of the kind")
-    shown = neardup("query", news, "-d", document, "--decision", facts)
-    assert shown.stdout == "document\tsimilarity\tg\tevidence\n"
+    shown = neardup("query", news, "-d", document, "--classifier", facts)
+    assert shown.stdout == "document\tsimilarity\tscore\tevidence\n"
     assert "no near-duplicate of" in shown.stderr
-    assert "net of the decision" in shown.stderr
+    assert "none passes the classifier" in shown.stderr
     assert "words:1 (words), jaccard >= 0.2" in shown.stderr
     document.write_text("oslo port: 1 boat came out")
-    shown = neardup("query", news, "-d", document, "--decision", facts)
+    shown = neardup("query", news, "-d", document, "--classifier", facts)
     assert "no near-duplicate of" in shown.stderr
-    assert "the decision turned down" in shown.stderr
-    assert "of its net" in shown.stderr
+    assert "the classifier turned down" in shown.stderr
+    assert "turned down" in shown.stderr
 
 
 def test_query_takes_title_and_time_of_the_document(news: Path, dated: Path, tmp_path: Path) -> None:
@@ -123,32 +127,32 @@ def test_query_takes_title_and_time_of_the_document(news: Path, dated: Path, tmp
     row = next(row for row in KNOWN.rows if row["title"] and row["time"])
     document.write_text(row["text"] + " too")
     shown = neardup(
-        "query", news, "-d", document, "--decision", dated, "--title", row["title"], "--time", row["time"], "--json"
+        "query", news, "-d", document, "--classifier", dated, "--title", row["title"], "--time", row["time"], "--json"
     )
     mine = next(json.loads(line) for line in shown.stdout.splitlines() if json.loads(line)["document"] == row["id"])
     assert mine["measures"]["title"]["value"] == 1.0
     assert mine["measures"]["hours_apart"]["value"] == 0.0
-    shown = neardup("query", news, "-d", document, "--decision", dated, "--json")
+    shown = neardup("query", news, "-d", document, "--classifier", dated, "--json")
     lines = [json.loads(line) for line in shown.stdout.splitlines()]
     assert all(line["measures"]["title"]["value"] is None for line in lines)
 
 
 def pair_of(result: nd.Result) -> tuple[str, str]:
-    row = next(row for row in result.pairs.to_arrow().to_pylist() if row["g"] is not None)
+    row = next(row for row in result.pairs.to_arrow().to_pylist() if row["score"] is not None)
     return row["left"], row["right"]
 
 
 @pytest.mark.parametrize("vector", [FACTS, DATED])
 def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector: str) -> None:
-    decision, path = trained(vector), facts if vector == FACTS else dated
-    result = nd.dedup(KNOWN.table, decision=decision)
+    classifier, path = trained(vector), facts if vector == FACTS else dated
+    result = nd.dedup(KNOWN.table, classifier=classifier)
     left, right = pair_of(result)
     why = result.explain(left, right)
     assert why.learned is not None
-    told = json.loads(neardup("explain", news, left, right, "--decision", path, "--json").stdout)
+    told = json.loads(neardup("explain", news, left, right, "--classifier", path, "--json").stdout)
     assert told == {"left": left, "right": right} | json.loads(json.dumps(why.as_dict()))
-    assert told["second_step"]["g"] == why.learned.evidence.score
-    code, shown, _ = finished(process("explain", news, left, right, "--decision", path))
+    assert told["second_step"]["score"] == why.learned.evidence.score
+    code, shown, _ = finished(process("explain", news, left, right, "--classifier", path))
     assert code == 0
     lines = shown.splitlines()
     for push in why.learned.evidence.contributions:
@@ -158,34 +162,34 @@ def test_explain_shows_each_measure(news: Path, facts: Path, dated: Path, vector
         assert ("unknown" if push.value is None else f"{push.value:.4f}") in line
         assert ("together" if push.amount > 0 else "apart" if push.amount < 0 else "") in line
     assert any("all at their means" in line for line in lines)
-    assert f"then g {why.learned.evidence.score:.4f} >= 0, probability" in " ".join(shown.split())
-    assert "to pass the candidate rule" in shown
+    assert f"then score {why.learned.evidence.score:.4f} >= 0, probability" in " ".join(shown.split())
+    assert "to become a candidate" in shown
 
 
-def test_explain_outside_the_net_and_of_equal_texts(news: Path, facts: Path) -> None:
+def test_explain_outside_the_candidate_rule_and_of_equal_texts(news: Path, facts: Path) -> None:
     outside = next(row for row in KNOWN.rows if row["text"].startswith("word") and "port" not in row["text"])
     port = next(row for row in KNOWN.rows if " port" in row["text"])
-    shown = " ".join(neardup("explain", news, outside["id"], port["id"], "--decision", facts).stdout.split())
+    shown = " ".join(neardup("explain", news, outside["id"], port["id"], "--classifier", facts).stdout.split())
     assert "no near-duplicates: jaccard 0.0000 < 0.2" in shown
-    assert "rejected by the candidate rule" in shown
+    assert "outside the candidate rule" in shown
     assert "not asked" in shown
-    assert "(g -" in shown
-    shown = neardup("explain", news, port["id"], port["id"], "--decision", facts).stdout
+    assert "(score -" in shown
+    shown = neardup("explain", news, port["id"], port["id"], "--classifier", facts).stdout
     assert "equal texts" in " ".join(shown.split())
-    assert "no decision" in " ".join(shown.split())
+    assert "no classifier" in " ".join(shown.split())
     assert "all at their means" not in shown
 
 
 CONTRADICTIONS = [
-    (["--recipe", "jaccard"], ("--recipe jaccard", "learned decision", "its own recipe")),
-    (["--recipe", "default"], ("--recipe default", "learned decision", "its own recipe")),
-    (["--threshold", "0.8"], ("--threshold 0.8", "learned decision", "cut", "--precision 0.99")),
-    (["--features", "words:2"], ("--features words:2", "learned decision", "its own recipe")),
-    (["--measure", "dice"], ("--measure dice", "learned decision", "its own recipe")),
-    (["--second-step", "edit >= 0.9"], ("--second-step edit >= 0.9", "learned decision")),
-    (["--set", "jaccard_floor=0.2"], ("--set jaccard_floor=0.2", "learned decision")),
-    (["--html"], ("--html", "learned decision", "texts as they are", "leave it out")),
-    (["--content", "tags"], ("--content tags", "learned decision", "texts as they are", "leave it out")),
+    (["--recipe", "jaccard"], ("--recipe jaccard", "classifier", "its own recipe")),
+    (["--recipe", "default"], ("--recipe default", "classifier", "its own recipe")),
+    (["--threshold", "0.8"], ("--threshold 0.8", "classifier", "cut", "--precision 0.99")),
+    (["--features", "words:2"], ("--features words:2", "classifier", "its own recipe")),
+    (["--measure", "dice"], ("--measure dice", "classifier", "its own recipe")),
+    (["--second-step", "edit >= 0.9"], ("--second-step edit >= 0.9", "classifier")),
+    (["--set", "jaccard_floor=0.2"], ("--set jaccard_floor=0.2", "classifier")),
+    (["--html"], ("--html", "classifier", "texts as they are", "leave it out")),
+    (["--content", "tags"], ("--content tags", "classifier", "texts as they are", "leave it out")),
     (["--precision", "most"], ("--precision", "'most'", "number")),
     (["--precision", "1.5"], ("precision", "1.5", "(0, 1]", "0.99")),
     (["--title-column", "title"], ("title column", "'title'", "no measure", "leave it out")),
@@ -198,27 +202,27 @@ def commands(news: Path) -> list[list[str | Path]]:
 
 
 @pytest.mark.parametrize(("options", "parts"), CONTRADICTIONS, ids=[" ".join(options) for options, _ in CONTRADICTIONS])
-def test_what_contradicts_a_decision_is_refused(
+def test_what_contradicts_a_classifier_is_refused(
     news: Path, facts: Path, options: list[str], parts: tuple[str, ...]
 ) -> None:
     for command in commands(news):
-        assert says(refused(*command, "--decision", facts, *options), *parts)
-    assert says(refused("query", news, "-d", news, "--decision", facts, *options), *parts)
+        assert says(refused(*command, "--classifier", facts, *options), *parts)
+    assert says(refused("query", news, "-d", news, "--classifier", facts, *options), *parts)
 
 
 @pytest.mark.parametrize("option", ["--precision", "--title-column"])
-def test_options_of_decisions_need_one(news: Path, option: str) -> None:
+def test_options_of_classifiers_need_one(news: Path, option: str) -> None:
     for command in commands(news):
-        assert says(refused(*command, option, "0.9"), f"{option} 0.9", "learned decision", "--decision FILE")
+        assert says(refused(*command, option, "0.9"), f"{option} 0.9", "classifier", "--classifier FILE")
     said = refused("pairs", news, "--print", "--time-column", "time")
-    assert says(said, "--time-column time", "learned decision", "--decision FILE")
+    assert says(said, "--time-column time", "classifier", "--classifier FILE")
     told = neardup("query", news, "-d", news, "--title", "A", code=2).stderr
     assert says(told.splitlines()[-1], "title 'A'", "compares titles", "leave it out")
     said = refused("dedup", news, "--dry-run", "--time-column", "time")
     assert says(said, "--time-column", "--keep", "newest")
 
 
-def test_what_is_no_decision_is_refused(news: Path, facts: Path, tmp_path: Path) -> None:
+def test_what_is_no_classifier_is_refused(news: Path, facts: Path, tmp_path: Path) -> None:
     torn = tmp_path / "torn.neardup"
     torn.write_bytes(facts.read_bytes()[:-9])
     for file, parts in [
@@ -226,7 +230,7 @@ def test_what_is_no_decision_is_refused(news: Path, facts: Path, tmp_path: Path)
         (torn, ("no classifier file", "torn")),
         (tmp_path / "none", ("read", "No such file or directory")),
     ]:
-        said = refused("dedup", news, "--dry-run", "--decision", file)
+        said = refused("dedup", news, "--dry-run", "--classifier", file)
         assert says(said, str(file), *parts, "neardup train")
 
 
@@ -234,23 +238,23 @@ def test_columns_by_other_names(tmp_path: Path, dated: Path) -> None:
     rows = [{"id": r["id"], "text": r["text"], "kopf": r["title"], "am": r["time"]} for r in KNOWN.rows]
     path = write_lines(tmp_path / "other.jsonl", rows)
     columns = ["--title-column", "kopf", "--time-column", "am"]
-    shown = neardup("pairs", path, "--print", "--decision", dated, *columns).stdout
-    assert len(shown.splitlines()) == 1 + len(nd.dedup(KNOWN.table, decision=trained(DATED)).pairs)
-    said = refused("pairs", path, "--print", "--decision", dated)
+    shown = neardup("pairs", path, "--print", "--classifier", dated, *columns).stdout
+    assert len(shown.splitlines()) == 1 + len(nd.dedup(KNOWN.table, classifier=trained(DATED)).pairs)
+    said = refused("pairs", path, "--print", "--classifier", dated)
     assert says(said, "id, text, kopf, am", "--title-column")
     left, right = shown.splitlines()[1].split("\t")[:2]
-    assert "title" in neardup("explain", path, left, right, "--decision", dated, *columns).stdout
+    assert "title" in neardup("explain", path, left, right, "--classifier", dated, *columns).stdout
 
 
 def test_the_svm_of_the_paper_is_no_recipe_before_it_is_trained(news: Path) -> None:
     for name in ("terms-svm", "terms-svm-sentence"):
         said = refused("dedup", news, "--dry-run", "--recipe", name)
         train = f"neardup train INPUT --labels pairs.csv --vector {name} -o FILE"
-        assert says(said, f"recipe '{name}'", "labelled pairs", train, "--decision FILE")
+        assert says(said, f"recipe '{name}'", "labelled pairs", train, "--classifier FILE")
 
 
 def test_the_command_itself_loads_scikit_learn(news: Path, facts: Path) -> None:
     """As a process of its own, which hides what it does not need."""
-    code, out, err = finished(process("dedup", news, "--dry-run", "--decision", facts))
+    code, out, err = finished(process("dedup", news, "--dry-run", "--classifier", facts))
     assert (code, out) == (0, "")
-    assert "candidates of its net pass" in err
+    assert "candidates pass" in err

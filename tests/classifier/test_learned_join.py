@@ -1,4 +1,4 @@
-"""Candidates of the net that a decision lets pass, against all pairs and plain similarities of each."""
+"""Candidates that a classifier lets pass, against all pairs and plain similarities of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
-from neardup.classifier.classifier import Decision, rule_of
+from neardup.classifier.classifier import Classifier, rule_of
 from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
@@ -72,22 +72,22 @@ def tokens(text: str) -> list[str]:
     return [token.text for token in found(text)]
 
 
-def plain(documents: Sequence[str], decision: Decision) -> dict[tuple[int, int], float]:
-    """All pairs of the net that are near-duplicates, with their probabilities; equal texts unasked."""
+def plain(documents: Sequence[str], classifier: Classifier) -> dict[tuple[int, int], float]:
+    """All candidates that are near-duplicates, with their probabilities; equal texts unasked."""
     found: dict[tuple[int, int], float] = {}
     for j, right in enumerate(documents):
         for i, left in enumerate(documents[:j]):
             one, other = set(words(left)), set(words(right))
-            t = Fraction(str(decision.candidate_rule.threshold))
+            t = Fraction(str(classifier.candidate_rule.threshold))
             shared = len(one & other), len(one), len(other)
             if not (one and other) or not naive.reaches("jaccard", *shared, t):
                 continue
             if left == right:
                 found[i, j] = 1.0
                 continue
-            g = decision.machine.score(np.array([plain_vector(str(decision.vector), left, right)]))[0]
-            if g >= decision.cut:
-                found[i, j] = float(decision.probability(np.array([g]))[0])
+            g = classifier.machine.score(np.array([plain_vector(str(classifier.vector), left, right)]))[0]
+            if g >= classifier.cut:
+                found[i, j] = float(classifier.probability(np.array([g]))[0])
     return found
 
 
@@ -107,12 +107,14 @@ def found_by(result: Result) -> dict[tuple[int, int], float]:
     st.sampled_from([0.0, -0.5, 0.8, float("-inf"), float("inf")]),
     st.integers(1, 3),
 )
-def test_pairs_are_those_of_the_net_that_g_lets_pass(
-    documents: list[str], vector: str, kernel: str, net: float, cut: float, threads: int
+def test_pairs_are_those_of_the_candidate_rule_that_g_lets_pass(
+    documents: list[str], vector: str, kernel: str, candidate_rule: float, cut: float, threads: int
 ) -> None:
-    decision = replace(trained(vector, kernel), candidate_rule=rule_of(f"jaccard(words:1) >= {net}"), cut=cut)
-    result = nd.dedup(documents, decision=decision, threads=threads)
-    expected = plain(documents, decision)
+    classifier = replace(
+        trained(vector, kernel), candidate_rule=rule_of(f"jaccard(words:1) >= {candidate_rule}"), cut=cut
+    )
+    result = nd.dedup(documents, classifier=classifier, threads=threads)
+    expected = plain(documents, classifier)
     assert found_by(result).keys() == expected.keys()
     assert found_by(result) == pytest.approx(expected, abs=1e-9)
     dropped = naive.keepers(len(documents), found_by(result), range(len(documents)))
@@ -125,15 +127,15 @@ CORPUS = [str(row["text"]) for row in texts(140, seed=11).rows]
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("vector", [SETS, FACTS])
 def test_a_larger_corpus_is_decided_alike(vector: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    decision = trained(vector, kernel)
-    expected = plain(CORPUS, decision)
-    assert 20 < len(expected) < len(plain(CORPUS, decision.everything()))
-    result = nd.dedup(CORPUS, decision=decision, threads=1)
+    classifier = trained(vector, kernel)
+    expected = plain(CORPUS, classifier)
+    assert 20 < len(expected) < len(plain(CORPUS, classifier.everything()))
+    result = nd.dedup(CORPUS, classifier=classifier, threads=1)
     assert found_by(result).keys() == expected.keys()
     assert found_by(result) == pytest.approx(expected, abs=1e-9)
     monkeypatch.setattr(learned, "_PAIRS_AT_A_TIME", 7)
     monkeypatch.setattr(verify, "_PAIRS_AT_A_TIME", 7)
-    again = nd.dedup(CORPUS, decision=decision, threads=2)
+    again = nd.dedup(CORPUS, classifier=classifier, threads=2)
     assert found_by(again) == found_by(result)
     assert again.families == result.families
     assert again.pairs.to_arrow().equals(result.pairs.to_arrow())
@@ -144,12 +146,12 @@ def test_threads_and_batches_change_no_byte(vector: str, monkeypatch: pytest.Mon
     known = texts(90, seed=12).table
 
     def digest(threads: int) -> str:
-        result = run(corpus_of(known), decision.recipe, decision=decision, threads=threads)
+        result = run(corpus_of(known), classifier.recipe, classifier=classifier, threads=threads)
         tables = [result.duplicates(), pa.concat_tables(result.pairs.chunks(full=True))]
         told = repr([table.to_pylist() for table in tables]) + repr(result.families)
         return hashlib.sha256(told.encode()).hexdigest()
 
-    decision = trained(vector, "rbf")
+    classifier = trained(vector, "rbf")
     first = digest(1)
     assert digest(3) == first
     monkeypatch.setattr(learned, "_PAIRS_AT_A_TIME", 5)
@@ -158,34 +160,34 @@ def test_threads_and_batches_change_no_byte(vector: str, monkeypatch: pytest.Mon
 
 def test_what_is_decided_depends_on_the_pair_alone() -> None:
     """Another collection around two documents, or another order, changes nothing: frequencies are frozen."""
-    decision = trained(WEIGHED, "rbf").everything()
-    whole = nd.dedup(CORPUS, decision=decision)
+    classifier = trained(WEIGHED, "rbf").everything()
+    whole = nd.dedup(CORPUS, classifier=classifier)
     some = [(p.left, p.right, p.similarity) for p in whole.pairs if p.similarity < 1][:5]
     assert len(some) == 5
     for left, right, similarity in some:
         for pair in ([CORPUS[left], CORPUS[right]], [CORPUS[right], CORPUS[left]]):
-            alone = nd.dedup(pair, decision=decision)
+            alone = nd.dedup(pair, classifier=classifier)
             assert [p.similarity for p in alone.pairs] == [similarity]
 
 
 def test_a_cut_narrows_and_everything_widens() -> None:
-    decision = trained(FACTS)
-    every = found_by(nd.dedup(CORPUS, decision=decision.everything()))
-    pairs = [found_by(nd.dedup(CORPUS, decision=replace(decision, cut=cut))) for cut in (-1.0, 0.0, 0.7)]
+    classifier = trained(FACTS)
+    every = found_by(nd.dedup(CORPUS, classifier=classifier.everything()))
+    pairs = [found_by(nd.dedup(CORPUS, classifier=replace(classifier, cut=cut))) for cut in (-1.0, 0.0, 0.7)]
     assert every.keys() >= pairs[0].keys() >= pairs[1].keys() >= pairs[2].keys()
     assert len(every) > len(pairs[0]) > len(pairs[1]) > len(pairs[2])
     assert all(every[pair] == similarity for pair, similarity in pairs[0].items())
-    precise = decision.at_precision(0.9)
-    assert found_by(nd.dedup(CORPUS, decision=precise)) == {
+    precise = classifier.at_precision(0.9)
+    assert found_by(nd.dedup(CORPUS, classifier=precise)) == {
         pair: similarity
         for pair, similarity in every.items()
-        if similarity == 1.0 or similarity >= round(float(decision.probability(np.array([precise.cut]))[0]), 9)
+        if similarity == 1.0 or similarity >= round(float(classifier.probability(np.array([precise.cut]))[0]), 9)
     }
 
 
 def test_equal_texts_alone_are_certain() -> None:
     sure = replace(trained(SETS), machine=trained(SETS).machine._replace(a=-500.0))
-    result = nd.dedup(["a b c d", "a b c d e", "a b c d", "A B C D"], decision=sure)
+    result = nd.dedup(["a b c d", "a b c d e", "a b c d", "A B C D"], classifier=sure)
     assert [(p.left, p.right, p.similarity) for p in result.pairs] == [
         (0, 1, 1 - 1e-9),
         (0, 2, 1.0),
@@ -200,26 +202,26 @@ def test_equal_texts_alone_are_certain() -> None:
 
 def test_nothing_to_decide_is_no_error() -> None:
     for documents in (["one two", "three four"], ["", "..."], ["a"], ["same text", "same text"]):
-        result = nd.dedup(documents, decision=trained(DATED.replace(", title, hours_apart", "")))
+        result = nd.dedup(documents, classifier=trained(DATED.replace(", title, hours_apart", "")))
         assert len(result.pairs) == (documents[0] == documents[-1] and len(documents) == 2)
-        assert result.summary["decision"]["candidates"] == 0
-        assert result.duplicates().column_names == ["dropped", "keeper", "similarity", "family", "g", "evidence"]
+        assert result.summary["classifier"]["candidates"] == 0
+        assert result.duplicates().column_names == ["dropped", "keeper", "similarity", "family", "score", "evidence"]
 
 
 def test_titles_and_times_are_taken_from_their_columns() -> None:
-    decision = trained(DATED, "rbf").everything()
+    classifier = trained(DATED, "rbf").everything()
     known = texts(60, seed=5).table
-    result = nd.dedup(known, decision=decision)
+    result = nd.dedup(known, classifier=classifier)
     renamed = known.rename_columns(["id", "text", "kopf", "when", "hour"])
-    again = nd.dedup(renamed, decision=decision, title_column="kopf", time_column="when")
+    again = nd.dedup(renamed, classifier=classifier, title_column="kopf", time_column="when")
     assert again.pairs.to_arrow().equals(result.pairs.to_arrow())
     unknown = known.set_column(2, "title", pa.nulls(60, pa.string())).set_column(3, "time", pa.nulls(60, pa.string()))
-    assert not nd.dedup(unknown, decision=decision).pairs.to_arrow().equals(result.pairs.to_arrow())
+    assert not nd.dedup(unknown, classifier=classifier).pairs.to_arrow().equals(result.pairs.to_arrow())
     with pytest.raises(RecipeError) as caught:
-        nd.dedup(renamed, decision=decision)
+        nd.dedup(renamed, classifier=classifier)
     assert says(caught.value, "title is one", "measures", "none of the columns")
     with pytest.raises(RecipeError) as caught:
-        nd.dedup(known, decision=decision, time_column="nope")
+        nd.dedup(known, classifier=classifier, time_column="nope")
     assert says(caught.value, "no column 'nope'", "name one of")
 
 
@@ -233,28 +235,28 @@ class Lengths:
 def test_an_encoder_is_asked_for_before_anything_is_read() -> None:
     vector = trained("jaccard(words:1), length_ratio").vector
     semantic = type(vector).parse("jaccard(words:1), semantic")
-    decision = replace(trained("jaccard(words:1), length_ratio"), vector=semantic)
+    classifier = replace(trained("jaccard(words:1), length_ratio"), vector=semantic)
     with pytest.raises(RecipeError) as caught:
-        nd.dedup(CORPUS, decision=decision)
+        nd.dedup(CORPUS, classifier=classifier)
     assert says(caught.value, "'semantic'", "needs an encoder")
-    assert len(nd.dedup(CORPUS, decision=decision, encoder=Lengths()).pairs)
+    assert len(nd.dedup(CORPUS, classifier=classifier, encoder=Lengths()).pairs)
 
 
-def test_a_recipe_and_its_decision_go_together() -> None:
-    decision, other = trained(SETS), trained(FACTS)
+def test_a_recipe_and_its_classifier_go_together() -> None:
+    classifier, other = trained(SETS), trained(FACTS)
     with pytest.raises(RecipeError) as caught:
-        run(corpus_of(["a b"]), decision.recipe)
-    assert says(caught.value, decision.fingerprint, "that fingerprint", "there is none", "give it with")
+        run(corpus_of(["a b"]), classifier.recipe)
+    assert says(caught.value, classifier.fingerprint, "that fingerprint", "there is none", "give it with")
     with pytest.raises(RecipeError, match=f"this is {other.fingerprint}"):
-        run(corpus_of(["a b"]), decision.recipe, decision=other)
-    with pytest.raises(RecipeError, match="a decision brings its own recipe"):
-        run(corpus_of(["a b"]), Recipe(), decision=decision)
+        run(corpus_of(["a b"]), classifier.recipe, classifier=other)
+    with pytest.raises(RecipeError, match="a classifier brings its own recipe"):
+        run(corpus_of(["a b"]), Recipe(), classifier=classifier)
     with pytest.raises(RecipeError) as caught:
-        nd.dedup(["a b"], recipe="jaccard", decision=decision)
-    assert says(caught.value, "recipe='jaccard'", "learned decision")
+        nd.dedup(["a b"], recipe="jaccard", classifier=classifier)
+    assert says(caught.value, "recipe='jaccard'", "classifier")
     with pytest.raises(RecipeError) as caught:
-        nd.dedup(["a b"], threshold=0.5, decision=decision)
-    assert says(caught.value, "threshold=0.5", "learned decision", "has a cut")
+        nd.dedup(["a b"], threshold=0.5, classifier=classifier)
+    assert says(caught.value, "threshold=0.5", "classifier", "has a cut")
     with pytest.raises(RecipeError) as caught:
         nd.dedup(["a b"], title_column="x")
-    assert says(caught.value, "title_column 'x'", "decisions", "compare titles")
+    assert says(caught.value, "title_column 'x'", "classifiers", "compare titles")

@@ -1,4 +1,4 @@
-"""A decision: its working points beside a plain search, what its fingerprint depends on, and its net."""
+"""A classifier: its working points beside a plain search, what its fingerprint depends on, and its candidate rule."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from saying import says
 from trained import FACTS, SETS, WEIGHED, trained
 
-from neardup.classifier.classifier import CANDIDATE_RULE, Decision, decision_of, recipe_beside, rule_of
+from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, classifier_of, recipe_beside, rule_of
 from neardup.errors import RecipeError
 
 #: Scores with many ties.
 PAIRS = st.lists(st.tuples(st.integers(-4, 4).map(lambda v: v / 2), st.booleans()), max_size=25)
 
 
-def judged(pairs: list[tuple[float, bool]], **others: Any) -> Decision:
+def judged(pairs: list[tuple[float, bool]], **others: Any) -> Classifier:
     return replace(
         trained(),
         scores=np.array([score for score, _ in pairs], np.float64),
@@ -73,47 +73,56 @@ def test_everything_passes_without_a_cut() -> None:
 
 
 def test_the_fingerprint_says_all_that_the_answer_depends_on() -> None:
-    decision = trained(WEIGHED)
-    known = decision.statistics["words:1"]
-    machine = decision.machine
+    classifier = trained(WEIGHED)
+    known = classifier.statistics["words:1"]
+    machine = classifier.machine
     others = [
-        replace(decision, cut=0.1),
-        decision.everything(),
-        replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.3")),
-        replace(decision, candidate_rule=rule_of("jaccard(words:1) >= 0.2", content="html")),
-        replace(decision, vector=trained(SETS).vector),
-        replace(decision, statistics={"words:1": replace(known, documents=known.documents + 1)}),
-        replace(decision, statistics={"words:1": replace(known, df=known.df + 1)}),
-        replace(decision, statistics={"words:2": known}),
-        replace(decision, statistics={}),
-        replace(decision, machine=machine._replace(a=machine.a * 2)),
-        replace(decision, machine=machine._replace(fill=machine.fill + 1e-12)),
-        replace(decision, machine=machine._replace(intercept=machine.intercept + 1e-12)),
-        replace(decision, machine=machine._replace(gamma=1.0)),
+        replace(classifier, cut=0.1),
+        classifier.everything(),
+        replace(classifier, candidate_rule=rule_of("jaccard(words:1) >= 0.3")),
+        replace(classifier, candidate_rule=rule_of("jaccard(words:1) >= 0.2", content="html")),
+        replace(classifier, vector=trained(SETS).vector),
+        replace(classifier, statistics={"words:1": replace(known, documents=known.documents + 1)}),
+        replace(classifier, statistics={"words:1": replace(known, df=known.df + 1)}),
+        replace(classifier, statistics={"words:2": known}),
+        replace(classifier, statistics={}),
+        replace(classifier, machine=machine._replace(a=machine.a * 2)),
+        replace(classifier, machine=machine._replace(fill=machine.fill + 1e-12)),
+        replace(classifier, machine=machine._replace(intercept=machine.intercept + 1e-12)),
+        replace(classifier, machine=machine._replace(gamma=1.0)),
         trained(WEIGHED, "rbf"),
     ]
-    found = {one.fingerprint for one in [decision, *others]}
+    found = {one.fingerprint for one in [classifier, *others]}
     assert len(found) == len(others) + 1
-    alike = replace(decision, training={"pairs": 3}, title_column="t", scores=decision.scores[:1])
-    assert alike.fingerprint == decision.fingerprint
+    alike = replace(classifier, training={"pairs": 3}, title_column="t", scores=classifier.scores[:1])
+    assert alike.fingerprint == classifier.fingerprint
     assert all(len(one) == 16 and int(one, 16) >= 0 for one in found)
 
 
-def test_the_recipe_is_the_net_with_the_decision_behind_it() -> None:
-    decision = trained()
-    assert decision.recipe.second_step == f"learned({decision.fingerprint})"
-    assert decision.recipe.name == "learned"
-    assert decision.recipe.changed(second_step="", name="net") == decision.candidate_rule
-    step = decision.recipe.parsed_second_step
+def test_the_recipe_is_the_candidate_rule_with_the_classifier_behind_it() -> None:
+    classifier = trained()
+    assert classifier.recipe.second_step == f"learned({classifier.fingerprint})"
+    assert classifier.recipe.name == "learned"
+    assert classifier.recipe.changed(second_step="", name="candidate_rule") == classifier.candidate_rule
+    step = classifier.recipe.parsed_second_step
     assert step is not None
-    assert (step.measure, step.features, str(step)) == ("learned", decision.fingerprint, decision.recipe.second_step)
-    assert decision.fingerprint in repr(decision)
+    assert (step.measure, step.features, str(step)) == (
+        "learned",
+        classifier.fingerprint,
+        classifier.recipe.second_step,
+    )
+    assert classifier.fingerprint in repr(classifier)
 
 
-def test_nets_are_measures_of_feature_sets() -> None:
+def test_candidate_rules_are_measures_of_feature_sets() -> None:
     assert rule_of() == rule_of(CANDIDATE_RULE)
-    net = rule_of("containment(qgrams:4) >= 0.25", content="tags")
-    assert (net.measure, net.features, net.threshold, net.content) == ("containment", "qgrams:4", 0.25, "tags")
+    candidate_rule = rule_of("containment(qgrams:4) >= 0.25", content="tags")
+    assert (candidate_rule.measure, candidate_rule.features, candidate_rule.threshold, candidate_rule.content) == (
+        "containment",
+        "qgrams:4",
+        0.25,
+        "tags",
+    )
     for text, said in [
         ("edit >= 0.5", "edit is no measure of feature sets"),
         ("jaccard >= 0.1", "jaccard takes features in brackets"),
@@ -124,22 +133,22 @@ def test_nets_are_measures_of_feature_sets() -> None:
     ]:
         with pytest.raises(RecipeError, match=said) as error:
             rule_of(text)
-        assert str(error.value).startswith((f"net {text!r}: ", f"net {text!r} is not known; "))
+        assert str(error.value).startswith((f"candidate rule {text!r}: ", f"candidate rule {text!r} is not known; "))
         assert str(error.value).endswith(f"; write it like {CANDIDATE_RULE}")
 
 
-def test_beside_a_decision_only_the_keep_order_is_chosen() -> None:
-    decision = trained()
-    assert recipe_beside(decision, {}) == decision.recipe
-    assert recipe_beside(decision, {"keep": "longest", "content": "", "threshold": None}).keep == "longest"
+def test_beside_a_classifier_only_the_keep_order_is_chosen() -> None:
+    classifier = trained()
+    assert recipe_beside(classifier, {}) == classifier.recipe
+    assert recipe_beside(classifier, {"keep": "longest", "content": "", "threshold": None}).keep == "longest"
     for name, value, said in [
-        ("recipe", "jaccard", ("recipe='jaccard'", "learned decision", "its own recipe")),
-        ("threshold", 0.8, ("threshold=0.8", "a cut", "decision.at_precision")),
+        ("recipe", "jaccard", ("recipe='jaccard'", "classifier", "its own recipe")),
+        ("threshold", 0.8, ("threshold=0.8", "a cut", "classifier.at_precision")),
         ("content", "html", ("content='html'", "texts as they are", "leave it out")),
         ("second_step", "edit >= 0.9", ("second_step='edit >= 0.9'", "its own recipe", "leave one")),
     ]:
         with pytest.raises(RecipeError) as caught:
-            recipe_beside(decision, {name: value})
+            recipe_beside(classifier, {name: value})
         assert says(caught.value, *said)
     pages = trained(content="tags")
     assert recipe_beside(pages, {"content": "tags"}).content == "tags"
@@ -149,11 +158,11 @@ def test_beside_a_decision_only_the_keep_order_is_chosen() -> None:
 
 
 def test_columns_may_have_other_names_than_in_training() -> None:
-    decision = replace(trained("jaccard(words:1), title, hours_apart"), title_column="headline", time_column="at")
-    assert decision_of(decision) == decision or decision_of(decision).title_column == "headline"
-    assert decision_of(decision, title_column="name").title_column == "name"
-    assert decision_of(decision, time_column="").time_column == ""
-    assert decision_of(decision, time_column="when").fingerprint == decision.fingerprint
+    classifier = replace(trained("jaccard(words:1), title, hours_apart"), title_column="headline", time_column="at")
+    assert classifier_of(classifier) == classifier or classifier_of(classifier).title_column == "headline"
+    assert classifier_of(classifier, title_column="name").title_column == "name"
+    assert classifier_of(classifier, time_column="").time_column == ""
+    assert classifier_of(classifier, time_column="when").fingerprint == classifier.fingerprint
     with pytest.raises(RecipeError) as caught:
-        decision_of(trained(FACTS), title_column="name")
+        classifier_of(trained(FACTS), title_column="name")
     assert says(caught.value, "title column 'name'", "no measure")
