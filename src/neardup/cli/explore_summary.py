@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from neardup.cli.screen import size_text, speaks_unicode, visible
+from neardup.cli.screen import grid, size_text, speaks_unicode, visible
 from neardup.exploration import messages
 from neardup.exploration.views import CUTOFFS, per_million
 from neardup.pages import numbers
@@ -68,7 +68,7 @@ def _views(found: Exploration, *, blocks: bool) -> Table:
 
     scale = f"0{'similarity':^{_CELLS - 2}}1"
     cutoffs = [f"{cutoff:g}".removeprefix("0") for cutoff in CUTOFFS]
-    table = _table("compared", scale, *cutoffs, "valley", left=2)
+    table = grid("compared", scale, *cutoffs, "valley", left=2)
     table.padding = (0, 0, 0, 0)
     table.columns[0].min_width = 8
     advised = messages.advised_view(found)
@@ -83,7 +83,7 @@ def _views(found: Exploration, *, blocks: bool) -> Table:
 def _curve(curve: Curve, advised: float, *, blocks: bool) -> Table:
     from rich.text import Text
 
-    table = _table("threshold", "pairs", "families", "largest", "dropped", "of all", "")
+    table = grid("threshold", "pairs", "families", "largest", "dropped", "of all", "")
     table.columns[0].justify, table.columns[-1].justify = "right", "left"
     round_ones = [one for one in curve.table if one.threshold == advised or round(100 * one.threshold) % 10 == 0]
     for point in round_ones:
@@ -98,7 +98,7 @@ def _curve(curve: Curve, advised: float, *, blocks: bool) -> Table:
 def _examples(found: Exploration, width: int) -> Table:
     from rich.text import Text
 
-    table = _table("near", "pairs", "similarity", "such as", "longest run of words in both")
+    table = grid("near", "pairs", "similarity", "such as", "longest run of words in both")
     table.columns[0].justify, table.columns[0].no_wrap = "right", True
     # What is left of the line goes to the two texts: ids first.
     room = max(width - 29, 24)
@@ -125,14 +125,3 @@ def _lines(console: Console, name: str, lines: Sequence[str]) -> None:
     for at, line in enumerate(lines):
         table.add_row(Text("" if at else name), Text(visible(" ".join(line.split()), lines=False)))
     console.print(table)
-
-
-def _table(*names: str, left: int = 1) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    for at, name in enumerate(names):
-        first = at < left
-        table.add_column(name, justify="left" if first else "right", overflow="fold", no_wrap=not (first and not at))
-    return table
