@@ -135,7 +135,7 @@ def explore(
     if output is not None and output.endswith(".html"):
         make_ready()
     with read.open(inputs) as corpus:
-        kernels = ["prefixes.match", "postings.count_pairs", "weighted.fill_postings"]
+        kernels = ["prefixes.match", "postings.count_pairs"]
         with reading(corpus, *chosen, kernels=kernels) as report:
             found = run(corpus, options, progress=report, inputs=inputs, reading=_as_typed(read), **running.limits)
     for note in found.notes:
