@@ -71,9 +71,7 @@ def plain_measures(left: set[Any], right: set[Any]) -> dict[str, float]:
     } | distance
 
 
-@pytest.mark.parametrize("multiset", [False, True])
-@pytest.mark.parametrize("n", [1, 2, 3, 5])
-@given(left=WORDS, right=WORDS)
+@given(n=st.sampled_from([1, 2, 3, 5]), multiset=st.booleans(), left=WORDS, right=WORDS)
 def test_numbers_are_those_of_a_plain_computation(n: int, multiset: bool, left: str, right: str) -> None:
     recipe = Recipe(features=f"words:{n}" + ":multiset" * multiset, threshold=0.6)
     why = explain(left, right, recipe)
@@ -305,17 +303,11 @@ def test_the_floor_is_named_in_the_reason() -> None:
     "recipe",
     [
         Recipe(threshold=0.5),
-        Recipe(features="words:2:multiset", normalize="whitespace", measure="dice", threshold=0.6),
-        Recipe(features="qgrams:4", measure="overlap", threshold=0.7),
         Recipe(features="qgrams:6:multiset", normalize="words", measure="cosine", threshold=0.7),
         Recipe(features="qgrams:4:positional", threshold=0.05),
-        Recipe(measure="containment", threshold=0.9, jaccard_floor=0.2),
         Recipe(features="words:1", stop_words="en", measure="euclidean", threshold=8),
-        Recipe(features="skips:3:1", threshold=0.4),
-        Recipe(features="clauses", threshold=0.3),
         Recipe(features="sentence_words:3", threshold=0.4),
         Recipe(features="spots:1:2:multiset", threshold=0.4),
-        Recipe(features="terms:20", measure="overlap", threshold=0.7),
         Recipe(features="terms:3:sentence:positional", threshold=0.3),
         Recipe(features="windows:20:4", threshold=0.4),
         Recipe(features="checksum:md5", normalize="words"),
@@ -323,11 +315,9 @@ def test_the_floor_is_named_in_the_reason() -> None:
         Recipe(features="words:2", weights="tfidf", measure="cosine", threshold=0.5),
         Recipe(features="words:3", weights="idf", measure="weighted_jaccard", threshold=0.4),
         Recipe(features="words:3", signature="minhash:64", measure="overlap", threshold=0.5),
-        Recipe(features="words:3", signature="sketch:25", measure="overlap", threshold=0.5),
         Recipe(features="words:3", signature="supershingle:6:4", measure="overlap", threshold=0.3),
         Recipe(features="words:2", signature="simhash", measure="hamming", threshold=10),
         Recipe(features="words:1", signature="imatch:5", clip="idf:0.2:0.8"),
-        Recipe(threshold=0.3, second_step="edit >= 0.8"),
         Recipe(threshold=0.3, second_step="dice(qgrams:3) >= 0.8"),
     ],
     ids=lambda r: " ".join(
@@ -342,11 +332,11 @@ def test_a_run_comes_to_the_same_numbers(recipe: Recipe) -> None:
         statistics = gather(corpus, recipe) if recipe.needs_statistics else None
     assert len(pairs) > 10
     found = {(left, right) for left, right, _ in pairs}
-    for left, right, similarity in pairs[:: max(len(pairs) // 60, 1)]:
+    for left, right, similarity in pairs[:: max(len(pairs) // 20, 1)]:
         why = explain(texts[left], texts[right], recipe, statistics)
         assert why.match
         assert why.similarity == pytest.approx(similarity, abs=1e-12)
     others = [(left, right) for (left, _, _), (_, right, _) in pairwise(pairs) if left != right]
-    for left, right in others[:60]:
+    for left, right in others[:20]:
         if (left, right) not in found and (right, left) not in found:
             assert not explain(texts[left], texts[right], recipe, statistics).match

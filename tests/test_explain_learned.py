@@ -139,9 +139,16 @@ def test_titles_and_times_enter_where_they_are_known() -> None:
     assert again.evidence == unknown.evidence
 
 
-def test_a_decision_is_needed() -> None:
+def test_a_classifier_is_needed() -> None:
     with pytest.raises(RecipeError) as caught:
         explain(PORT, OTHER, trained(FACTS).recipe)
     assert says(caught.value, "needs the classifier", "of that fingerprint", "there is none")
     with pytest.raises(RecipeError, match="this is "):
         explain(PORT, OTHER, trained(FACTS).recipe, classifier=trained(SETS))
+
+
+def test_empty_texts_are_in_no_net() -> None:
+    why = asked("", "...", trained(FACTS))
+    assert not why.match
+    assert not step_of(why).is_candidate
+    assert not asked("", "", trained(FACTS)).match

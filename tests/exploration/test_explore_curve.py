@@ -204,21 +204,6 @@ def test_where_pairs_are_too_many_the_advised_threshold_is_exact_all_the_same(
     assert curve.at(own) in (point, None)
 
 
-def test_weighted_vectors_have_a_curve_too(few_pairs: Callable[[int], None]) -> None:
-    texts = small_corpus(3, 60)
-    choices: dict[str, Any] = {"features": "words:1", "weights": "idf", "measure": "cosine"}
-    recipe = Recipe(**choices, threshold=0.5)
-    for point in curve_of(texts, recipe).points[::20]:
-        alone = nd.dedup(texts, threshold=point.threshold, **choices)
-        assert figures(point) == tuple(
-            alone.summary[name] for name in ("pairs", "dropped", "families", "largest_family")
-        )
-    few_pairs(3)
-    with search(texts, recipe) as found:
-        assert not found.curve().complete
-        assert found.at(recipe) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [

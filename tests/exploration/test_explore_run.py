@@ -212,23 +212,6 @@ def test_values_out_of_range_are_refused(options: dict[str, Any], message: str) 
         nd.explore(["one", "two"], **options)
 
 
-def test_a_second_step_is_left_out_and_said_to_be() -> None:
-    recipe = nd.Recipe(name="mine", features="words:2", threshold=0.5, second_step="edit >= 0.9")
-    found = nd.explore(made(10, 30), lengths=(), recipes=(recipe,))
-    (note,) = (note for note in found.notes if "'mine'" in note)
-    assert says(note, "without", "second step", "edit >= 0.9")
-    assert found.curve is None
-
-
-def test_too_many_close_pairs_are_not_all_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.exploration.exploration._MOST_HELD", 200)
-    found = nd.explore(made(11), lengths=(1,), curve=False)
-    assert len(found.pairs.left) <= 200
-    least = next(at for at in range(4, 101) if found.views[0].at_least(at) <= 200)
-    assert found.pairs.similarity.min() >= least / 100
-    assert any(f"below {least / 100:g} are not shown" in note for note in found.notes)
-
-
 def test_it_is_written_as_json_or_a_page(tmp_path: Path) -> None:
     found = nd.explore(made(12, 30), lengths=(1,))
     place = tmp_path / "explored.json"

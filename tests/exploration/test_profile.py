@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.text.normalize import tokens
 
+LONG = os.environ.get("NEARDUP_LONG") == "1"
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
@@ -180,7 +182,9 @@ def test_adverts_of_the_blog_are_told_as_they_are() -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not DATA.exists(), reason="the shared corpora are not there")
+@pytest.mark.skipif(
+    not (DATA.exists() and LONG), reason="the shared corpora are not there, or NEARDUP_LONG=1 is not set"
+)
 @pytest.mark.parametrize("name", ["peps", "saudinews"])
 def test_revisions_and_edited_news_are_no_templates(name: str) -> None:
     with open_corpus([DATA / name / f"{name}.jsonl.gz"]) as corpus:

@@ -157,13 +157,6 @@ def test_extent_and_what_is_said_of_it() -> None:
     assert says(caught.value, "rows -1", "below 0")
 
 
-def test_members_that_do_not_match_each_other() -> None:
-    flow = flow_of([(0, 10), (1, 12), (2, 13), (1, 14)])
-    (family,) = report_of(flow, apart=True).families
-    assert family.apart == 1
-    assert [list(member.apart) for member in family.members] == [[], ["id-2"], ["id-1"], []]
-
-
 def test_texts_that_have_left() -> None:
     flow = flow_of([(0, 10), (1, 12), (2, 13)])
     report = report_of(flow, gone={0, 2})

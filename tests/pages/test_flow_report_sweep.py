@@ -134,17 +134,6 @@ def test_what_cannot_be_done_again_is_counted() -> None:
     assert found.gone.sum(axis=0).tolist() == [31, 0]
 
 
-@pytest.mark.parametrize("window_by", ["time", "hour"])
-def test_pairs_are_those_of_one_window(window_by: str) -> None:
-    items = items_of([(0, list("abcd")), (1, list("abcd")), (1, list("abcde")), (3, list("abcd"))])
-    wanted = ReplaySettings(RECIPE, "2h", window_by)
-    found = around(items, wanted, 0.3)
-    pairs = list(zip(found.left.tolist(), found.right.tolist(), found.similarity.tolist(), strict=True))
-    assert sorted(pairs) == [(0, 1, 1.0), (0, 2, 0.8), (1, 2, 0.8)]
-    assert found.known
-    assert float(found.loosest) == 0.3
-
-
 def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neardup.stream.replay_report._OF_EACH", 1)
     monkeypatch.setattr("neardup.stream.replay_report._BESIDES", 0)
@@ -152,15 +141,6 @@ def test_too_many_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found = around(items, ReplaySettings(RECIPE, "2h"), 0.3)
     assert not found.known
     assert says(found.note, "More than 6 pairs", "looser threshold", "not kept", "look less far")
-
-
-def test_nothing_is_looked_for_where_nothing_could_be_found() -> None:
-    items = items_of([(0, list("abcd"))] * 3)
-    assert "--report-margin" in around(items, ReplaySettings(RECIPE, "2h"), 0).note
-    bands = RECIPE.changed(search="lsh")
-    assert "LSH makes its bands" in around(items, ReplaySettings(bands, "2h"), 0.2).note
-    single = Recipe(features="checksum", normalize="words", threshold=1.0)
-    assert "another threshold would change nothing" in around(items, ReplaySettings(single, "2h"), 0.2).note
 
 
 def test_a_classifier_is_moved_by_its_probability() -> None:

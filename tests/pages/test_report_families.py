@@ -121,16 +121,6 @@ def test_cases_are_the_nearest_pairs_on_both_sides(way: str, documents: list[str
     assert similarities == sorted(similarities)
 
 
-def test_members_that_match_their_keeper_but_not_each_other_are_shown_as_such() -> None:
-    documents = ["a b c d e f", "a b c d e x", "q b c d e f", "a b c d e x y"]
-    _, report = made(documents, Recipe(features="words:1", threshold=0.7))
-    (family,) = report.families
-    said = {member.document.id: list(member.apart) for member in family.members}
-    assert said == {"0": [], "1": ["2"], "2": ["1"], "3": []}
-    assert family.apart == 1
-    assert family.complete is False
-
-
 def test_the_largest_families_and_a_spread_of_the_others_are_shown_and_counted() -> None:
     documents = [f"family {number} tells of {number}" for number in range(40) for _ in range(2 + (number < 6))]
     result, report = made(documents, Recipe(features="words:1", threshold=0.9), families=6, rows=10)

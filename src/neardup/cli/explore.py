@@ -60,10 +60,16 @@ def explore(
     ] = _DEFAULTS.sample,
     seed: Annotated[int, option("NUMBER", "Random seed of the sample.", _SAMPLE, min=0)] = _DEFAULTS.seed,
     lengths: Annotated[
-        Any, option("FROM-TO", "Word n-grams: 1-7, 4, or 1,3,5; or none.", _SAMPLE, parser=parse_lengths)
+        Any,
+        option(
+            "FROM-TO",
+            "Words in a run: 1-7, 4, or 1,3,5; or none.",
+            _SAMPLE,
+            parser=parse_lengths,
+        ),
     ] = f"{_DEFAULTS.lengths[0]}-{_DEFAULTS.lengths[-1]}",
     qgrams: Annotated[
-        Any, option("FROM-TO", "Character q-grams as well: 3-6 or 5.", _SAMPLE, parser=parse_lengths)
+        Any, option("FROM-TO", "Characters in a run, to compare these, too: 3-6 or 5.", _SAMPLE, parser=parse_lengths)
     ] = None,
     recipes: Annotated[
         list[str] | None,
@@ -74,14 +80,14 @@ def explore(
             "--recipe",
         ),
     ] = None,
-    multiset: Annotated[bool, switch("--multiset", "Count repeats: compare bags, not sets.", _SAMPLE)] = False,
+    multiset: Annotated[bool, switch("--multiset", "Count how often a run occurs, not only whether.", _SAMPLE)] = False,
     html: Html = False,
     content: Content = None,
     lowest: Annotated[
         float,
         option(
             "NUMBER",
-            "Lowest threshold of the curve for the whole corpus; a lower one finds more pairs and takes longer.",
+            "Lowest threshold to try on the whole corpus; a lower one finds more pairs and takes longer.",
             _SHOWN,
         ),
     ] = _DEFAULTS.lowest,
@@ -96,8 +102,8 @@ def explore(
 ) -> None:
     """Show how similar a corpus is to itself, and suggest features and a threshold.
 
-    All pairs of a random sample are compared for each n, and the whole corpus is joined once, exactly. The page shows
-    histograms, pairs to read at each cutoff and the effect of each threshold, and suggests a recipe.
+    Compare all pairs of a random sample by runs of 1 to 7 words (n-grams), and find all similar pairs of the whole
+    corpus once. The page shows how similar documents are, pairs to read, and what each threshold would drop.
     """
     _check_output(output, inputs, force=force)
     of_words, of_characters = lengths, qgrams or ()
@@ -129,7 +135,7 @@ def explore(
     if output is not None and output.endswith(".html"):
         make_ready()
     with read.open(inputs) as corpus:
-        kernels = ["prefixes.match", "postings.count_pairs", "weighted.fill_postings"]
+        kernels = ["prefixes.match", "postings.count_pairs"]
         with reading(corpus, *chosen, kernels=kernels) as report:
             found = run(corpus, options, progress=report, inputs=inputs, reading=_as_typed(read), **running.limits)
     for note in found.notes:

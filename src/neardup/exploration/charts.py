@@ -286,7 +286,7 @@ def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
     return Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
-        "Logarithmic.",
+        "Each line up the axis means ten times as many.",
         told,
         _stepped(rows, log_counts("number", "matching pairs"), "matching pairs", COLOURS[0], advice, curve),
         points_table(curve, curve.points, advice, tall=True),

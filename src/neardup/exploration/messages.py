@@ -41,19 +41,6 @@ def advised_rule(advice: Advice) -> str:
     return f"{advice.features}{weights}, {advice.measure} {sign} {advice.threshold:g}"
 
 
-def rule_in_words(advice: Advice) -> str:
-    """Return what the advised rule means, where few words say it: runs of words or characters by Jaccard, as sets."""
-    features = advice.recipe.parsed_features
-    kind = {"words": "word", "qgrams": "character"}.get(features.kind)
-    if kind is None or features.multiset or advice.measure != "jaccard" or advice.recipe.signature:
-        return ""
-    runs = f"runs of {counted(features.n, kind)}"
-    return (
-        f"That is: compare documents by their {runs}. Two match if they share at least {100 * advice.threshold:g} % of "
-        "all that either has."
-    )
-
-
 def no_advice(advice: Advice) -> str:
     """Return why nothing is advised, and what is shown in its place."""
     return (

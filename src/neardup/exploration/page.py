@@ -45,6 +45,7 @@ from neardup.pages.html import (
 )
 from neardup.pages.numbers import counted, share, short, sized, sparkline
 from neardup.pages.page import check_drawing, page
+from neardup.pages.sweep import rule_in_words
 
 if TYPE_CHECKING:
     from neardup.exploration.advice import Separation
@@ -138,7 +139,7 @@ def _advice(exploration: Observations) -> Html:
         "advice",
         "Where to begin",
         Html(f'<p class="begin">Begin with <strong>{begin}</strong>. {escaped(messages.would_drop(exploration))}</p>'),
-        messages.rule_in_words(advice),
+        rule_in_words(advice.recipe),
         advice.reason,
         command(messages.advised_command(advice)),
         notes(messages.doubts(exploration), title="What this advice is not sure of"),

@@ -27,7 +27,7 @@ from neardup.pages.report import (
     Row,
     binned,
 )
-from neardup.pages.sweep import Swept, name_of, similarity_at, similarity_of, swept, value_of
+from neardup.pages.sweep import Swept, name_of, rule_in_words, similarity_at, similarity_of, swept, value_of
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, REASONS, KnownPairs, Verdicts, arrivals_of, time_text
 from neardup.recipe import Recipe
 from neardup.search.margin import Scale
@@ -323,6 +323,7 @@ def build_report(
         inputs=about.inputs,
         recipe=recipe.to_toml(),
         in_words=recipe.in_words() + keep,
+        rule=rule_in_words(recipe),
         fingerprint=recipe.fingerprint,
         versions={"neardup": __version__, **about.versions, "Python": platform.python_version()},
         reasons=_reasons(verdicts),

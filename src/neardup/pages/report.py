@@ -287,8 +287,9 @@ class Report:
         As it was typed, quoted for a shell; empty from Python.
     inputs : sequence of str
         Their names.
-    recipe, in_words, fingerprint : str
-        The recipe as TOML, in a line, and its fingerprint.
+    recipe, in_words, rule, fingerprint : str
+        The recipe as TOML, in a line, what a match is in plain words (empty where these do not say it), and its
+        fingerprint.
     versions : mapping of str to str
         Of neardup and what the answer depends on besides.
     documents, kept : int
@@ -342,6 +343,7 @@ class Report:
     inputs: Sequence[str] = ()
     recipe: str = ""
     in_words: str = ""
+    rule: str = ""
     fingerprint: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     reasons: Sequence[tuple[str, int, str]] = ()

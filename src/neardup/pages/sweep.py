@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neardup.keep.keepers import Bools, Floats, Graph, Integers, graph, numbers_of_pairs, standing
+from neardup.pages.numbers import counted
 from neardup.pages.report import Sweep
 from neardup.pages.verdicts import ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
@@ -200,6 +201,24 @@ def similarity_of(scale: Scale, recipe: Recipe) -> str:
     features = step.features if step is not None else recipe.signature or recipe.features
     weights = f" weighted by {recipe.weights}" if recipe.weights and step is None and not recipe.signature else ""
     return f"{shown} of {features}{weights}"
+
+
+#: Of what two documents must share a part, by measure.
+_OF = {
+    "jaccard": "all that either has",
+    "overlap": "those of the longer one",
+    "containment": "those of the shorter one",
+}
+
+
+def rule_in_words(recipe: Recipe) -> str:
+    """Return what a match is in plain words, for sets of runs of words or characters; empty for other recipes."""
+    wanted, of = recipe.parsed_features, _OF.get(recipe.measure)
+    unit = {"words": "word", "qgrams": "character"}.get(wanted.kind)
+    if unit is None or of is None or wanted.multiset or recipe.signature or recipe.is_weighted or recipe.second_step:
+        return ""
+    runs = f"runs of {counted(wanted.n, unit)}"
+    return f"Two documents match if of their {runs} they share at least {100 * recipe.threshold:g} % of {of}."
 
 
 def value_of(what: str, similarity: float, *, distance: bool) -> str:
