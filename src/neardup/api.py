@@ -160,7 +160,7 @@ def query(
     from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.query import answer_of, refuse_unasked
 
-    columns = {"title_column": title_column, "time_column": time_column}
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     if learned is None:
         refuse_unasked(choices, nearest=k is not None)
@@ -305,7 +305,7 @@ def audit(
 
     if labels is None and (label_column is not None or positive != 1.0 or ignore_unknown):
         raise RecipeError("label_column, positive and ignore_unknown are for labels; give labels, or leave them out")
-    columns = {"title_column": title_column, "time_column": time_column}
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     drawn = draw_sample(
         corpus_from(data, text_column, id_column),
@@ -333,7 +333,7 @@ def train(
     labels: Any,
     *,
     vector: str | Vector = "default",
-    candidate_rule: str = "jaccard(words:3) >= 0.1",
+    candidate_rule: str | None = None,
     content: str = "",
     label_column: str | None = None,
     positive: float = 1.0,
@@ -468,6 +468,7 @@ def dedup(
     *,
     recipe: AnyRecipe = "default",
     classifier: Given | None = None,
+    force_domain: bool = False,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
@@ -492,6 +493,8 @@ def dedup(
     classifier : Classifier or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file. It brings its own recipe; of ``choices``
         only ``keep`` may be given.
+    force_domain : bool
+        Go on where the documents are unlike those that the classifier was trained on, which stops a run otherwise.
     text_column, id_column, time_column, title_column : str, optional
         Columns; found by themselves where that is obvious. Titles are for classifiers that compare them.
     threads : int, optional
@@ -524,8 +527,8 @@ def dedup(
     from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
-    columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, force_domain=force_domain, **columns)
     corpus = corpus_of(
         data, text_column=text_column, id_column=id_column, order_column=order_column(wanted, time_column)
     )
@@ -547,6 +550,7 @@ def dedup_files(
     *,
     recipe: AnyRecipe = "default",
     classifier: Given | None = None,
+    force_domain: bool = False,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
@@ -587,8 +591,8 @@ def dedup_files(
     from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
-    columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, force_domain=force_domain, **columns)
     corpus = open_corpus(
         [inputs] if isinstance(inputs, str | PathLike) else inputs,
         text_column=text_column,

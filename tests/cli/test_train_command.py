@@ -47,7 +47,7 @@ def test_the_tables(corpus: Path, labels: Path, monkeypatch: pytest.MonkeyPatch)
     assert "best threshold is " in result.stdout
     assert "Kernel linear, C " in result.stdout
     told = " ".join(result.stdout.split())
-    for part in ("judged wrongly", "the surest 10", "--summary FILE", "measure, value (push)"):
+    for part in ("judged wrongly", "the surest 10", "--summary FILE", "measure, value (contribution)"):
         assert part in told
     assert sum(": labelled " in line for line in lines) == 10
     assert max(map(len, lines)) <= 80

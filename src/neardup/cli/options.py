@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast, get_type_hints
 
@@ -441,6 +441,15 @@ class ClassifierOptions:
         ),
     ] = None
 
+    force_domain: Annotated[
+        bool,
+        typer.Option(
+            "--force-domain",
+            rich_help_panel=PANEL,
+            help="Go on where the documents are unlike those that the classifier was trained on.",
+        ),
+    ] = False
+
     def loaded(
         self, time_column: str | None = None, *, also_for: bool = False, titles: bool = False
     ) -> Classifier | None:
@@ -465,10 +474,13 @@ class ClassifierOptions:
             for option, value in (options | {"--time-column": None if also_for else time_column}).items():
                 if value is not None:
                     raise RecipeError(f"{option} {value} is for a classifier; give one with --classifier FILE")
+            if self.force_domain:
+                raise RecipeError("--force-domain is for a classifier; give one with --classifier FILE")
             return None
         from neardup.classifier.classifier import classifier_of
 
         classifier = classifier_of(self.classifier, title_column=self.title_column, time_column=time_column)
+        classifier = replace(classifier, force_domain=self.force_domain)
         if time_column is not None and not (also_for or classifier.vector.needs_times):
             raise RecipeError(
                 f"time column {time_column!r} is asked for by no measure of this classifier; leave it out"
@@ -504,7 +516,14 @@ def classifier_text(summary: Mapping[str, Any]) -> str:
         return ""
     found = summary["classifier"]
     cut = cut_text(*(found[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
-    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} pass"
+    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} pass{outside_text(found)}"
+
+
+def outside_text(found: Mapping[str, Any]) -> str:
+    """Return what share of the candidates is unlike the training pairs of a classifier; empty where it is not known."""
+    if found["outside"] is None or not found["candidates"]:
+        return ""
+    return f", {found['outside'] / found['candidates']:.0%} lie outside of what it was trained on"
 
 
 def cut_text(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:

@@ -236,7 +236,8 @@ def train(
         typer.Option(
             metavar="MEASURE>=NUMBER",
             rich_help_panel=_LEARNED,
-            help="Pairs below it are never looked at, by default jaccard(words:3) >= 0.1.",
+            help="Pairs below it are never looked at, by default those with jaccard(words:3) below 0.1, or below "
+            "that of all labelled pairs.",
         ),
     ] = None,
     html: Html = False,
@@ -302,7 +303,7 @@ def train(
                 corpus,
                 labels,
                 vector=vector,
-                candidate_rule=wide,
+                candidate_rule=candidate_rule,
                 content=chosen,
                 label_column=label_column,
                 positive=level,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier
 from neardup.classifier.values import Measurer, Records
 from neardup.documents.records import Names
-from neardup.errors import RecipeError, option
+from neardup.errors import ManyCandidates, RecipeError, option
 from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import extract
 from neardup.keep.pairs import Pairs
@@ -29,6 +31,8 @@ Floats = npt.NDArray[np.float64]
 #: Probabilities become whole numbers of this.
 PROBABILITY_UNIT = 10**9
 _PAIRS_AT_A_TIME = 1 << 14
+#: From so many candidates on a run says how long they will take.
+MANY_CANDIDATES = 500_000
 
 
 class Decided(NamedTuple):
@@ -42,11 +46,14 @@ class Decided(NamedTuple):
         The similarities of those that are.
     counts : int64[k, 3]
         o, a and b of the measure ``learned`` for them.
+    outside : int or None
+        How many of the n are unlike the pairs that it was trained on; None where that is not known.
     """
 
     passed: npt.NDArray[np.bool_]
     vectors: Floats
     counts: Integers
+    outside: int | None
 
 
 def check_classifier(classifier: Classifier | None, recipe: Recipe, encoder: Encoder | None) -> Classifier:
@@ -86,10 +93,13 @@ def decide(
 ) -> Decided:
     """Return what ``check_classifier`` let pass says of pairs of records, by their places."""
     measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder, threads=threads)
+    began = monotonic()
     prepared = measurer.prepare(records)
     passed = np.zeros(len(left), np.bool_)
     vectors = [np.empty((0, len(classifier.vector)))]
     scores = [np.empty(0)]
+    home, outside = classifier.domain, 0
+    foreign = np.zeros(len(records), np.bool_) if home is None else home.foreign(records.texts)
     for begin in range(0, len(left), _PAIRS_AT_A_TIME):
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
         x = measurer.measure(prepared, left[part], right[part])
@@ -97,8 +107,23 @@ def decide(
         passed[part] = classifier.passes(g)
         vectors.append(x[passed[part]])
         scores.append(g[passed[part]])
+        if home is not None:
+            outside += int((home.outside(x) | foreign[left[part]] | foreign[right[part]]).sum())
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-    return Decided(passed, np.concatenate(vectors), counts_of(classifier, np.concatenate(scores)))
+        if begin == 0 and len(left) > MANY_CANDIDATES:
+            _warn(classifier, len(left), (monotonic() - began) * len(left) / _PAIRS_AT_A_TIME)
+    counts = counts_of(classifier, np.concatenate(scores))
+    return Decided(passed, np.concatenate(vectors), counts, None if home is None else outside)
+
+
+def _warn(classifier: Classifier, candidates: int, seconds: float) -> None:
+    least = f"{classifier.candidate_rule.threshold:g}"
+    way_out = option("neardup train --candidate-rule", "nd.train(..., candidate_rule=...)")
+    message = (
+        f"the classifier has {candidates:,} candidates to judge, which takes about {max(round(seconds / 60), 1):,} "
+        f"minutes; a candidate rule with a higher number than {least}, given to {way_out}, leaves fewer"
+    )
+    warnings.warn(message, ManyCandidates, stacklevel=2)
 
 
 def counts_of(classifier: Classifier, g: Floats) -> Integers:
@@ -151,12 +176,15 @@ def second_step(
     documents = np.unique(np.concatenate([left, right]))
     places = np.searchsorted(documents, left), np.searchsorted(documents, right)
     records, vectors = records_of(documents), None
+    more: dict[str, int] = {}
     if step.measure == "learned":
         known = check_classifier(classifier, recipe, encoder)
-        passed, vectors, second = decide(known, records, *places, threads=threads, encoder=encoder, progress=progress)
+        decided = decide(known, records, *places, threads=threads, encoder=encoder, progress=progress)
+        passed, vectors, second, outside = decided
+        more = {} if outside is None else {"outside": outside}
     else:
         passed, second = reached(step, records.texts, *places, threads, encoder, progress)
-    statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
+    statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())} | more
     return replace(
         matches,
         representative=texts,
