@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 BASE := $(VENV)/.base
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-long test-cluster browser java check format bench clean
+.PHONY: setup demo manual test test-long test-cluster browser java check format bench clean
 
 setup: $(STAMP)
 
@@ -24,7 +24,11 @@ $(STAMP): pyproject.toml
 	@touch $(BASE) $(STAMP)
 
 demo: $(BASE)
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/python -m neardup demo demo-output --force
+
+# The page of the manual, for who packs neardup.
+manual: $(BASE)
+	@mkdir -p build && $(BIN)/python scripts/manual.py build/neardup.1
 
 # Two processes: more would only help where there are more than two processors, and each takes 1.5 GB.
 # Those of Spark and the promises come by themselves: each process has one session for all of its files.
@@ -33,9 +37,9 @@ test: $(STAMP) browser java
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/promises
 
-# The streams, stores and watched folders with more examples, longer streams and more kills.
+# The same with more examples, longer streams, larger corpora and more kills.
 test-long: $(STAMP)
-	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/stream tests/watch tests/replay
+	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java
@@ -69,7 +73,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+	for script in one_machine flow explore learned methods spark; do $(BIN)/python benchmarks/$$script.py --small || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,12 @@
-"""The corpora of the benchmarks: those of ../shared/bench and made ones, the same bytes every time.
+r"""The corpora of the benchmarks: those of ../shared/bench and made ones, the same bytes every time.
 
 A name like G100k is 100,000 documents of made-up words: two thirds have 60-300 words of their own, the rest
-are copies of an earlier one with 0-12 % of the words replaced.
+are copies of an earlier one with 0-12 % of the words replaced. R20k is Reuters-21578; N100k and N500k are mixes of its
+paragraphs and of documentation of Linux, which ../shared/bench/prepare makes; N1M is one more, made once there by
+
+    cd $BENCH_HOME/corpora
+    python ../shared/bench/make_corpus.py --pool pool_reuters.jsonl --pool pool_linuxdoc.jsonl \
+        --n 1000000 --name N1M --seed 3 --out .
 """
 
 from __future__ import annotations
@@ -33,6 +38,17 @@ def corpus(name: str) -> Path:
     if size is None:
         raise SystemExit(f"{name} is not in {BENCH_HOME.name}/corpora; prepare it with ../shared/bench/prepare")
     return made(name, edited_copies(1000 * int(size[1])))
+
+
+def texts_of(file: Path) -> Iterator[str]:
+    """Yield the texts of a corpus, of which few are in memory at a time."""
+    for batch in pq.ParquetFile(file).iter_batches(4096, columns=["text"]):
+        yield from batch.column(0).to_pylist()
+
+
+def documents_in(file: Path) -> int:
+    """Return how many documents a corpus has."""
+    return int(pq.ParquetFile(file).metadata.num_rows)
 
 
 def made(name: str, texts: Iterable[str]) -> Path:

@@ -1,11 +1,11 @@
-"""What looking costs: all pairs of a sample, the page, the curve of a whole corpus, and how fast pages open.
+"""What exploration costs: all pairs of a sample, the page, the curve of a whole corpus, and how fast pages open.
 
-    explore.py [compare] [curve] [pages] [report] [--runs 3] [--out FILE]
+    explore.py [explore] [explore-curve] [explore-pages] [explore-report] [--small]
 
-    compare  2,000 job adverts, each with each, for n = 1 to 7, on one core; beside the same in plain Python
-    curve    what each threshold from 0.2 up gives, of whole corpora
-    pages    neardup explore with its page: time, size, and the time until a browser shows it
-    report   neardup dedup of a million documents with --report and without, and the time until a browser shows it
+    explore         2,000 job adverts, each with each, for n = 1 to 7, on one core; beside the same in plain Python
+    explore-curve   what each threshold from 0.2 up gives, of whole corpora
+    explore-pages   neardup explore with its page: time, size, and the time until a browser shows it
+    explore-report  neardup dedup of a million documents with --report and without, and the time until it shows
 
 Pages are opened in Chromium from a file; a page is open when it is loaded and each chart in sight is drawn.
 """
@@ -29,9 +29,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from arrivals import fresh, renew, rows_of, texts_of, timed
-from corpora import corpus
-from measuring import NEARDUP, RESULTS, SHARED, measure, note, summarize, table
+from corpora import corpus, texts_of
+from measuring import NEARDUP, SHARED, Section, fresh, measure, measured, note, summarize, table, timed
 
 from neardup.documents import open_corpus
 from neardup.exploration.curve import Curve, ThresholdSearch
@@ -47,8 +46,6 @@ LENGTHS, ALLOWED = range(1, 8), 2.0
 ALLOWED_PAGE, ALLOWED_CURVE, ALLOWED_OPEN = 5.0, 60.0, 2.0
 REAL = ("adzuna", "reuters", "saudinews", "peps")
 CURVES = ("N100k", "N1M")
-#: More load than this before a measurement means that something else was running.
-QUIET = 0.7
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _CHARTS_IN_SIGHT_ARE_DRAWN = """() => [...document.querySelectorAll(".chart")]
     .filter((chart) => chart.getBoundingClientRect().top < innerHeight && chart.getBoundingClientRect().height)
@@ -92,9 +89,10 @@ def some_texts(file: Path, count: int) -> list[str]:
         return [json.loads(line)["text"] for line in islice(lines, count)]
 
 
-def compare(name: str, documents: int, runs: int) -> list[Row]:
+def compare(given: argparse.Namespace) -> Row:
     """Compare all pairs of some documents for every n."""
-    return fresh(_compare, file_of(name), documents, runs)
+    name, documents = ("G20k", 300) if given.small else ("adzuna", 2000)
+    return {"rows": fresh(_compare, file_of(name), documents, given.runs)}
 
 
 def _compare(file: Path, documents: int, runs: int) -> list[Row]:
@@ -138,16 +136,17 @@ def least(act: Callable[[], object], runs: int) -> float:
     return round(min(timed(act)[1] for _ in range(runs)), 4)
 
 
-def curves(names: Sequence[str], runs: int) -> list[Row]:
+def curves(given: argparse.Namespace) -> Row:
     """Measure the curves of whole corpora, in processes of their own, with kernels that are compiled."""
-    fresh(_curve, file_of("adzuna"))
+    names = ["G20k"] if given.small else CURVES
+    fresh(_curve, corpus("G10k"))
     rows = []
     for name in names:
         note(f"curve of {name}")
-        each = [fresh(_curve, file_of(name)) for _ in range(runs)]
+        each = [fresh(_curve, file_of(name)) for _ in range(given.runs)]
         wall, cpu = (round(median(one[key] for one in each), 2) for key in ("wall_s", "cpu_s"))
-        rows.append({"corpus": name} | each[-1] | {"wall_s": wall, "cpu_s": cpu, "runs": runs})
-    return rows
+        rows.append({"corpus": name} | each[-1] | {"wall_s": wall, "cpu_s": cpu, "runs": given.runs})
+    return {"rows": rows}
 
 
 def _curve(file: Path) -> Row:
@@ -183,31 +182,31 @@ def _curve(file: Path) -> Row:
     }
 
 
-def pages(names: Sequence[str], runs: int) -> list[Row]:
+def pages(given: argparse.Namespace) -> Row:
     """Measure ``neardup explore`` with its page, and how fast pages open."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "page.html")
         command = [*NEARDUP, "explore", "-o", page, "--force"]
-        measure([*command, file_of("adzuna")])
-        for name in names:
+        measure([*command, corpus("G10k")])
+        for name in ["G20k"] if given.small else [*REAL, "N100k"]:
             note(f"page of {name}")
-            figures = summarize([measure([*command, file_of(name)]) for _ in range(runs)])
-            rows.append({"corpus": name} | figures | browsed(page, runs))
-    return rows
+            figures = summarize([measure([*command, file_of(name)]) for _ in range(given.runs)])
+            rows.append({"corpus": name} | figures | browsed(page, given.runs))
+    return {"rows": rows}
 
 
-def report(name: str, runs: int) -> list[Row]:
+def report(given: argparse.Namespace) -> Row:
     """Measure ``neardup dedup`` with a report and without, and how fast the report opens."""
-    rows = []
+    name, rows = "G20k" if given.small else "N1M", []
     with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder, "report.html")
+        page = Path(folder, "page.html")
         command = [*NEARDUP, "dedup", file_of(name), "-o", Path(folder, "out.parquet"), "--force"]
         for what, more in (("without", []), ("with", ["--report", page])):
             note(f"{name} {what} a report")
-            figures = summarize([measure([*command, *more]) for _ in range(runs)])
-            rows.append({"corpus": name, "report": what} | figures | (browsed(page, runs) if more else {}))
-    return rows
+            figures = summarize([measure([*command, *more]) for _ in range(given.runs)])
+            rows.append({"corpus": name, "report": what} | figures | (browsed(page, given.runs) if more else {}))
+    return {"rows": rows}
 
 
 def browsed(page: Path, runs: int) -> Row:
@@ -242,23 +241,14 @@ def shown(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
-def busy(results: dict[str, Any], section: str) -> str:
-    """Return a sentence where the machine was not quiet before a section was measured."""
-    load = results["sections"].get(section, {}).get("machine", {}).get("load_before", 0)
-    return f"\n\nThe machine was busy (load {load} before): to be measured again." if load > QUIET else ""
-
-
 def as_table(results: dict[str, Any]) -> str:
     """Return the times of all pairs of a sample as Markdown."""
-    rows = rows_of(results, "compare")
-    if not rows:
-        return ""
+    rows = results["rows"]
     keys = ("cpu_s", "multiset_cpu_s", "plain_cpu_s")
     cells = [[r["n"], *(r[key] for key in keys), "yes" if r["same"] else "no"] for r in rows]
     sums = [round(sum(row[key] for row in rows), 2) for key in keys]
     head = ["n", "neardup, sets, CPU s", "bags of the plain twin, CPU s", "plain Python, CPU s", "same figures"]
-    found = table(head, [*cells, ["all", *sums, ""], ["allowed", ALLOWED, "", "", ""]])
-    return f"{found}{busy(results, 'compare')}"
+    return table(head, [*cells, ["all", *sums, ""], ["allowed", ALLOWED, "", "", ""]])
 
 
 def curve_table(results: dict[str, Any]) -> str:
@@ -274,58 +264,39 @@ def curve_table(results: dict[str, Any]) -> str:
             r["wall_s"],
             r["cpu_s"],
         ]
-        for r in rows_of(results, "curve")
+        for r in results["rows"]
     ]
     allowed = ["allowed, N100k", "", "", "", "", ALLOWED_CURVE, ""]
-    return f"{table(head, [*rows, allowed])}{busy(results, 'curve')}"
+    return table(head, [*rows, allowed])
 
 
 def page_table(results: dict[str, Any]) -> str:
     """Return the pages of ``explore`` as Markdown."""
     rows = [
-        [r["corpus"], r["wall_s"], r["cpu_s"], r["pss_mb"], shown(r["page_kb"]), r["open_s"]]
-        for r in rows_of(results, "pages")
+        [r["corpus"], r["wall_s"], r["cpu_s"], r["pss_mb"], shown(r["page_kb"]), r["open_s"]] for r in results["rows"]
     ]
     head = ["corpus", "wall s", "CPU s", "peak PSS MB", "page kB", "open in a browser, s"]
     allowed = ["allowed, adzuna", ALLOWED_PAGE, "", "", "", ALLOWED_OPEN]
-    return f"{table(head, [*rows, allowed])}{busy(results, 'pages')}"
+    return table(head, [*rows, allowed])
 
 
 def report_table(results: dict[str, Any]) -> str:
     """Return the report of a large run as Markdown."""
     rows = [
         [r["corpus"], r["report"], r["wall_s"], r["cpu_s"], r["pss_mb"], shown(r.get("page_kb")), r.get("open_s", "")]
-        for r in rows_of(results, "report")
+        for r in results["rows"]
     ]
     head = ["corpus", "report", "wall s", "CPU s", "peak PSS MB", "report kB", "open in a browser, s"]
     allowed = ["allowed", "", "", "", "", "", ALLOWED_OPEN]
-    return f"{table(head, [*rows, allowed])}{busy(results, 'report')}"
+    return table(head, [*rows, allowed])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", help="compare, curve, pages, report; all of them unless named")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--compare", default="adzuna", help="corpus whose first documents are compared")
-    parser.add_argument("--documents", type=int, default=2000, help="how many of them")
-    parser.add_argument("--curves", nargs="*", default=CURVES, help="corpora of the curve")
-    parser.add_argument("--pages", nargs="*", default=[*REAL, "N100k"], help="corpora of the pages")
-    parser.add_argument("--report", default="N1M", help="corpus of the report")
-    parser.add_argument("--out", type=Path, default=RESULTS / "explore.json")
-    options = parser.parse_args()
-    sections = {
-        "compare": lambda: compare(options.compare, options.documents, options.runs),
-        "curve": lambda: curves(options.curves, options.runs),
-        "pages": lambda: pages(options.pages, options.runs),
-        "report": lambda: report(options.report, options.runs),
-    }
-    if unknown := set(options.sections) - set(sections):
-        parser.error(f"no section {min(unknown)}; there are {', '.join(sections)}")
-    chosen = {name: act for name, act in sections.items() if name in (options.sections or sections)}
-    results = renew(options.out, "explore", chosen)
-    tables = {"compare": as_table, "curve": curve_table, "pages": page_table, "report": report_table}
-    print("\n\n".join(tables[name](results) for name in chosen))
-
+SECTIONS = {
+    "explore": Section(compare, {"explore": as_table}),
+    "explore-curve": Section(curves, {"explore-curve": curve_table}),
+    "explore-pages": Section(pages, {"explore-pages": page_table}),
+    "explore-report": Section(report, {"explore-report": report_table}),
+}
 
 if __name__ == "__main__":
-    main()
+    measured(__doc__, SECTIONS)

@@ -1,10 +1,17 @@
-"""Runs a command and takes its time and peak memory; says on what machine; keeps results as JSON."""
+"""What a command or a call takes, on what machine; results as JSON with their tables; the command line of the scripts.
+
+Every script has sections: each measures one claim and writes results/SECTION.json with the machine, the commit, the
+figures and the tables that pages show. ``--small`` measures on made corpora in less than a minute, into results/quick,
+which is not kept.
+"""
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import importlib.metadata
 import json
+import multiprocessing
 import os
 import platform
 import resource
@@ -15,12 +22,15 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -28,6 +38,9 @@ SHARED = HERE.parents[1] / "shared"
 BENCH_HOME = Path(os.environ.get("BENCH_HOME", Path.home() / ".cache" / "neardup-bench"))
 #: The command line under test: the package of the interpreter that runs the benchmark.
 NEARDUP = [sys.executable, "-m", "neardup"]
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _PACKAGES = ["neardup", "numpy", "numba", "pyarrow"]
 _SUBREAPER = 36
 _EVERY = 0.05
@@ -186,17 +199,16 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def save(path: Path, name: str, results: dict[str, Any]) -> None:
-    """Write results, which hold the machine, with the command that made them."""
+def save(path: Path, results: dict[str, Any], tables: dict[str, str]) -> None:
+    """Write results, which hold the machine, with the command and the commit that made them, and their tables."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *map(_plain, sys.argv[1:])])
-    content = {"benchmark": name, "command": command} | results
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    note(f"wrote {path.name}")
-
-
-def _plain(argument: str) -> str:
-    return Path(argument).name if argument.startswith("/") else argument
+    command = " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    git = ["git", "-C", str(HERE), "describe", "--always", "--dirty=+"]
+    found = subprocess.run(git, capture_output=True, text=True, check=False)
+    head = {"benchmark": path.stem, "command": command, "commit": found.stdout.strip() or "unknown"}
+    lines = {name: text.split("\n") for name, text in tables.items()}
+    path.write_text(json.dumps(head | results | {"tables": lines}, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    note(f"wrote {path.parent.name}/{path.name}")
 
 
 def note(text: str) -> None:
@@ -208,3 +220,60 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One claim: what measures it, and the tables that are made of the results, by name."""
+
+    measure: Callable[[argparse.Namespace], dict[str, Any]]
+    tables: dict[str, Callable[[dict[str, Any]], str]]
+
+
+def measured(
+    about: str | None, sections: dict[str, Section], options: Callable[[argparse.ArgumentParser], object] | None = None
+) -> None:
+    """Run the command line of a script: measure the sections that are named, all of them by default."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; all unless named")
+    parser.add_argument("--small", action="store_true", help="on small corpora, into results/quick")
+    parser.add_argument("--runs", type=int, help="runs of each; figures are medians")
+    if options is not None:
+        options(parser)
+    given = parser.parse_args()
+    given.runs = given.runs or (1 if given.small else 3)
+    if unknown := set(given.sections) - set(sections):
+        parser.error(f"no section {min(unknown)}; there are {', '.join(sections)}")
+    for name in given.sections or sections:
+        note(f"== {name}")
+        results = {"machine": machine()} | sections[name].measure(given)
+        tables = {table_: make(results) for table_, make in sections[name].tables.items()}
+        save((RESULTS / "quick" if given.small else RESULTS) / f"{name}.json", results, tables)
+        print("\n\n".join(tables.values()), end="\n\n")
+
+
+def fresh(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Return what a function returns in a new process, so that its memory and its first calls are its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args, **named).result()
+
+
+def timed(act: Callable[[], object]) -> tuple[float, float]:
+    """Return the seconds on the wall and the CPU seconds of this process that a call takes."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    act()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def spread(values: Iterable[float], scale: float) -> dict[str, float]:
+    """Return median, mean, p90, p99 and maximum of times in seconds, in another unit."""
+    found = np.array(list(values)) * scale
+    p50, p90, p99 = np.percentile(found, [50, 90, 99])
+    named = {"median": p50, "mean": found.mean(), "p90": p90, "p99": p99, "max": found.max()}
+    return {name: round(float(value), 3) for name, value in named.items()}
+
+
+def memory(field: str = "VmRSS") -> float:
+    """Return what this process has of memory now, in MB; VmHWM: what it had at most."""
+    found = next(line for line in _lines("/proc/self/status") if line.startswith(f"{field}:"))
+    return round(int(found.split()[1]) * 1024 / 1e6, 1)

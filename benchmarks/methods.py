@@ -1,6 +1,6 @@
 """Every recipe, and some variants, on the labelled corpora of ../shared/data: precision, recall, F1, time.
 
-methods.py [--corpora cornell clough-1 clough-3 r8 adzuna reuters] [--runs 3]
+    methods.py [--corpora cornell clough-1 clough-3 r8 adzuna reuters] [--runs 3] [--small]
 
 Each recipe is tried at many thresholds and at its own; intervals are those of ``neardup compare``. Time and pairs are
 those of a run of their own at the recipe's own threshold, reading included. What the labels are worth: ``LABELS``.
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from measuring import RESULTS, SHARED, machine, note, save, table
+from measuring import SHARED, Section, measured, note, table
 
 import neardup as nd
 from neardup.documents import open_corpus
@@ -144,9 +144,9 @@ def chosen() -> dict[str, nd.Recipe]:
     return named | {name: nd.Recipe(name=name).changed(**choices) for name, choices in VARIANTS.items()}
 
 
-def measured(names: Sequence[str], runs: int) -> dict[str, Any]:
+def measured_on(names: Sequence[str], runs: int) -> dict[str, Any]:
     """Score and time all recipes on corpora."""
-    where, recipes, found = machine(), chosen(), []
+    recipes, found = chosen(), []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             note(f"{name}: scoring {len(recipes)} recipes")
@@ -161,7 +161,7 @@ def measured(names: Sequence[str], runs: int) -> dict[str, Any]:
                 note(f"{name}: timing {scored.name}")
                 rows.append(as_row(scored) | timed(DATA / corpus.inputs, scored.recipe, compared.documents, runs))
             found.append(head | counts | {"rows": rows})
-    return {"machine": where, "corpora": found}
+    return {"corpora": found}
 
 
 def scored_on(corpus: Labelled, recipes: list[nd.Recipe], folder: Path) -> Comparison:
@@ -343,18 +343,24 @@ def _figures(row: dict[str, Any], documents: int, *, several: bool) -> list[str]
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", nargs="+", choices=list(CORPORA), default=list(CORPORA))
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=RESULTS / "methods.json")
-    options = parser.parse_args()
-    if not DATA.is_dir():
-        raise SystemExit("the labelled corpora are those of ../shared/data, which is not there")
-    results = measured(options.corpora, options.runs)
-    save(options.out, "methods", results)
-    print(as_table(results))
+def scored(given: argparse.Namespace) -> dict[str, Any]:
+    """Score all recipes on all corpora, or on a small one."""
+    return measured_on(given.corpora or (["cornell"] if given.small else list(CORPORA)), given.runs)
 
+
+TABLES = {
+    "method-overview": as_table,
+    "method-recipes": recipes_table,
+    "method-corpora": corpora_table,
+    "method-times": times_table,
+    "method-lengths": lengths_table,
+} | {f"method-{page}": page_table(page) for page in PAGES}
 
 if __name__ == "__main__":
-    main()
+    if not DATA.is_dir():
+        raise SystemExit("the labelled corpora are those of ../shared/data, which is not there")
+    measured(
+        __doc__,
+        {"methods": Section(scored, TABLES)},
+        lambda parser: parser.add_argument("--corpora", nargs="+", choices=list(CORPORA)),
+    )

@@ -1,6 +1,6 @@
 """neardup beside its peers: the same corpora, the same job, one run, alternating.
 
-peers.py [--corpora R20k N100k N500k] [--peers neardup polars daft ...] [--runs 3]
+    peers.py [--corpora R20k N100k N500k] [--peers neardup polars daft ...] [--runs 3] [--small]
 
 Needs ../shared/bench and what its ``prepare`` makes. Every peer runs once a round; figures are medians.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measuring import BENCH_HOME, NEARDUP, RESULTS, SHARED, machine, note, save, table, warm_up
+from measuring import BENCH_HOME, NEARDUP, SHARED, Section, machine, measured, note, table, warm_up
 
 #: Each peer's variant that is fastest for the job, and its package.
 PEERS = {
@@ -71,8 +71,10 @@ def version(peer: str, package: str) -> str:
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def compare(corpora: list[str], peers: list[str], runs: int) -> dict[str, Any]:
+def compare(given: argparse.Namespace) -> dict[str, Any]:
     """Run all peers on all corpora."""
+    peers, runs = given.peers, given.runs
+    corpora = given.corpora or (["R20k"] if given.small else ["R20k", "N100k", "N500k"])
     where = machine()
     where["versions"] |= {package: version(peer, package) for peer, (_, package) in PEERS.items() if peer in peers}
     warm_up()
@@ -141,19 +143,12 @@ def as_table(results: dict[str, Any]) -> str:
     return table([*header, "true pairs resolved", "wrong removals"], rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", nargs="+", default=["R20k", "N100k", "N500k"])
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--corpora", nargs="+")
     parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=list(PEERS))
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=RESULTS / "peers.json")
-    options = parser.parse_args()
-    if not (SHARED / "bench" / "bench.py").exists() or not (BENCH_HOME / "venvs").is_dir():
-        raise SystemExit("the peers need ../shared/bench and what its prepare makes")
-    results = compare(options.corpora, options.peers, options.runs)
-    save(options.out, "peers", results)
-    print(as_table(results))
 
 
 if __name__ == "__main__":
-    main()
+    if not (SHARED / "bench" / "bench.py").exists() or not (BENCH_HOME / "venvs").is_dir():
+        raise SystemExit("the peers need ../shared/bench and what its prepare makes")
+    measured(__doc__, {"peers": Section(compare, {"peers": as_table})}, options)

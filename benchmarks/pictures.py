@@ -9,18 +9,13 @@ Each is written to docs/NAME.png; by default all are. The browser is Chromium, w
 from __future__ import annotations
 
 import argparse
-import base64
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from playwright.sync_api import Page, expect, sync_playwright
 
 ROOT = Path(__file__).parent.parent
@@ -29,28 +24,6 @@ DOCS = ROOT / "docs"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Pixels of the page's width, and around a picture.
 WIDTH, ROOM = 1100, 16
-#: A picture has so many colours at most.
-COLOURS = 128
-
-Bytes = npt.NDArray[np.uint8]
-
-#: Runs in the page: the pixels of a PNG as text in base 64, with width and height.
-PIXELS = """async (data) => {
-  const image = new Image();
-  image.src = "data:image/png;base64," + data;
-  await image.decode();
-  const canvas = document.createElement("canvas");
-  canvas.width = image.width;
-  canvas.height = image.height;
-  const context = canvas.getContext("2d");
-  context.drawImage(image, 0, 0);
-  const pixels = context.getImageData(0, 0, image.width, image.height).data;
-  let text = "";
-  for (let at = 0; at < pixels.length; at += 32768) text += String.fromCharCode(...pixels.subarray(at, at + 32768));
-  return [image.width, image.height, btoa(text)];
-}"""
-
-
 #: The commands that write the pages; each is given the name of its page last.
 PAGES = {
     "explore": ("explore", CORPUS, "-o"),
@@ -90,56 +63,17 @@ PICTURES = {
 }
 
 
-def taken(browser: Any, path: Path, picture: Picture) -> Bytes:
-    """Return the pixels of a part of a page, uint8[height, width, 3]."""
+def taken(browser: Any, path: Path, picture: Picture) -> bytes:
+    """Return a part of a page as a PNG."""
     context = browser.new_context(viewport={"width": WIDTH, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     page.goto(path.as_uri())
     # Charts are drawn once they are near the window.
     page.set_viewport_size({"width": WIDTH, "height": page.evaluate("document.documentElement.scrollHeight")})
     expect(page.locator(".chart:not(:has(svg))")).to_have_count(0, timeout=30_000)
-    shot = page.screenshot(full_page=True, clip=picture.place(page))
-    width, height, text = page.evaluate(PIXELS, base64.b64encode(shot).decode())
+    shot: bytes = page.screenshot(full_page=True, clip=picture.place(page))
     context.close()
-    pixels = np.frombuffer(base64.b64decode(text), np.uint8).reshape(height, width, 4)
-    return pixels[:, :, :3]
-
-
-def with_few_colours(pixels: Bytes, most: int = COLOURS) -> tuple[Bytes, Bytes]:
-    """Return a palette, uint8[k, 3], and for each pixel its place in it: median cut [Heckbert 1982]."""
-    flat = pixels.reshape(-1, 3)
-    colours, inverse, counts = np.unique(flat, axis=0, return_inverse=True, return_counts=True)
-    boxes = [np.arange(len(colours))]
-    while len(boxes) < most:
-        spread = [np.ptp(colours[box], axis=0).max() * np.sqrt(counts[box].sum()) for box in boxes]
-        widest = int(np.argmax(spread))
-        if not spread[widest]:
-            break
-        box = boxes.pop(widest)
-        channel = int(np.argmax(np.ptp(colours[box], axis=0)))
-        box = box[np.argsort(colours[box, channel], kind="stable")]
-        half = np.searchsorted(np.cumsum(counts[box]), counts[box].sum() / 2)
-        cut = int(np.clip(half, 1, len(box) - 1))
-        boxes += [box[:cut], box[cut:]]
-    palette = np.array([np.average(colours[box], axis=0, weights=counts[box]).round() for box in boxes], np.uint8)
-    place = np.empty(len(colours), np.uint8)
-    for at, box in enumerate(boxes):
-        place[box] = at
-    return palette, place[inverse.reshape(-1)].reshape(pixels.shape[:2])
-
-
-def as_png(palette: Bytes, pixels: Bytes) -> bytes:
-    """Return a PNG with a palette."""
-    height, width = pixels.shape
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    # Each line begins with the number of its filter, 0 for none.
-    lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels], axis=1).tobytes()
-    head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
-    parts = chunk(b"IHDR", head), chunk(b"PLTE", palette.tobytes()), chunk(b"IDAT", zlib.compress(lines, 9))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts) + chunk(b"IEND", b"")
+    return shot
 
 
 def main() -> None:
@@ -151,8 +85,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         for name in names:
             picture = PICTURES[name]
-            pixels = taken(browser, written(picture.page, Path(folder)), picture)
-            image = as_png(*with_few_colours(pixels))
+            image = taken(browser, written(picture.page, Path(folder)), picture)
             (DOCS / f"{name}.png").write_bytes(image)
             print(f"docs/{name}.png: {len(image) / 1000:.0f} kB")
         browser.close()

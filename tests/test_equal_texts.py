@@ -1,14 +1,13 @@
 """Texts and sets that differ are never taken for equal, also where somebody chose them so that they would be.
 
-Texts were once told apart by a fast mix of their words of eight bytes. Every step of it can be undone, so ``forged``
-writes a text whose mix is that of another one. Sets of features are found by two sums, which whoever chooses the
+Texts were once told apart by a fast mix of their words of eight bytes. Every step of it can be undone, so texts can be
+written whose mix is that of another one. Sets of features are found by two sums, which whoever chooses the
 features can make equal: the words of ``SUMS`` have the features 1 and 4, 2 and 3.
 """
 
 from __future__ import annotations
 
 import itertools
-import string
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,16 @@ NORWAY = (
     "The central bank of Norway raised its key rate by half a point on Thursday and said that it would watch the price "
     "of crude oil."
 ).ljust(128)
-CLIMBERS = "Fourteen climbers were brought down from the north face by helicopter after a night of snow, rescuers said"
-PENCE = NORWAY.replace("a point", "a pence")
+#: A text on another subject, and one that is nearly the same, whose last two words of eight bytes were chosen so that
+#: their mixes are that of NORWAY.
+CLIMBERS = (
+    "Fourteen climbers were brought down from the north face by helicopter after a night of snow, rescuers said"
+    "      aaaalbcpRQgp!Po0"
+)
+PENCE = (
+    "The central bank of Norway raised its key rate by half a pence on Thursday and said that it would watch the pric"
+    "aaaambaa/J6~Hjxq"
+)
 #: Words of 16 letters whose features are 1 and 4, and 2 and 3.
 SUMS = ["vkqctxeldgouxpam lsevlbpfqweltdcd", "qfojxtmiryyxegsk leievfwwrotkowva"]
 
@@ -55,100 +62,71 @@ def mixed(text: str, length: int) -> int:
     return value
 
 
-def unmixed(value: int) -> int:
-    """What a word must make of the value before it, by xor, for the mix to come to this."""
-    return ((value ^ value >> 29 ^ value >> 58) * _INVERSE) & _WORD
-
-
-def forged(text: str, beginning: str) -> str:
-    """A printable text of the same length and mix: the last word follows from the one before it, which is tried out."""
-    wanted = unmixed(mixed(text, len(text)))
-    beginning = beginning[: len(text) - 16].ljust(len(text) - 16)
-    for letters in itertools.product(string.ascii_letters + string.digits, repeat=8):
-        tried = beginning + "".join(letters)
-        last = (wanted ^ mixed(tried, len(text))).to_bytes(8, "little")
-        if all(0x20 <= byte < 0x7F for byte in last):
-            return tried + last.decode()
-    raise LookupError(beginning)
-
-
-@pytest.fixture(scope="module")
-def climbers() -> str:
-    """A text on another subject."""
-    return forged(NORWAY, CLIMBERS)
-
-
-@pytest.fixture(scope="module")
-def pence() -> str:
-    """A text that is nearly the same."""
-    return forged(NORWAY, PENCE)
-
-
-def test_the_forgeries_are_what_they_should_be(climbers: str, pence: str) -> None:
-    for text in (climbers, pence):
+def test_the_forgeries_are_what_they_should_be() -> None:
+    for text in (CLIMBERS, PENCE):
         assert text != NORWAY
         assert text.isprintable()
         assert mixed(text, 128) == mixed(NORWAY, 128)
-    assert len(nd.dedup([NORWAY, climbers], threshold=0.01).pairs) == 0
+    assert len(nd.dedup([NORWAY, CLIMBERS], threshold=0.01).pairs) == 0
     sums = extract(pa.array(SUMS, pa.large_string()), Recipe(features="words:1"))
     assert sorted(sums.features.tolist()) == [1, 2, 3, 4]
     assert len({tuple(mark) for mark in sums.marks.tolist()}) == 1
 
 
 @pytest.mark.parametrize("then", ["edit >= 0.9", "jaccard(words:1) >= 0.9"])
-def test_a_second_step_merges_no_text_on_another_subject(climbers: str, then: str) -> None:
-    result = nd.dedup([NORWAY, climbers, NORWAY], threshold=0.5, second_step=then)
+def test_a_second_step_merges_no_text_on_another_subject(then: str) -> None:
+    result = nd.dedup([NORWAY, CLIMBERS, NORWAY], threshold=0.5, second_step=then)
     assert result.kept == [0, 1]
     assert [tuple(pair) for pair in result.pairs] == [(0, 2, 1.0)]
     assert result.summary["exact_copies"] == 1
 
 
-def test_a_second_step_looks_at_a_pair_that_only_seems_equal(pence: str) -> None:
-    strict = nd.dedup([NORWAY, pence], features="words:1", threshold=0.5, second_step="edit >= 0.99")
+def test_a_second_step_looks_at_a_pair_that_only_seems_equal() -> None:
+    strict = nd.dedup([NORWAY, PENCE], features="words:1", threshold=0.5, second_step="edit >= 0.99")
     assert strict.kept == [0, 1]
     assert strict.summary["search"]["first_step_pairs"] == 1
 
 
-def test_embeddings_are_made_of_every_text(climbers: str) -> None:
+def test_embeddings_are_made_of_every_text() -> None:
     class Encoder:
         def encode(self, texts: list[str]) -> np.ndarray:
             return np.array([[1.0, 0.0] if "Norway" in text else [0.0, 1.0] for text in texts])
 
-    result = nd.dedup([NORWAY, climbers], measure="semantic", threshold=0.9, encoder=Encoder())
+    result = nd.dedup([NORWAY, CLIMBERS], measure="semantic", threshold=0.9, encoder=Encoder())
     assert result.kept == [0, 1]
 
 
-def test_what_is_no_exact_copy_is_not_called_one(climbers: str, pence: str) -> None:
-    result = nd.dedup([NORWAY, climbers, pence, NORWAY], features="words:1", threshold=0.5)
+def test_what_is_no_exact_copy_is_not_called_one() -> None:
+    result = nd.dedup([NORWAY, CLIMBERS, PENCE, NORWAY], features="words:1", threshold=0.5)
     assert result.kept == [0, 1]
     assert result.summary["exact_copies"] == 1
     assert result.texts.tolist() == [0, 1, 2, 0]
 
 
-def test_a_sample_tells_its_texts_apart(climbers: str) -> None:
-    with corpus_of([NORWAY, climbers, NORWAY]) as corpus:
+def test_a_sample_tells_its_texts_apart() -> None:
+    with corpus_of([NORWAY, CLIMBERS, NORWAY]) as corpus:
         marks = draw_sample(corpus, sample=2000)[1].text_marks
     assert len(np.unique(marks, axis=0)) == 2
 
 
 @pytest.mark.parametrize("then", ["", "edit >= 0.5"])
-def test_an_index_calls_no_near_pair_exact(pence: str, then: str) -> None:
+def test_an_index_calls_no_near_pair_exact(then: str) -> None:
     index = nd.Index(features="words:1", threshold=0.5, second_step=then)
     index.add(nd.Document("norway", NORWAY, 0))
-    near = index.add(nd.Document("pence", pence, 1))
+    near = index.add(nd.Document("pence", PENCE, 1))
     assert (near.kind, near.of) == ("near", "norway")
     assert (near.similarity or 0) < 1
     assert index.add(nd.Document("again", NORWAY, 2)).kind == "exact"
 
 
-def test_an_index_asks_the_second_step_about_a_pair_that_only_seems_equal(pence: str) -> None:
+def test_an_index_asks_the_second_step_about_a_pair_that_only_seems_equal() -> None:
     index = nd.Index(features="words:1", threshold=0.5, second_step="edit >= 0.99")
     index.add(nd.Document("norway", NORWAY, 0))
-    assert index.add(nd.Document("pence", pence, 1)).kind == "original"
+    assert index.add(nd.Document("pence", PENCE, 1)).kind == "original"
 
 
-def test_a_worker_of_spark_tells_texts_and_sets_apart(climbers: str) -> None:
-    texts = [NORWAY, climbers, NORWAY, *SUMS, " ".join(reversed(SUMS[0].split()))]
+def test_a_worker_of_spark_tells_texts_and_sets_apart() -> None:
+    texts = [NORWAY, CLIMBERS, NORWAY, *SUMS, " ".join(reversed(SUMS[0].split()))]
     batch = pa.RecordBatch.from_pydict({"row": list(range(len(texts))), "text": texts})
     recipe = Recipe(features="words:1", threshold=0.3, second_step="edit >= 0.9")
     (found,) = extract_batches(recipe, None, [], iter([batch]))

@@ -20,7 +20,6 @@ from neardup.documents import open_corpus
 from neardup.features.reading import gather
 from neardup.pipeline.counterfactual import bar_of, decimals, flip_of
 from neardup.pipeline.explanation import Explanation, explain
-from neardup.pipeline.passages import Places
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
@@ -146,16 +145,6 @@ def test_sides_are_alike(left: str, right: str, recipe: Recipe) -> None:
     assert why.sizes == mirrored.sizes[::-1]
     assert why.left_segments == mirrored.right_segments
     assert why.measures == mirrored.measures
-
-
-@given(items=st.text("ab", max_size=12), wanted=st.text("ab", min_size=1, max_size=8))
-def test_places_are_all_of_the_longest_run(items: str, wanted: str) -> None:
-    places = Places(items)
-    for begin in range(len(wanted)):
-        runs = [wanted[begin:end] for end in range(len(wanted), begin, -1)]
-        longest = next((run for run in runs if run in items), "")
-        starts = [i for i in range(len(items)) if longest and items.startswith(longest, i)]
-        assert places.longest(wanted, begin) == (len(longest), tuple(starts))
 
 
 def test_a_long_repetition_is_quick() -> None:

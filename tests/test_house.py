@@ -33,6 +33,7 @@ ROOMS = [
     "search",
     "pages",
     "pipeline",
+    "containment",
     "stream",
     "labels",
     "evaluation",

@@ -13,8 +13,9 @@ from saying import says
 
 import neardup as nd
 from neardup import runtime
-from neardup.errors import InputError, RecipeError
+from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.search import recomputed
+from neardup.search.matches import groups_that_fit
 
 SMALL = 1_000_000
 
@@ -95,6 +96,19 @@ def test_too_many_pairs_are_those_of_the_kept_ones(way: str, monkeypatch: pytest
     assert len(plain.pairs) > 10
 
 
+@pytest.mark.parametrize(
+    ("limit", "memory"), [("_MOST_ENTRIES", None), ("_MOST_CHAINED", None), ("_MOST_CHAINED", SMALL)]
+)
+def test_more_entries_than_numbers_can_name_are_refused(
+    limit: str, memory: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.search.engines._ALWAYS_ALLOWED_PAIRS", 10)
+    monkeypatch.setattr(f"neardup.search.join.{limit}", 300)
+    with pytest.raises(NeardupError) as caught:
+        nd.dedup(corpus(300), features="words:1", threshold=0.5, pairs_per_document=0, memory=memory)
+    assert says(caught.value, "index entries", "at most 300", "split the corpus")
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
 def test_files_are_read_again(tmp_path: Path, suffix: str, way: str) -> None:
     texts = corpus(200)
@@ -130,16 +144,16 @@ def test_groups_of_candidates_that_fit_are_whole_families() -> None:
     import numpy as np
 
     ranks = np.array([[0, 1], [2, 3], [1, 4], [5, 6]], np.int32)
-    groups = recomputed._groups(ranks, np.full(7, 10), 25)
+    groups = groups_that_fit(ranks, np.full(7, 10), 25)
     assert groups[0] == groups[2]
     assert len(set(groups.tolist())) == int(groups.max()) + 1 >= 2
 
 
 def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neardup.features.recomputed.BYTES_A_DOCUMENT", 10_000_000)
+    monkeypatch.setattr("neardup.search.engines._A_DOCUMENT", 10_000_000)
     with pytest.raises(RecipeError) as caught:
         nd.dedup(corpus(200), features="words:1", memory=SMALL)
-    assert says(caught.value, "memory 1,000,000", "203 documents", "give 2,300MB")
+    assert says(caught.value, "memory 1,000,000", "each document", "give 2,300MB")
 
 
 def test_free_memory_is_what_a_control_group_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

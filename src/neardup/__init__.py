@@ -26,7 +26,18 @@ from neardup.errors import (
 from neardup.version import __version__
 
 if TYPE_CHECKING:
-    from neardup.api import audit, compare, dedup, dedup_files, explore, neighbors, open_files, query, train
+    from neardup.api import (
+        audit,
+        compare,
+        contamination,
+        dedup,
+        dedup_files,
+        explore,
+        neighbors,
+        open_files,
+        query,
+        train,
+    )
     from neardup.classifier.classifier import Classifier, load_classifier
     from neardup.features.sketches import MinHash, SimHash
     from neardup.pipeline.result import Result
@@ -55,6 +66,7 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
+    "contamination",
     "dedup",
     "dedup_files",
     "explore",
@@ -79,6 +91,7 @@ _LAZY = {
     "Verdict": "stream.document",
     "audit": "api",
     "compare": "api",
+    "contamination": "api",
     "dedup": "api",
     "dedup_files": "api",
     "explore": "api",

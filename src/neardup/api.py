@@ -14,6 +14,7 @@ from neardup.keep.order import order_column
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Given
     from neardup.classifier.vector import Vector
+    from neardup.containment.contamination import Contamination
     from neardup.evaluation.audit import Audit
     from neardup.evaluation.comparison import Comparison
     from neardup.exploration.exploration import Exploration
@@ -612,5 +613,59 @@ def dedup_files(
         margin=margin,
         encoder=encoder,
         classifier=learned,
+        progress=progress,
+    )
+
+
+def contamination(
+    train: Any,
+    test: Any,
+    *,
+    columns: Sequence[str] = (),
+    ngrams: int = 13,
+    at_least: float = 0.5,
+    min_words: int = 8,
+    text_column: str | None = None,
+    id_column: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Contamination:
+    """Find the items of a test set that stand in training texts, exactly, reading these once.
+
+    Parameters
+    ----------
+    train, test : list of str, table, array or Corpus
+        As in ``dedup``, or what ``open_files`` gives.
+    columns : sequence of str
+        Columns of the test set that are looked for apart and together; its texts by default.
+    ngrams : int
+        Words of a gram; an item with fewer words is one gram of them all. Raising it finds fewer chance meetings.
+    at_least : float
+        The share of an item's distinct grams that one training text must have, above 0 and at most 1.
+    min_words : int
+        Texts of the test set with fewer words are not looked for.
+    text_column, id_column : str, optional
+        Of the training texts; detected automatically.
+    threads, progress
+        As in ``dedup``.
+
+    Examples
+    --------
+    >>> import neardup as nd
+    >>> train = ["He said that a stitch in time saves nine -- or so they say.", "No other text is here."]
+    >>> found = nd.contamination(train, ["A stitch in time saves nine, or so they say!", "Two wrongs make a right."])
+    >>> found.summary["contaminated"], found.summary["items"], found.summary["too_short"]
+    (1, 2, 1)
+    """
+    from neardup.containment.contamination import contamination_of
+
+    return contamination_of(
+        corpus_from(train, text_column, id_column),
+        corpus_from(test, columns[0] if columns and not isinstance(test, Corpus) else None, None),
+        columns=columns,
+        ngrams=ngrams,
+        at_least=at_least,
+        min_words=min_words,
+        threads=threads,
         progress=progress,
     )

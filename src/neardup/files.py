@@ -51,22 +51,24 @@ class Unfinished:
 
     def __init__(self, start: str, *, folder: bool = False, mode: int = 0o777) -> None:
         _sweep(start)
+        self._folder = folder
         while True:
             self.path = start + secrets.token_hex(8)
-            self._folder = folder
-            if folder:
-                os.mkdir(self.path, mode)
+            # Before it is there: a signal may end the process at any moment, and it is removed as Python exits.
+            self._removal = weakref.finalize(self, _remove_quietly, self.path, folder=folder)
             try:
+                if folder:
+                    os.mkdir(self.path, mode)
                 self.handle = os.open(self.path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            except FileNotFoundError:
-                if not folder:
-                    raise
-                continue
+            except OSError as error:
+                self._removal.detach()
+                if folder and isinstance(error, FileNotFoundError) and os.path.isdir(os.path.dirname(start) or "."):
+                    continue
+                raise
             # Before it is locked, another process may take it for what a dead one left.
             if _lock(self.handle) is not False and _is_at(self.handle, self.path):
-                # A signal may end the process before anyone holds this: then it is removed as Python exits.
-                self._removal = weakref.finalize(self, _remove_quietly, self.path, folder=folder)
                 return
+            self._removal.detach()
             os.close(self.handle)
 
     @classmethod

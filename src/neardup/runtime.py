@@ -20,7 +20,7 @@ from typing import IO, Any, TypedDict, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import OutputError, option
+from neardup.errors import OutputError, RecipeError, option
 
 Work = TypeVar("Work")
 Done = TypeVar("Done")
@@ -93,6 +93,32 @@ def _reserve(file: IO[bytes], size: int) -> None:
     file.flush()
 
 
+def check_budget(budget: int | None, needed: float, what: str, *, all_of_it: float | None = None) -> None:
+    """Refuse a budget below what something needs.
+
+    Parameters
+    ----------
+    budget : int or None
+        Bytes for the whole process; one that is less than the program takes twice counts as that.
+    needed : float
+        Bytes that are needed besides those of the program.
+    what : str
+        What needs them.
+    all_of_it : float, optional
+        Bytes that will be needed at the end, where that is known.
+
+    Raises
+    ------
+    RecipeError
+        If they are too few.
+    """
+    if budget is not None and BASE + needed > max(budget, 2 * BASE):
+        least = -(-(BASE + max(needed, all_of_it or 0)) // 100_000_000) * 100
+        raise RecipeError(
+            f"{option('--memory')} {budget:,} bytes is too little for {what}; give {int(least):,}MB or more"
+        )
+
+
 class Memory:
     """Gives large arrays, from memory up to a budget and from a temporary file beyond it.
 
@@ -106,6 +132,7 @@ class Memory:
     """
 
     def __init__(self, budget: int | None = None) -> None:
+        self.budget = budget
         self._left = math.inf if budget is None else max(budget - BASE, 0)
         self._maps: list[mmap.mmap] = []
         self.spilled_bytes = 0

@@ -29,9 +29,10 @@ NEVER = 300
 RULES = ("--features", "words:3", "--threshold", "0.8")
 
 
-def neardup(*arguments: str | Path, code: int = 0, stdin: str | bytes | None = None) -> Result:
+def neardup(*arguments: str | Path, code: int = 0, stdin: str | bytes | None = None, color: bool = False) -> Result:
     """Run the command in this process."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, prog_name="neardup")
+    words = [str(argument) for argument in arguments]
+    result = CliRunner().invoke(app, words, input=stdin, prog_name="neardup", color=color)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == code, result.output

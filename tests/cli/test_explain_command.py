@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from calling import FOX, RULES, in_terminal, neardup, refused, write_lines
+from calling import FOX, RULES, neardup, refused, write_lines
 from saying import says
 
 from neardup.cli.explain import _marked
@@ -56,13 +56,6 @@ def test_unknown_ids_name_close_ones(corpus: Path) -> None:
     message = refused("explain", corpus, "zzzzz", "fox")
     assert says(message, "no document", "'zzzzz'", "'fox', 'rose', 'fox-again'")
     assert "close" not in message
-
-
-def test_too_few_arguments_are_wrong_use(corpus: Path) -> None:
-    result = neardup("explain", corpus, "fox", code=2)
-    told = " ".join(result.stderr.split()).replace("│ ", "")
-    assert "one input" in told
-    assert "two ids" in told
 
 
 def test_document_text_does_nothing_to_the_terminal(tmp_path: Path) -> None:
@@ -130,8 +123,10 @@ def test_semantic_needs_python(corpus: Path) -> None:
     assert says(refused("explain", corpus, "fox", "rose", "--measure", "semantic"), "semantic", "needs an encoder")
 
 
-def test_colours_in_a_terminal(corpus: Path) -> None:
-    shown = in_terminal("explain", corpus, "fox", "fox-edited", *RULES, stream="stdout")
+def test_colours_in_a_terminal(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": ""}.items():
+        monkeypatch.setenv(name, value)
+    shown = neardup("explain", corpus, "fox", "fox-edited", *RULES, color=True).stdout
     assert "\x1b[32m" in shown
     assert "\x1b[1;31m" in shown
     assert "«today»" not in shown

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from calling import FOX, NEVER, ROSE, neardup, process, read_lines, refused, write_lines
+from calling import FOX, ROSE, neardup, read_lines, refused, write_lines
 from deciding import classifier_of
 from saying import says
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, rule_of
-from neardup.stream.store import Store
+from neardup.stream.store import Mark, Store
 
 ROWS: list[dict[str, Any]] = [
     {"id": "fox", "time": "2024-01-01T09:00Z", "headline": "Fox", "text": FOX},
@@ -129,20 +129,13 @@ def test_a_folder_is_watched_with_a_classifier(inbox: str, classifier: Classifie
     assert (said[1]["id"], said[1]["of"], said[1]["kind"]) == ("b.txt", "a.txt", "near")
     record = json.loads(Path("in/.neardup/duplicates/b.txt.neardup.json").read_text())
     assert said[1]["score"] == record["score"]
-    with Store("news.db", fingerprint=classifier.recipe.fingerprint, settings=SETTINGS) as store:
+    with Store("news.db", Mark(classifier.recipe.fingerprint, SETTINGS)) as store:
         verdict = store.verdict_of("b.txt")
     assert verdict is not None
     assert (verdict.score, len(verdict.measures)) == (record["score"], 4)
 
 
 SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
-
-
-def test_a_process_of_its_own_watches_with_a_classifier(inbox: str) -> None:
-    started = process(*WATCH, "--classifier", inbox, "--precision", "0.5")
-    out, err = started.communicate(timeout=NEVER)
-    assert (started.returncode, out) == (0, ""), err
-    assert [json.loads(line)["event"] for line in err.splitlines()][-1] == "stopped"
 
 
 def test_pages_are_taken_as_the_classifier_was_trained(inbox: str, classifier: Classifier) -> None:

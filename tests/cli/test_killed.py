@@ -1,19 +1,24 @@
-"""What a killed process leaves beside its outputs goes when they are written again; a live one keeps what is its."""
+"""The command as a process: interrupted, killed, on a full disk, with nobody reading; outputs are whole or absent."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from calling import FOX, finished, names_in, neardup, process, write_lines
+from calling import FOX, NEVER, RULES, finished, names_in, neardup, process, write_lines
+from saying import says
 
-from neardup import files as wholefile
+from neardup import files
 from neardup.documents.output import OutputFile
 
 WRITES = """
@@ -30,69 +35,138 @@ time.sleep(60)
 
 @pytest.fixture(scope="module")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus that takes a moment to write."""
-    rows = [{"id": i, "text": f"{i} of {i * 7} and {i * 13} {FOX[: 20 + i % 60]} {i * 31}"} for i in range(40_000)]
+    """A corpus of more than a little disk holds."""
+    rows = [{"id": i, "text": f"{i} of {i * 7} and {i * 13} {FOX[: 20 + i % 60]} {i * 31}"} for i in range(4_000)]
     return write_lines(tmp_path_factory.mktemp("big") / "big.jsonl", rows)
 
 
 @pytest.fixture
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for outputs, beside one for temporary files."""
-    (tmp_path / "temporary").mkdir()
+    for name in ("temporary", "out"):
+        (tmp_path / name).mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    (tmp_path / "out").mkdir()
     return tmp_path / "out"
 
 
-def _until(done: Callable[[], object], started: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + 60
+def temporary(out: Path) -> set[str]:
+    return names_in(out.parent / "temporary")
+
+
+def until(done: Callable[[], object], started: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + NEVER
     while not done():
-        assert started.poll() is None, "it ended before it was interrupted"
+        assert started.poll() is None, finished(started)
         assert time.monotonic() < end
         time.sleep(0.001)
 
 
-def _partial(folder: Path) -> list[Path]:
+def partial(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if ".partial-" in path.name]
 
 
-def _written_in_part(folder: Path) -> bool:
-    return any(path.stat().st_size for path in _partial(folder))
+def test_a_full_disk(big: Path, out: Path, warm: None) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    outputs = "-o", out / "clean.jsonl", "--duplicates", out / "dups.csv"
+    code, printed, err = finished(process("dedup", big, *outputs, preexec_fn=limit))
+    assert (code, printed) == (2, "")
+    assert says(err.splitlines()[-1], str(out), "disk is full", "free some space")
+    assert "Traceback" not in err
+    assert names_in(out) == set()
 
 
-def test_killed_while_writing_and_started_again(big: Path, out: Path, warm: None) -> None:
-    outputs = "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv", "--quarantine", out / "q.jsonl"
-    command = "dedup", big, *outputs
-    for _ in range(2):
-        started = process(*command)
-        _until(lambda: _written_in_part(out), started)
-        started.kill()
-        finished(started)
-        assert _partial(out)
-        assert names_in(out.parent / "temporary")
-    code, _, err = finished(process(*command))
-    assert code == 0, err
-    assert names_in(out) == {"clean.jsonl.gz", "dups.csv", "q.jsonl"}
-    assert names_in(out.parent / "temporary") == set()
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_stdout(corpus: Path, warm: None) -> None:
+    with open("/dev/full", "w") as full:
+        code, _, err = finished(process("pairs", corpus, "--print", *RULES, stdout=full))
+    assert code == 2
+    assert says(err.splitlines()[-1], "standard output", "No space left on device")
+    assert "Traceback" not in err
 
 
-def test_a_writer_that_lives_is_left_alone(big: Path, out: Path, warm: None) -> None:
-    slow = process("dedup", big, "-o", out / "clean.jsonl.gz")
-    _until(lambda: _written_in_part(out), slow)
-    slow.send_signal(signal.SIGSTOP)
+def test_a_reader_that_leaves(corpus: Path, warm: None) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    for command, *options in (("pairs", "--print", *RULES), ("dedup", "-o", "-")):
+        code, _, err = finished(process(command, corpus, *options, stdout=writing))
+        assert code == 1
+        assert "Traceback" not in err
+        assert "Broken" not in err
+    os.close(writing)
+
+
+def test_interrupted_while_reading(out: Path) -> None:
+    fifo = out.parent / "slow.jsonl"
+    os.mkfifo(fifo)
+    started = process("dedup", fifo, "-o", out / "clean.jsonl")
+    ends: list[int] = []
+
+    def opened() -> bool:
+        try:
+            ends.append(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+    until(opened, started)
+    os.write(ends[0], b'{"id": 1, "text": "a"}\n')
+    until(lambda: not struct.unpack("i", fcntl.ioctl(ends[0], termios.FIONREAD, bytes(4)))[0], started)
+    started.send_signal(signal.SIGINT)
     try:
-        held, temporary = _partial(out), names_in(out.parent / "temporary")
-        code, _, err = finished(process("dedup", big, "-o", out / "clean.jsonl.gz", "--force"))
-        assert code == 0, err
-        assert _partial(out) == held
-        assert names_in(out.parent / "temporary") == temporary
-    finally:
-        slow.send_signal(signal.SIGCONT)
+        started.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        # Python notices a signal inside a read that waits; one that comes just before it, after that read.
+        os.write(ends[0], b'{"id": 2, "text": "b"}\n')
+    assert finished(started) == (130, "", "neardup: interrupted; nothing was written\n")
+    os.close(ends[0])
+    assert names_in(out) == temporary(out) == set()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_while_writing(number: int, code: int, corpus: Path, out: Path, warm: None) -> None:
+    outputs = "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv"
+    started = process("dedup", corpus, *outputs, pausing=True)
+    until(lambda: partial(out), started)
+    started.send_signal(number)
+    said = "neardup: interrupted; nothing was written\n" if code == 130 else ""
+    assert finished(started) == (code, "", said)
+    assert names_in(out) == temporary(out) == set()
+
+
+def test_killed_while_writing_and_started_again(corpus: Path, out: Path, warm: None) -> None:
+    command = "dedup", corpus, "-o", out / "clean.jsonl.gz", "--duplicates", out / "dups.csv"
+    started = process(*command, pausing=True)
+    until(lambda: partial(out), started)
+    started.kill()
+    finished(started)
+    assert set(out.iterdir()) == set(partial(out))
+    assert temporary(out)
+    neardup(*command)
+    assert names_in(out) == {"clean.jsonl.gz", "dups.csv"}
+
+
+def test_a_writer_that_lives_is_left_alone(corpus: Path, out: Path, warm: None) -> None:
+    slow = process("dedup", corpus, "-o", out / "clean.jsonl.gz", pausing=True)
+    until(lambda: partial(out), slow)
+    held, spooled = partial(out), temporary(out)
+    neardup("dedup", corpus, "-o", out / "clean.jsonl.gz", "--force")
+    assert (partial(out), temporary(out)) == (held, spooled)
     first = (out / "clean.jsonl.gz").read_bytes()
+    slow.send_signal(signal.SIGUSR1)
     assert finished(slow)[0] == 0
     assert names_in(out) == {"clean.jsonl.gz"}
     assert (out / "clean.jsonl.gz").read_bytes() == first
-    assert names_in(out.parent / "temporary") == set()
+    assert temporary(out) == set()
+
+
+def test_interrupted_as_an_output_begins(tmp_path: Path) -> None:
+    # Between a file's beginning and the block that would remove it, there is a moment for a signal.
+    program = "import sys; from neardup.documents.output import OutputFile; out = OutputFile('o.jsonl'); sys.exit(143)"
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=NEVER, check=False)
+    assert ended.returncode == 143
+    assert names_in(tmp_path) == set()
 
 
 def _killed(*names: Path) -> None:
@@ -109,13 +183,13 @@ def test_only_what_is_written_again_is_swept(out: Path) -> None:
     for path in mine:
         path.write_text("mine")
     (out / ".a.html.partial-00000000000000aa").symlink_to(mine[0])
-    left = {path.name for path in _partial(out)}
+    left = {path.name for path in partial(out)}
     with OutputFile(str(out / "a.html")) as file:
         file.write(b"page")
     gone = left - names_in(out)
     assert len(gone) == 1
     assert gone.pop().startswith(".a.html.partial-")
-    wholefile.write(out / "b.html", b"page")
+    files.write(out / "b.html", b"page")
     texts = out.parent / "pages"
     texts.mkdir()
     (texts / "a.txt").write_text("one two three four five six")
@@ -127,16 +201,16 @@ def test_only_what_is_written_again_is_swept(out: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file of another user")
 def test_what_another_user_left_stays(out: Path) -> None:
     _killed(out / "a.html", out / "texts")
-    for path in _partial(out):
+    for path in partial(out):
         os.chown(path, 65534, 65534)
     before = names_in(out)
-    wholefile.write(out / "a.html", b"page")
+    files.write(out / "a.html", b"page")
     assert names_in(out) == before | {"a.html"}
 
 
 @pytest.mark.parametrize("name", ["文" * 80 + ".html", "a" * 250 + ".html"])
 def test_names_that_fill_what_a_file_system_takes(name: str, out: Path) -> None:
-    wholefile.write(out / name, b"page")
+    files.write(out / name, b"page")
     with OutputFile(str(out / name)) as file:
         file.write(b"page")
     assert names_in(out) == {name}

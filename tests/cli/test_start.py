@@ -76,6 +76,7 @@ def test_the_table_of_fields_is_what_the_script_writes() -> None:
 def test_every_command_says_in_one_line_what_it_does(command: str) -> None:
     shown = neardup(command, "--help").stdout
     assert COMMANDS[command] in " ".join(shown.split())
+    assert "<" not in shown.partition("Options:")[0]
 
 
 def test_help_of_dedup_fits_a_screen() -> None:
@@ -113,13 +114,63 @@ def test_options_left_out_leave_the_recipe_as_it_is() -> None:
     assert (chosen.threshold, chosen.stop_words, chosen.normalize) == (0.6, "en", "words")
 
 
-def test_demo_runs() -> None:
-    ended = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py")], capture_output=True, text=True, timeout=NEVER
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "$ neardup dedup examples/newswire.jsonl" in ended.stdout
-    assert "verdict" in ended.stdout
-    assert "199 documents: " in ended.stderr
-    summary = json.loads((ROOT / "demo-output" / "summary.json").read_text())
+def test_the_demo_runs_on_the_sample_of_the_package(tmp_path: Path) -> None:
+    done = neardup("demo", tmp_path / "demo")
+    assert "$ neardup dedup " in done.stdout
+    assert "verdict" in done.stdout
+    assert "199 documents: " in done.stderr
+    assert "neardup explore" in done.stderr.splitlines()[-1]
+    summary = json.loads((tmp_path / "demo" / "summary.json").read_text())
     assert summary["kept"] + summary["dropped"] == summary["documents"] == 199
+    assert says(refused("demo", tmp_path / "demo"), "newswire.jsonl", "another folder", "--force")
+
+
+def completed(words: str) -> list[str]:
+    """What the shell would offer for the last word."""
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_NEARDUP_COMPLETE": "complete_bash"}
+    return CliRunner().invoke(app, [], env=asked, prog_name="neardup").stdout.split()
+
+
+def test_shells_complete_commands_and_their_options() -> None:
+    assert completed("neardup de") == ["dedup", "demo"]
+    assert completed("neardup dedup --thr") == ["--threshold", "--threads"]
+    assert completed("neardup recipe s") == ["show"]
+    assert "_NEARDUP_COMPLETE=complete_bash" in neardup("--show-completion", "bash").stdout
+
+
+def test_the_manual_holds_every_command_and_option() -> None:
+    manual = runpy.run_path(str(ROOT / "scripts" / "manual.py"))["manual"]().replace("\\-", "-")
+    for command in COMMANDS:
+        assert f".SS neardup {command}" in manual
+    for words in ("--help-all", "num_perm=", ".SH EXIT STATUS", ".SS neardup recipe check"):
+        assert words in manual
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ("dedup in --treshold 0.8", ("--treshold", "--threshold?")),
+        ("dedup in --recall 0.9", ("--recall", "--set recall=0.9")),
+        ("dedup in --num-perm=64", ("--num-perm", "--set num_perm=64")),
+        ("dedup in --zzz", ("--zzz", "dedup --help-all")),
+        ("dedup in --force=3", ("--force", "no value", "alone")),
+        ("dedup in --threshold", ("--threshold", "no value", "--threshold NUMBER")),
+        ("deddup in", ("'deddup'", "no command", "dedup?")),
+        ("zzz", ("'zzz'", "no command", "neardup --help")),
+        ("recipe sho", ("'sho'", "no command of recipe", "show?")),
+        ("recipe show a b", ("(b)", "neardup recipe show --help")),
+        ("query in", ("query needs --document FILE", "stdin")),
+        ("explain in a", ("'in a'", "two ids", "explain news.jsonl 3 17")),
+        ("--vrsion", ("--vrsion", "--version?")),
+    ],
+)
+def test_wrong_use_is_answered_with_one_sentence(arguments: str, parts: tuple[str, ...]) -> None:
+    assert says(refused(*arguments.split()), *parts)
+
+
+def test_a_command_without_arguments_shows_how_to_call_it() -> None:
+    lines = neardup("dedup", code=2).stderr.splitlines()
+    assert says(lines[0], "dedup needs INPUT")
+    assert len(lines) <= 10
+    assert any(line.startswith("  neardup dedup news.jsonl -o ") for line in lines)
+    assert "Commands:" in neardup(code=2).stderr

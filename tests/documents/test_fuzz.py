@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from making import ROWS, compressed, encoded
 from neardup.documents import open_corpus
 from neardup.errors import NeardupError
 
+AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
 NAMES = [
     "a.jsonl",
     "a.csv",
@@ -61,7 +63,7 @@ def _run(folder: Path, name: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=12 if AT_LENGTH else 5, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=200), head=st.sampled_from([b"", b"PAR1", b"ARROW1\0\0", b"\x1f\x8b\x08", b"{"]))
 def test_random_bytes(name: str, data: bytes, head: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +76,7 @@ def test_damaged_files(tmp_path: Path, name: str) -> None:
     plain = b"some text" * 10 if suffix == ".txt" else encoded(ROWS, suffix)
     whole = compressed(plain, name[name.rindex(".") :])
     chance = random.Random(name)
-    for _ in range(25):
+    for _ in range(25 if AT_LENGTH else 8):
         data = bytearray(whole)
         if chance.random() < 0.4:
             del data[chance.randrange(len(data)) :]

@@ -83,7 +83,7 @@ LINES = st.one_of(
 
 @given(st.lists(LINES, min_size=1, max_size=14), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 90))
 @example([object_of("雪" * 30, 1)] * 3, True, False, True, 1)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_of_json_lines_gives_what_the_whole_file_gives(
     tmp_path: Path, lines: list[bytes], mark: bool, returns: bool, ended: bool, size: int
 ) -> None:
@@ -104,7 +104,7 @@ def test_any_cut_of_json_lines_gives_what_the_whole_file_gives(
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.integers(1, 4000))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_cut_of_row_groups_gives_what_the_whole_file_gives(tmp_path: Path, groups: list[int], size: int) -> None:
     path, number = tmp_path / "in.parquet", 0
     with pq.ParquetWriter(path, pa.schema({"id": pa.int64(), "text": pa.string()})) as writer:

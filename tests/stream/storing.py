@@ -6,20 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from neardup.stream.document import Verdict
-from neardup.stream.store import Store, Stored
+from neardup.stream.store import Mark, Store, Stored
 
-SETTINGS = {"window": "24h", "window_by": "time", "against": "originals"}
+MARK = Mark("f1", {"window": "24h", "window_by": "time", "against": "originals"})
 FLAGS = ("late", "ahead", "future", "undecidable")
 
 
 def opened(path: Path, **changes: Any) -> Store:
-    return Store(path, **{"fingerprint": "f1", "settings": SETTINGS, **changes})
+    return Store(path, MARK._replace(**changes))
 
 
 def stored(serial: int, name: str | None = None, *, text: str | None = "a text", **changes: Any) -> Stored:
-    name = f"doc{serial}" if name is None else name
-    verdict = Verdict(name, "original", None, None, serial / 4, "", None)
-    row = Stored(serial, name, "", serial * 250_000, serial * 250_000, text is not None, text, verdict)
+    verdict = Verdict(f"doc{serial}" if name is None else name, "original", None, None, serial / 4, "", None)
+    row = Stored(serial, verdict, "", serial * 250_000, serial * 250_000, text is not None, text)
     return row._replace(**changes)
 
 
@@ -37,34 +36,28 @@ class Twin:
 
     def __init__(self) -> None:
         self.rows: dict[int, Stored] = {}
-        self.texts: dict[int, str | None] = {}
-        self.titles: dict[int, str] = {}
+        self.held: set[int] = set()
         self.unplaced: set[int] = set()
         self.state: dict[str, str] = {}
 
     def record(self, rows: list[Stored], state: dict[str, str]) -> None:
-        for row in rows:
-            self.rows[row.serial] = row
-            if row.held:
-                self.texts[row.serial] = row.text
-                self.titles[row.serial] = row.title
-            if row.origin:
-                self.unplaced.add(row.serial)
+        self.rows |= {row.serial: row for row in rows}
+        self.held |= {row.serial for row in rows if row.held}
+        self.unplaced |= {row.serial for row in rows if row.origin}
         self.state |= state
 
     def forget(self, below: int) -> None:
-        self.texts = {serial: text for serial, text in self.texts.items() if serial >= below}
-        self.titles = {serial: title for serial, title in self.titles.items() if serial >= below}
+        self.held = {serial for serial in self.held if serial >= below}
 
     def now(self, serial: int) -> Stored:
-        held, text, title = serial in self.texts, self.texts.get(serial), self.titles.get(serial, "")
-        return self.rows[serial]._replace(held=held, text=text, title=title)
+        row = self.rows[serial]
+        return row if serial in self.held else row._replace(held=False, text=None, title="")
 
     def check(self, store: Store) -> None:
         for size in (2, 4096):
             batches = list(store.held(size))
             assert all(len(found) == size for found in batches[:-1])
-            assert [row for found in batches for row in found] == [self.now(serial) for serial in sorted(self.texts)]
+            assert [row for found in batches for row in found] == [self.now(serial) for serial in sorted(self.held)]
         assert list(store.unplaced()) == [self.now(serial) for serial in sorted(self.unplaced)]
         assert store.next_serial == max(self.rows, default=-1) + 1
         verdicts = [row.verdict for row in self.rows.values()]
@@ -74,9 +67,7 @@ class Twin:
         names = [row.id for row in self.rows.values()]
         assert store.known([*names, "unheard of", "\ud800"]) == set(names)
         for serial, row in self.rows.items():
-            assert store.verdict_of(row.id) == row.verdict
-            assert store.text_of(row.id) == self.texts.get(serial)
+            assert (store.verdict_of(row.id), store.text_of(row.id)) == (row.verdict, self.now(serial).text)
         for origin in {row.origin for row in self.rows.values()} - {""}:
             assert store.judged(origin) == sum(row.origin == origin for row in self.rows.values())
-        for key, value in self.state.items():
-            assert store.state(key) == value
+        assert {key: store.state(key) for key in self.state} == self.state

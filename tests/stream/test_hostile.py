@@ -24,7 +24,7 @@ def grown(index: nd.Index, before: int, texts: list[str]) -> None:
     assert index.statistics.bytes - before <= limit + (1 << 22)
 
 
-@pytest.mark.parametrize("recipe", ["default", "ddd", "spotsigs", "simhash"])
+@pytest.mark.parametrize("recipe", ["default", "ddd", "spotsigs", "simhash"] if AT_LENGTH else ["ddd", "spotsigs"])
 def test_one_gram_a_million_times(recipe: str) -> None:
     index = nd.Index(recipe, window=None)
     before = index.statistics.bytes
@@ -40,27 +40,15 @@ def test_one_gram_a_million_times(recipe: str) -> None:
     assert index.statistics.bytes - before <= 2 * sum(map(len, texts)) + (1 << 22)
 
 
-def test_a_million_repeats_that_count() -> None:
-    index = nd.Index(features="words:1:multiset", threshold=0.999, window=None)
-    before = index.statistics.bytes
-    texts = ["ha " * 1_000_000, "ha " * 999_000, "ha " * 998_000, "ho " * 10 + "ha " * 998_500]
-    verdicts = index.add_many(documents(texts))
-    assert [(v.of, v.similarity) for v in verdicts] == [
-        (None, None), ("d0", 0.999), (None, None), ("d2", 998_000 / 998_510),
-    ]  # fmt: skip
-    grown(index, before, texts)
-
-
-@pytest.mark.parametrize("recipe", ["default", "ddd"])
+@pytest.mark.parametrize("recipe", ["default", "ddd"] if AT_LENGTH else ["default"])
 def test_a_million_distinct_grams(recipe: str) -> None:
-    rng = random.Random(5)
-    words = [f"{rng.getrandbits(20):x}" for _ in range(900_000)]
-    other = [f"{rng.getrandbits(20):x}" for _ in range(900_000)]
+    rng, count = random.Random(5), 900_000 if AT_LENGTH else 200_000
+    words = [f"{rng.getrandbits(20):x}" for _ in range(count)]
+    other = [f"{rng.getrandbits(20):x}" for _ in range(count)]
     changed = list(words)
     for at in range(0, len(words), 200):
         changed[at] = "changed"
-    texts = [" ".join(w) for w in (words, changed, other, words, words[:100_000])]
-    assert len(texts[0]) > 5_000_000
+    texts = [" ".join(w) for w in (words, changed, other, words, words[: count // 9])]
     index = nd.Index(recipe, window="24h", now=SetClock())
     before = index.statistics.bytes
     verdicts = index.add_many(documents(texts))

@@ -86,20 +86,6 @@ def test_an_endless_window_is_a_deduplication(name: str, texts: list[str]) -> No
     assert dropped(index.add_many(items)) == of_run(items, classifier)
 
 
-@settings(max_examples=examples(40))
-@given(st.lists(ITEMS, max_size=20, unique=True), st.data())
-def test_titles_and_times_are_those_of_the_documents(texts: list[str], data: st.DataObject) -> None:
-    """With texts that are not equal: of those a run takes title and time of the first for all."""
-    times = data.draw(st.lists(st.integers(0, 4 * DAY * 1000), min_size=len(texts), max_size=len(texts)))
-    titles = [data.draw(st.sampled_from(["", "Acme", "Acme profit", "Oil"])) for _ in texts]
-    items = [
-        nd.Document(f"d{i}", text, NOON + time / 1000, title=title)
-        for i, (text, time, title) in enumerate(zip(texts, times, titles, strict=True))
-    ]
-    index = nd.Index(classifier=TIMED, window=None)
-    assert dropped(index.add_many(items)) == of_run(items, TIMED)
-
-
 def given_titles(items: Sequence[nd.Document]) -> list[nd.Document]:
     titles = ["", "Fox runs", "Fox runs again", "東京"]
     return [nd.Document(item.id, item.text, item.timestamp, item.origin, titles[i % 4]) for i, item in enumerate(items)]
@@ -208,23 +194,6 @@ def test_what_has_no_title_or_time_is_filled_in() -> None:
     arrived = nd.Index(classifier=TIMED, window="24h", now=SetClock(NOON + 2 * HOUR))
     near = arrived.add_many([nd.Document("a", "fox dog owl ran", NOON + HOUR), nd.Document("b", "fox dog owl")])[1]
     assert {push.measure: push.value for push in near.measures}["hours_apart"] == pytest.approx(np.log(2))
-
-
-def test_a_batch_that_could_not_be_stored_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    classifier = DECISIONS["facts"]
-    with nd.Index(classifier=classifier, window=None, path=tmp_path / "news.db") as index:
-        assert index.store is not None
-        lost = documents(["Acme paid 5 crowns", "Acme paid 7 crowns", "Oil of Borealis"])
-        with monkeypatch.context() as broken:
-            broken.setattr(index.store, "record", lambda *_: (_ for _ in ()).throw(StoreError("full")))
-            with pytest.raises(StoreError, match="full"):
-                index.add_many(lost)
-        # The same numbers, and other texts behind them.
-        items = documents(["Oil of Borealis fell", "Oil of Borealis fell again", "Acme paid 7 crowns", "Acme paid 9"])
-        twin = LearnedIndex(classifier, window=None)
-        same(index.add_many(items), twin.add_many(items), counts=False)
 
 
 def test_a_classifier_can_be_the_file_that_it_is_in(tmp_path: Path) -> None:

@@ -176,17 +176,6 @@ def test_an_id_that_was_confirmed_is_known_as_long_as_it_is_held(tmp_path: Path,
         assert list(index) == ["D"]
 
 
-def test_what_a_generation_held_is_let_go_with_it() -> None:
-    clock = SetClock(NOON + 90 * DAY)
-    index = nd.Index(features="words:1", threshold=0.9, now=clock)
-    for i in range(40):
-        index.add(nd.Document(f"d{i}", f"w{i} v{i}", NOON + i * HOUR))
-    for i in range(6):
-        index.add(nd.Document(f"e{i}", f"x{i} y{i}", NOON + (60 + 20 * i) * HOUR))
-    assert list(index) == ["e4", "e5"]
-    assert index.statistics.held == 2
-
-
 @pytest.mark.parametrize("fails", ["write", "commit"])
 def test_an_item_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails: str) -> None:
     clock = SetClock(NOON + 90 * DAY)

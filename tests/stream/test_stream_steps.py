@@ -14,7 +14,7 @@ from deciding import classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
-from streaming import NOON, RECIPES, SetClock, examples
+from streaming import AT_LENGTH, NOON, RECIPES, SetClock, examples
 from test_index_properties import STREAMS, WINDOWS, Step, timed
 
 import neardup as nd
@@ -197,7 +197,7 @@ def check(
         serial += size
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", RECIPES if AT_LENGTH else ["default", "simhash", "lsh", "edit"])
 @settings(max_examples=examples(6))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
 def test_shards_give_what_one_index_gives(

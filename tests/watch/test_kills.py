@@ -1,7 +1,7 @@
 """kill -9 at random moments: afterwards every item has one verdict and one place, as without kills.
 
-EventTimes are counted in what a watcher does, not in seconds, so a slow machine and a fast one kill alike. The suite kills
-a few times, more with NEARDUP_LONG=1; ``NEARDUP_KILLS=200 pytest tests/watch/test_kills.py`` as often as one likes.
+Kills come after so many steps of a watcher, not after seconds, so a slow machine and a fast one kill alike. The suite
+kills a few times, more with NEARDUP_LONG=1, and ``NEARDUP_KILLS=200`` times if one likes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from neardup.cli.screen import EXIT_CODE, EXIT_CODES, TYPED, say
+from neardup.cli.screen import EXIT_CODE, TYPED, say
+from neardup.cli.usage import UsageError, sentence_of, shown, write_exit_codes
 from neardup.errors import ManyCandidates, NeardupError, command_running
 from neardup.version import __version__
 
@@ -34,7 +35,27 @@ COMMANDS = {
     "report": "Write one page on what a flow stopped and why, from the store that holds its verdicts.",
     "stopped": "List what was stopped and why: the item it repeats, how similar the two are, and when.",
     "release": "Take back that an item was stopped: its file goes to the originals.",
+    "contamination": "Find which items of a test set stand in training texts, and where.",
     "recipe": "List, show and check recipes.",
+    "demo": "Remove the near-duplicates of 199 sample news items, and explain one of them.",
+}
+#: How each is called; a command without arguments shows it, and so does its page of the manual.
+EXAMPLES = {
+    "explore": ("explore news.jsonl", "explore news.jsonl -o explored.html"),
+    "dedup": ("dedup news.jsonl -o kept.jsonl", "dedup news/*.parquet --dry-run --report report.html"),
+    "pairs": ("pairs news.jsonl -o pairs.csv", "pairs news.jsonl --print --threshold 0.7"),
+    "explain": ("explain news.jsonl 3 17",),
+    "compare": ("compare news.jsonl --labels labels.csv --report compared.html",),
+    "neighbors": ("neighbors news.jsonl --k 5 --of 17",),
+    "query": ("query news.jsonl --document new.txt",),
+    "label": ("label news.jsonl --store labels.db",),
+    "train": ("train news.jsonl --labels labels.db -o news.neardup",),
+    "audit": ("audit news.jsonl --store audit.db --report audit.html",),
+    "replay": ("replay news.jsonl --window 24h -o verdicts.csv",),
+    "watch": ("watch inbox --originals news --store news.db",),
+    "report": ("report news.db -o report.html",),
+    "stopped": ("stopped news.db --today",),
+    "release": ("release news.db item-17",),
 }
 #: The modules of commands that share one.
 _MODULES = {"release": "stopped"}
@@ -48,8 +69,7 @@ def command_of(name: str) -> Any:
     if not hasattr(module, "app"):
         from neardup.cli.options import Command
 
-        epilog = EXIT_CODES if name == "dedup" else None
-        one.command(name=name, cls=Command, no_args_is_help=True, epilog=epilog)(getattr(module, name))
+        one.command(name=name, cls=Command, no_args_is_help=name in EXAMPLES)(getattr(module, name))
     command = typer.main.get_command(one)
     command.name = name
     return command
@@ -71,6 +91,16 @@ class Commands(TyperGroup):
         """Write what each command does, whole."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+        write_exit_codes(formatter)
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line; a wrong use ends with 2, as every refusal does."""
+        try:
+            code = super().main(*args, **(extra | {"standalone_mode": False}))
+        except UsageError as error:
+            _say_usage(error)
+            code = 2
+        sys.exit(code if isinstance(code, int) else 0)
 
     def make_context(self, info_name: str | None, args: list[str], *others: Any, **extra: Any) -> Any:
         """Remember what was typed, for reports."""
@@ -110,6 +140,22 @@ class Commands(TyperGroup):
             raise typer.Exit(2) from None
 
 
+def _say_usage(error: Any) -> None:
+    """Say in a sentence what is wrong with a use; show a command that is called with nothing how to call it."""
+    name = error.ctx.command.name if error.ctx is not None else None
+    bare = type(error).__name__ == "NoArgsIsHelpError"
+    if not bare:
+        say(sentence_of(error))
+    elif name not in EXAMPLES:
+        typer.echo(error.ctx.get_help(), err=True)
+    else:
+        needed = [one for one in error.ctx.command.params if one.required]
+        say(f"{name} needs {' and '.join(map(shown, needed))}")
+        lines = ["", COMMANDS[name], "", *(f"  neardup {one}" for one in EXAMPLES[name]), ""]
+        lines.append(f"neardup {name} --help shows the usual options, --help-all all of them.")
+        typer.echo("\n".join(lines), err=True)
+
+
 _show_warning = warnings.showwarning
 
 
@@ -130,7 +176,6 @@ app = typer.Typer(
     cls=Commands,
     name="neardup",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     # Rich would take as long to import as the rest of a start.
     rich_markup_mode=None,

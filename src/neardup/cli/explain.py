@@ -20,7 +20,7 @@ from neardup.cli.options import (
     with_options,
 )
 from neardup.cli.screen import count_text, progress_bar, say_if_compiling, say_notes, show_json, visible
-from neardup.errors import UnknownDocument
+from neardup.errors import InputError, UnknownDocument
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -51,7 +51,8 @@ def explain(
 ) -> None:
     """Show two documents side by side: what they share, the measures, and what would flip the verdict."""
     if len(arguments) < 3:
-        raise typer.BadParameter("give at least one input, then two ids: neardup explain news.jsonl 3 17")
+        given = " ".join(arguments)
+        raise InputError(f"explain {given!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")
     refuse_ignored(("quarantine",), "is for commands that read all documents; leave it out")
     *inputs, left, right = arguments
     classifier = decided.loaded(time_column)

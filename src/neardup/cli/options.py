@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from neardup.cli.screen import count_text, parse_number, parse_seconds, parse_size, whole_number
+from neardup.cli.usage import ARGUMENTS, UsageError, help_record, shown, write_exit_codes
 from neardup.errors import OutputError, RecipeError
 from neardup.recipe.recipe import OPTIONS, command_words
 
@@ -324,11 +325,24 @@ _ALL = "neardup.help_all"
 class Command(TyperCommand):
     """A command whose help fits a screen, in sections, without Rich, which takes long to import."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words, and keep them for what is said of a wrong one."""
+        ctx.meta[ARGUMENTS] = tuple(args)
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words after the name of the command."""
+        return ["[OPTIONS]", *(shown(one) for one in self.get_params(ctx) if one.param_type_name == "argument")]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each panel."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            record = help_record(parameter, ctx)
             panel = getattr(parameter, "rich_help_panel", None)
             if record is not None and (_ALL in ctx.meta or _is_usual(parameter.name or "", panel)):
                 kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
@@ -345,6 +359,8 @@ class Command(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records, col_max=34)
+        if _ALL in ctx.meta:
+            write_exit_codes(formatter)
 
 
 def _is_usual(name: str, panel: str | None) -> bool:

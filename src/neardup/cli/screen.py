@@ -107,8 +107,14 @@ TYPED: ContextVar[tuple[str, ...]] = ContextVar("TYPED", default=())
 EXIT_CODE: ContextVar[int] = ContextVar("EXIT_CODE", default=0)
 #: Not all of an input could be read.
 TORN = 3
-#: What help says of exit codes.
-EXIT_CODES = "Exit codes: 0 done; 2 refused; 3 done, but a file is cut short; 130 interrupted."
+#: What a command exits with; help and the manual list them.
+EXIT_CODES = {
+    0: "done; broken records were counted",
+    1: "the reader of stdout went away",
+    2: "refused, with one sentence on stderr; nothing was written",
+    TORN: "done, but an input file is cut short",
+    130: "interrupted",
+}
 
 
 def typed_command() -> str:

@@ -202,11 +202,11 @@ def check_folders(folders: Folders, windows: DurableWindow) -> None:
         If one is not given.
     """
     for name, value, what in (
-        ("--originals", folders.originals, "FOLDER, where originals go"),
-        ("--store", windows.store, "FILE, where the window and all verdicts are kept"),
+        ("--originals FOLDER", folders.originals, "where originals go"),
+        ("--store FILE", windows.store, "where the window and all verdicts are kept"),
     ):
         if not value:
-            raise typer.BadParameter(f"a watcher needs it: give {name} {what}", param_hint=name)
+            raise RecipeError(f"watch needs {name}: {what}")
 
 
 @with_options

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neardup.pages.diff import aligned
+from neardup.text.alignment import aligned
 from neardup.text.normalize import Token, normalize, tokens
 
 Integers = npt.NDArray[np.int64]
@@ -159,12 +159,10 @@ def pattern_of(texts: Sequence[str]) -> Pattern | None:
 
 def _matched(words: Sequence[Sequence[str]]) -> Integers:
     """Return where in each text each of the first one's words is matched, -1 where it is not."""
-    numbers: dict[str, int] = {}
-    coded = [[numbers.setdefault(word, len(numbers)) for word in text] for text in words]
     found = np.full((len(words), len(words[0])), -1)
     found[0] = np.arange(len(words[0]))
-    for number, other in enumerate(coded[1:], 1):
-        for block in aligned(coded[0], other):
+    for number, other in enumerate(words[1:], 1):
+        for block in aligned(words[0], other):
             ahead = np.arange(block.length)
             found[number, block.left + ahead] = block.right + ahead
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,10 @@ from neardup.documents import Batch, Corpus, join_ids
 from neardup.documents.records import Names
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
-from neardup.features.store import Block
+from neardup.features.store import Block, Column
 from neardup.kernels.grams import COUNTED
 from neardup.recipe import Recipe
-from neardup.runtime import default_threads, in_order
+from neardup.runtime import check_budget, default_threads, in_order
 from neardup.text.html import content_of
 
 #: The bytes of text in a piece of work: small enough for the processor's cache, large enough for a thread.
@@ -43,7 +42,7 @@ def pieces(
         consumed += batch.consumed
         if report is not None:
             report(stage, consumed, corpus.total_bytes)
-        yield from _cut(batch)
+        yield from cut(batch)
 
 
 def texts_again(corpus: Corpus, report: Progress | None = None) -> Iterator[pa.LargeStringArray]:
@@ -53,10 +52,11 @@ def texts_again(corpus: Corpus, report: Progress | None = None) -> Iterator[pa.L
         consumed += batch.consumed
         if report is not None:
             report("read again", consumed, corpus.total_bytes)
-        yield from _cut(batch)
+        yield from cut(batch)
 
 
-def _cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
+def cut(batch: Batch) -> Iterator[pa.LargeStringArray]:
+    """Yield the texts of a batch in pieces for the threads."""
     texts = batch.texts
     ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     begin = 0
@@ -77,13 +77,13 @@ class Remembered:
     """
 
     def __init__(self) -> None:
-        self._rows: list[np.ndarray[Any, np.dtype[np.int64]]] = [np.zeros(0, np.int64)]
+        self._rows = Column(np.int64)
         self._ids: list[pa.Array] = []
         self.order: list[pa.Array] = []
 
     def see(self, batch: Batch) -> None:
         """Keep a batch's rows, ids and values of the order column."""
-        self._rows.append(batch.rows)
+        self._rows.extend(batch.rows)
         if batch.ids is not None:
             self._ids.append(batch.ids)
         if batch.order is not None:
@@ -91,7 +91,8 @@ class Remembered:
 
     def names(self) -> Names:
         """Return what the documents are called."""
-        return Names(np.concatenate(self._rows), join_ids(self._ids) if self._ids else None)
+        ids, self._ids = self._ids, []
+        return Names(self._rows.rows, join_ids(ids) if ids else None)
 
 
 Words = npt.NDArray[np.uint64]
@@ -99,7 +100,14 @@ Integers = npt.NDArray[np.int64]
 Report = Callable[[str, int, int | None], None]
 
 
-def gather(corpus: Corpus, recipe: Recipe, *, threads: int | None = None, report: Report | None = None) -> Statistics:
+def gather(
+    corpus: Corpus,
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    report: Report | None = None,
+) -> Statistics:
     """Return the document frequencies of a recipe's features in a corpus, before clipping and signatures.
 
     Parameters
@@ -110,25 +118,29 @@ def gather(corpus: Corpus, recipe: Recipe, *, threads: int | None = None, report
         Its ``content``, ``normalize``, ``features`` and ``stop_words``.
     threads : int, optional
         They change the time, never the answer.
+    memory : int, optional
+        A budget in bytes for the whole process; one that is too little for the table is refused.
     report : callable, optional
         Told ("count", bytes done, bytes in all or None).
     """
-    return gather_texts(pieces(corpus, "count", report), recipe, threads=threads)
+    return gather_texts(pieces(corpus, "count", report), recipe, threads=threads, memory=memory)
 
 
-def gather_texts(batches: Iterable[pa.LargeStringArray], recipe: Recipe, *, threads: int | None = None) -> Statistics:
+def gather_texts(
+    batches: Iterable[pa.LargeStringArray], recipe: Recipe, *, threads: int | None = None, memory: int | None = None
+) -> Statistics:
     """Return the document frequencies of a recipe's features in texts, however they are parted into batches.
 
     Parameters
     ----------
     batches : iterable of pyarrow.LargeStringArray
         Valid UTF-8, no nulls; one is some piece of work for a thread.
-    recipe, threads
+    recipe, threads, memory
         As in ``gather``.
     """
     weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     extractor = Extractor(recipe.without_statistics(), None, COUNTED if weighs else None)
-    gathering = Gathering()
+    gathering = Gathering(memory)
     for part in in_order(partial(_count, extractor), batches, threads or default_threads()):
         gathering.add(*part)
     return gathering.done()
@@ -149,11 +161,15 @@ def heaviest_of(block: Block) -> int:
     return int((squares[ends] - squares[ends - block.sizes]).max(initial=0))
 
 
+#: Bytes of each feature whose documents are counted, with those that wait to be added, as they were measured.
+_BYTES_A_COUNT = 100
+
+
 class Gathering:
     """Adds up the document frequencies of a collection, batch by batch."""
 
-    def __init__(self) -> None:
-        self._documents = 0
+    def __init__(self, memory: int | None = None) -> None:
+        self._documents, self._memory = 0, memory
         self._heaviest = 0
         self._waiting: list[tuple[Words, Integers]] = []
         self._size, self._merged = 0, 0
@@ -174,6 +190,8 @@ class Gathering:
         total = np.bincount(place, weights=df, minlength=len(distinct)).astype(np.int64)
         self._waiting = [(distinct, total)]
         self._size = self._merged = len(distinct)
+        needed = _BYTES_A_COUNT * len(distinct)
+        check_budget(self._memory, needed, f"the table of {len(distinct):,} features and more, which is held")
 
     def done(self) -> Statistics:
         """Return the statistics of all that was added."""

@@ -16,28 +16,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents import Corpus
-from neardup.errors import InputError, NeardupError, RecipeError, option
+from neardup.errors import InputError, NeardupError, option
 from neardup.features.extraction import Extractor
 from neardup.features.reading import Progress, texts_again
-from neardup.features.store import Block, Features64, FeatureStore
+from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
 from neardup.kernels.counts import count_to_two, find_able, keyed_marks, note_first
 from neardup.recipe.measures import Rule
-from neardup.runtime import BASE, SCRATCH, Memory, in_order
+from neardup.runtime import SCRATCH, Memory, in_order
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Booleans = npt.NDArray[np.bool_]
 Made = TypeVar("Made")
 
-_NO_FEATURES = np.empty(0, np.uint64)
 _FREE = np.uint32(0xFFFFFFFF)
 _MOST_DOCUMENTS = (1 << 32) - 2
 #: The least number of bits that choose a slot.
 _FEWEST_BITS = 16
 #: Slots for each feature that is expected: more would find few more features that no other document has.
 _SLOTS_FOR_EACH = 2
-#: What is known of each document besides its features: sizes, marks, names, orders.
-BYTES_A_DOCUMENT = 250
 
 
 class Recomputed:
@@ -60,11 +57,8 @@ class Recomputed:
         self._keys = np.frombuffer(os.urandom(16), np.uint64)
         self._bits = _FEWEST_BITS
         self._cells = np.empty(0, np.uint8)
-        self._marks = np.empty((1 << 10, 2), np.uint64)
-        self._sizes = np.empty(1 << 10, np.int64)
-        self._representative = np.empty(1 << 10, np.int64)
+        self.sizes, self._marks, self._first = Column(np.int64), Column(np.uint64, 2), Column(np.uint32)
         self._table = np.full(1 << 11, _FREE, np.uint32)
-        self._count = 0
         self.passes = 1
 
     @property
@@ -80,43 +74,45 @@ class Recomputed:
             self._bits += 1
         self._cells = np.zeros((1 << self._bits) // 4, np.uint8)
 
-    def count(self, block: Block) -> Block:
-        """Count the features of a block and return what is kept of it: marks that decide, and no features."""
-        begin, end = self._count, self._count + len(block.sizes)
-        self._make_room(end)
-        keyed_marks(block.features, block.sizes, self._keys, self._marks[begin:end])
-        self._sizes[begin:end] = block.sizes
-        bits = len(self._table).bit_length() - 1
-        note_first(self._marks, self._sizes, begin, end, self._table, bits, self._representative)
-        first = self._representative[begin:end] == np.arange(begin, end)
-        count_to_two(block.features, block.sizes, first, np.uint64(64 - self._bits), self._cells)
-        self._count = end
-        return block._replace(features=_NO_FEATURES, marks=np.empty((0, 2), np.uint64))
-
-    def _make_room(self, count: int) -> None:
-        if count > _MOST_DOCUMENTS:
+    def count(self, features: Words, sizes: Integers) -> None:
+        """Count the features of further documents; of each a mark is kept, and which is the first with its set."""
+        begin, end = len(self.sizes), len(self.sizes) + len(sizes)
+        if end > _MOST_DOCUMENTS:
             raise NeardupError(f"there are more than {_MOST_DOCUMENTS:,} documents; split the corpus")
-        if count > len(self._sizes):
-            more = max(count, 2 * len(self._sizes)) - len(self._sizes)
-            self._marks = np.concatenate([self._marks, np.empty((more, 2), np.uint64)])
-            self._sizes = np.concatenate([self._sizes, np.empty(more, np.int64)])
-            self._representative = np.concatenate([self._representative, np.empty(more, np.int64)])
-        if 3 * count > 2 * len(self._table):
-            bits = (3 * count).bit_length()
-            self._table = np.full(1 << bits, _FREE, np.uint32)
-            note_first(self._marks, self._sizes, 0, self._count, self._table, bits, self._representative)
+        marks = np.empty((len(sizes), 2), np.uint64)
+        keyed_marks(features, sizes, self._keys, marks)
+        self.sizes.extend(sizes)
+        self._marks.extend(marks)
+        self._first.extend(np.empty(len(sizes), np.uint32))
+        if 3 * end > 2 * len(self._table):
+            size, self._table = 1 << (3 * end).bit_length(), np.empty(0, np.uint32)
+            self._table = np.full(size, _FREE, np.uint32)
+            self._note_first(0, begin)
+        self._note_first(begin, end)
+        first = self._first.array[begin:end] == np.arange(begin, end)
+        count_to_two(features, sizes, first, np.uint64(64 - self._bits), self._cells)
+
+    def _note_first(self, begin: int, end: int) -> None:
+        bits = len(self._table).bit_length() - 1
+        note_first(self._marks.array, self.sizes.array, begin, end, self._table, bits, self._first.array)
 
     def close_count(self) -> None:
         """End pass one: let go of what only it needs."""
-        self._table = np.empty(0, np.uint32)
-        self._marks = self._marks[: self._count].copy()
-        self._sizes = self._sizes[: self._count].copy()
-        self._representative = self._representative[: self._count].copy()
+        self._table, self._marks = np.empty(0, np.uint32), Column(np.uint64, 2)
 
-    @property
-    def marks(self) -> Words:
-        """uint64[n, 2], equal for equal sets and for no others."""
-        return self._marks
+    def close(self) -> None:
+        """Let go of the counts."""
+        self._cells = np.empty(0, np.uint8)
+
+    def first_equal(self, alone: Booleans) -> Integers:
+        """Return for each document the first with its set, -1 where alone[d]: int64[n]."""
+        found = self._first.rows.astype(np.int64)
+        able = np.flatnonzero(~alone)
+        if alone[found[able]].any():
+            _, first, of = np.unique(found[able], return_index=True, return_inverse=True)
+            found[able] = able[first][of]
+        found[alone] = -1
+        return found
 
     def each(self, chosen: Booleans, make: Callable[[Integers, Block], Made]) -> Iterator[Made]:
         """Yield make(documents, block) of the chosen documents, in order; make is called in threads.
@@ -133,7 +129,7 @@ class Recomputed:
         def made(piece: tuple[Integers, pa.LargeStringArray]) -> Made:
             documents, texts = piece
             block = self._extractor(texts, _scratch)
-            if not np.array_equal(block.sizes, self._sizes[documents]):
+            if not np.array_equal(block.sizes, self.sizes.rows[documents]):
                 raise _changed()
             return make(documents, block)
 
@@ -149,7 +145,7 @@ class Recomputed:
             elif len(here):
                 yield first + here, texts.take(pa.array(here))
             first += len(texts)
-        if first != self._count:
+        if first != len(self.sizes):
             raise _changed()
 
     def able(self, block: Block, rule: Rule) -> Booleans:
@@ -176,12 +172,10 @@ class BoundedStore(FeatureStore):
 
     Parameters
     ----------
-    memory : Memory
+    memory, needs : Memory, Needs
         As for ``FeatureStore``.
     most_bytes : float
         Bytes of features that may be held. Raising it saves passes over the corpus and changes no answer.
-    budget : int or None
-        Bytes for the whole process, as they were given.
     recomputed : Recomputed
         Takes over beyond that.
 
@@ -189,16 +183,12 @@ class BoundedStore(FeatureStore):
     ----------
     recomputed : Recomputed or None
         None while features are held.
-    read_share : float
-        Which share of the corpus has been read, above 0: whoever reads it sets it.
     """
 
-    def __init__(self, memory: Memory, most_bytes: float, budget: int | None, recomputed: Recomputed) -> None:
-        super().__init__(memory)
-        self.most_bytes, self._held_bytes, self._in_reserve = most_bytes, 0, recomputed
+    def __init__(self, memory: Memory, needs: Needs, most_bytes: float, recomputed: Recomputed) -> None:
+        super().__init__(memory, needs)
+        self.most_bytes, self._in_reserve = most_bytes, recomputed
         self.recomputed: Recomputed | None = None
-        self.budget = budget
-        self.read_share = 1.0
 
     def allocate(self, size: int) -> Features64:
         """Return a uint64 array for a block that is to be added; from any thread."""
@@ -207,44 +197,34 @@ class BoundedStore(FeatureStore):
     def add(self, block: Block) -> None:
         """Append a block, or what is kept of it."""
         if self.recomputed is not None:
-            self._blocks.append(self.recomputed.count(block))
+            self.recomputed.count(block.features, block.sizes)
+            self._note(block)
             return
         super().add(block)
-        self._held_bytes += block.features.nbytes
-        if self._held_bytes > self.most_bytes:
+        if 8 * self._held > self.most_bytes:
             self._let_go()
 
     def _let_go(self) -> None:
-        expected = self._held_bytes / 8 / max(self.read_share, 1e-6)
+        expected = self._held / max(self.read_share, 1e-6)
         self.recomputed = self._in_reserve
         self.recomputed.begin(expected, self.most_bytes / 2)
-        for number, block in enumerate(self._blocks):
-            self._blocks[number] = self.recomputed.count(block)
+        for features, sizes in self.parts():
+            self.recomputed.count(features, sizes)
+        self._sizes, self._marks, self._parts = self.recomputed.sizes, Column(np.uint64, 2), []
         self._slab = np.empty(0, np.uint64)
-        self.memory.take_back(self._held_bytes)
-        self.marks_decide = True
+        self.memory.take_back(8 * self._held)
+        self._held = 0
+
+    def close(self) -> None:
+        """Let go of the feature sets, and of what makes them again."""
+        super().close()
+        self._in_reserve.close()
 
     def close_count(self) -> None:
-        """Say that all blocks are added.
+        """Say that all blocks are added."""
+        if self.recomputed is not None:
+            self.recomputed.close_count()
 
-        Raises
-        ------
-        RecipeError
-            If the budget is too little for what is known of each document.
-        """
-        if self.recomputed is None:
-            return
-        self.recomputed.close_count()
-        count = len(self)
-        needed = BASE + BYTES_A_DOCUMENT * count
-        if self.budget is not None and needed > max(self.budget, 2 * BASE):
-            least = -(-needed // 100_000_000) * 100_000_000
-            raise RecipeError(
-                f"{option('--memory')} {self.budget:,} bytes is too little for {count:,} documents, of which some "
-                f"{BYTES_A_DOCUMENT} bytes each are kept; give {least // 1_000_000:,}MB or more"
-            )
-
-    @property
-    def marks(self) -> Features64:
-        """uint64[n, 2], equal for equal sets."""
-        return super().marks if self.recomputed is None else self.recomputed.marks
+    def first_equal(self, alone: Booleans) -> Integers:
+        """Return for each document the first with the same features."""
+        return super().first_equal(alone) if self.recomputed is None else self.recomputed.first_equal(alone)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.runtime import Memory
+from neardup.kernels.counts import group_equal
+from neardup.runtime import Memory, check_budget
 
 #: Features in a slab: 64 MB.
 _SLAB = 1 << 23
@@ -49,6 +50,11 @@ class Block(NamedTuple):
     weights: Integers
 
 
+def addresses_of(array: npt.NDArray[Any], sizes: Integers) -> Features64:
+    """Return where each set begins in memory, of sets one behind the other in an array of 8 bytes each."""
+    return np.uint64(array.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
+
+
 class Vectors(NamedTuple):
     """Documents as rows: those of d are features[heads[d]:heads[d + 1]].
 
@@ -67,6 +73,69 @@ class Vectors(NamedTuple):
     weights: Integers
 
 
+class Needs(NamedTuple):
+    """How many bytes a search takes besides those of the program.
+
+    Attributes
+    ----------
+    document, feature, text : float
+        For each document, each feature that is held, and each byte of text.
+    what : str
+        What takes them.
+    """
+
+    document: float = 0
+    feature: float = 0
+    text: float = 0
+    what: str = "what is known of each document"
+
+
+class _Part(NamedTuple):
+    """The features and weights of a block, and how many documents they are of."""
+
+    documents: int
+    features: Features64
+    weights: Integers
+
+
+class Column:
+    """Rows of numbers that grow at the end, by an eighth and without a copy: what is known of each document.
+
+    Attributes
+    ----------
+    array : array[room, ...]
+        The rows, and room for more behind them; when more are added it may move.
+    """
+
+    def __init__(self, dtype: type[np.generic], *width: int) -> None:
+        self.array: npt.NDArray[Any] = np.empty((0, *width), dtype)
+        self._count, self._is_read = 0, False
+
+    def __len__(self) -> int:
+        return self._count
+
+    def extend(self, rows: npt.NDArray[Any]) -> None:
+        """Add rows."""
+        begin, self._count = self._count, self._count + len(rows)
+        if self._count > len(self.array):
+            self._resize(self._count + self._count // 8)
+        self.array[begin : self._count] = rows
+
+    @property
+    def rows(self) -> npt.NDArray[Any]:
+        """All rows."""
+        if len(self.array) > self._count:
+            self._resize(self._count)
+        self._is_read = True
+        return self.array
+
+    def _resize(self, rows: int) -> None:
+        if self._is_read:
+            self.array, self._is_read = self.array.copy(), False
+        # The system moves the pages of a large array; views of it are not handed out before they are complete.
+        self.array.resize((rows, *self.array.shape[1:]), refcheck=False)
+
+
 class FeatureStore:
     """The feature sets of a corpus, in the order in which blocks are added.
 
@@ -74,18 +143,22 @@ class FeatureStore:
     ----------
     memory : Memory, optional
         Where the features lie; without one all are in memory.
+    needs : Needs, optional
+        What follows takes so much: a budget below it is refused.
 
     Attributes
     ----------
-    marks_decide : bool
-        Whether sets with equal marks are equal, so that nobody need compare them.
+    read_share : float
+        Which share of the corpus has been read, 0 where nobody knows: whoever reads it sets it.
     """
 
-    marks_decide = False
-
-    def __init__(self, memory: Memory | None = None) -> None:
-        self.memory = memory or Memory()
-        self._blocks: list[Block] = []
+    def __init__(self, memory: Memory | None = None, needs: Needs | None = None) -> None:
+        self.memory, self._needs = memory or Memory(), needs or Needs()
+        self.read_share = 1.0
+        self._held, self._bytes = 0, 0
+        self._parts: list[_Part] = []
+        self._sizes, self._marks = Column(np.int64), Column(np.uint64, 2)
+        self._text_marks, self._text_bytes = Column(np.uint64, 2), Column(np.int64)
         self._lock = threading.Lock()
         self._slab = np.empty(0, np.uint64)
 
@@ -96,13 +169,13 @@ class FeatureStore:
         self.close()
 
     def __len__(self) -> int:
-        return sum(len(block.sizes) for block in self._blocks)
+        return len(self._sizes)
 
     def close(self) -> None:
         """Let go of the feature sets; what is known of each document stays."""
         self._slab = np.empty(0, np.uint64)
         none, no_weights = np.empty(0, np.uint64), np.empty(0, np.int64)
-        self._blocks = [block._replace(features=none, weights=no_weights) for block in self._blocks]
+        self._parts = [part._replace(features=none, weights=no_weights) for part in self._parts]
         self.memory.forget()
 
     def allocate(self, size: int) -> Features64:
@@ -119,67 +192,106 @@ class FeatureStore:
             return given
 
     def add(self, block: Block) -> None:
-        """Append the sets of a block, whose features come from ``allocate``."""
-        self._blocks.append(block)
+        """Append the sets of a block, whose features come from ``allocate``.
 
-    def _joined(self, field: str, empty: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.concatenate([empty, *(getattr(block, field) for block in self._blocks)])
+        Raises
+        ------
+        RecipeError
+            If the budget is too little.
+        """
+        self._held += len(block.features)
+        self._parts.append(_Part(len(block.sizes), block.features, block.weights))
+        self._sizes.extend(block.sizes)
+        self._marks.extend(block.marks)
+        self._note(block)
+
+    def _note(self, block: Block) -> None:
+        self._text_marks.extend(block.text_marks)
+        self._text_bytes.extend(block.text_bytes)
+        self._bytes += int(block.text_bytes.sum())
+        needs = self._needs
+        needed = needs.document * len(self) + needs.feature * self._held + needs.text * self._bytes
+        whole = needed / self.read_share if self.read_share > 0 else needed
+        check_budget(self.memory.budget, needed, needs.what, all_of_it=whole)
 
     @property
     def sizes(self) -> Integers:
         """int64[n], the number of features of each document."""
-        return self._joined("sizes", np.empty(0, np.int64))
-
-    @property
-    def marks(self) -> Features64:
-        """uint64[n, 2], equal for equal sets."""
-        return self._joined("marks", np.empty((0, 2), np.uint64))
+        return self._sizes.rows
 
     @property
     def text_marks(self) -> Features64:
         """uint64[n, 2], equal for equal texts."""
-        return self._joined("text_marks", np.empty((0, 2), np.uint64))
+        return self._text_marks.rows
 
     @property
     def text_bytes(self) -> Integers:
         """int64[n], the length of each text."""
-        return self._joined("text_bytes", np.empty(0, np.int64))
+        return self._text_bytes.rows
+
+    @property
+    def room(self) -> float:
+        """How many bytes of the budget are left for more than is known of each document; infinity without one."""
+        return self.memory.room - self._needs.document * len(self)
+
+    def first_equal(self, alone: npt.NDArray[np.bool_]) -> Integers:
+        """Return for each document the first with the same features, and weights of these: int64[n].
+
+        Parameters
+        ----------
+        alone : bool[n]
+            Documents that equal nothing: -1.
+        """
+        found = np.empty(len(self), np.int64)
+        group_equal(self._marks.rows, self.sizes, alone, self.addresses(), self.weight_addresses(), found)
+        return found
 
     def parts(self) -> Iterator[tuple[Features64, Integers]]:
         """Yield the features of consecutive documents with the number of each one's, block by block."""
-        for block in self._blocks:
-            yield block.features, block.sizes
+        for part, sizes in self._with_sizes():
+            yield part.features, sizes
+
+    def _with_sizes(self) -> Iterator[tuple[_Part, Integers]]:
+        first = 0
+        for part in self._parts:
+            yield part, self.sizes[first : first + part.documents]
+            first += part.documents
 
     def chosen(self, documents: Integers) -> tuple[Features64, Integers]:
         """Return the features of some documents, ascending, with the number of each one's."""
         found = [np.empty(0, np.uint64)]
         first = 0
-        for block in self._blocks:
-            ends = np.cumsum(block.sizes)
+        for features, sizes in self.parts():
+            ends = np.cumsum(sizes)
             here = documents[(documents >= first) & (documents < first + len(ends))] - first
-            found += [block.features[ends[d] - block.sizes[d] : ends[d]] for d in here.tolist()]
+            found += [features[ends[d] - sizes[d] : ends[d]] for d in here.tolist()]
             first += len(ends)
         return np.concatenate(found), self.sizes[documents]
 
     def vectors(self) -> Vectors:
         """Return the features of all documents as rows, in memory."""
         heads = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
-        return Vectors(
-            heads, self._joined("features", np.empty(0, np.uint64)), self._joined("weights", np.empty(0, np.int64))
-        )
+        if len(self._parts) != 1:
+            features, weights = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+            features += [part.features for part in self._parts]
+            weights += [part.weights for part in self._parts]
+            # From here on the store holds them as one part, for nobody has room for them twice.
+            self._parts = [_Part(len(self), np.concatenate(features), np.concatenate(weights))]
+            self._slab = np.empty(0, np.uint64)
+            self.memory.forget()
+        return Vectors(heads, self._parts[0].features, self._parts[0].weights)
 
     def addresses(self) -> Features64:
         """Return uint64[n], where the features of each document begin in memory while the store is open."""
-        return self._addresses("features")
+        return self._addresses(part.features for part in self._parts)
 
     def weight_addresses(self) -> Features64:
         """Return the same of the weights; empty for sets."""
-        weighted = any(len(block.weights) for block in self._blocks)
-        return self._addresses("weights") if weighted else np.empty(0, np.uint64)
+        weighted = any(len(part.weights) for part in self._parts)
+        return self._addresses(part.weights for part in self._parts) if weighted else np.empty(0, np.uint64)
 
-    def _addresses(self, field: str) -> Features64:
+    def _addresses(self, arrays: Iterable[npt.NDArray[Any]]) -> Features64:
         found = [np.empty(0, np.uint64)]
-        for block in self._blocks:
-            before = np.cumsum(block.sizes) - block.sizes
-            found.append(np.uint64(getattr(block, field).ctypes.data) + np.uint64(8) * before.astype(np.uint64))
+        for array, (_, sizes) in zip(arrays, self._with_sizes(), strict=True):
+            found.append(addresses_of(array, sizes))
         return np.concatenate(found)

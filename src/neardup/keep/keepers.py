@@ -107,10 +107,11 @@ def standing(representative: Integers, order: Integers) -> Standing:
     place = np.empty(count, np.int64)
     place[order] = np.arange(count)
     in_order = order[representative[order] >= 0]
-    nodes, first = np.unique(representative[in_order], return_index=True)
+    nodes = representative[in_order]
     top = np.full(count, -1, np.int64)
-    top[nodes] = in_order[first]
-    return Standing(place, top, nodes[np.argsort(place[top[nodes]], kind="stable")])
+    # Of several values for one place the last one stays: here the first in keep order.
+    top[nodes[::-1]] = in_order[::-1]
+    return Standing(place, top, nodes[top[nodes] == in_order])
 
 
 def keepers(representative: Integers, pairs: Graph, order: Integers) -> Kept:

@@ -440,21 +440,19 @@ def keyed_marks(features, sizes, keys, marks):
 
 @kernel
 def note_first(marks, sizes, begin, end, table, bits, representative):
-    """Set representative[d] of d in [begin, end) to the first document with its mark and size, -1 for an empty set.
+    """Set representative[d] of d in [begin, end) to the first document with its mark and size.
 
-    table: uint32[2**bits], more than the documents so far, all ones where it is free; it gets those that are first.
+    representative: uint32; table: uint32[2**bits], more than the documents so far, all ones where it is free; it gets
+    those that are first.
     """
     mask = (1 << bits) - 1
     for d in range(begin, end):
-        if sizes[d] == 0:
-            representative[d] = -1
-            continue
         slot = int64(marks[d, 0] >> uint64(64 - bits))
         while True:
             first = table[slot]
             if first == uint32(0xFFFFFFFF):
                 table[slot] = uint32(d)
-                representative[d] = d
+                representative[d] = uint32(d)
                 break
             if marks[first, 0] == marks[d, 0] and marks[first, 1] == marks[d, 1] and sizes[first] == sizes[d]:
                 representative[d] = first

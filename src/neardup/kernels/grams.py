@@ -18,7 +18,7 @@ _PLACE = uint64(0xE7037ED1A0B428DB)
 
 
 @kernel
-def _whole(tokens, count, grams, at):
+def whole(tokens, count, grams, at):
     """Write one gram of all tokens, which equals no gram of another length; return how many grams there are."""
     if count == 0:
         return at
@@ -33,7 +33,7 @@ def _whole(tokens, count, grams, at):
 def contiguous(tokens, count, n, grams, at):
     """Write the contiguous n-grams; fewer tokens than n make one gram of them all."""
     if count < n:
-        return _whole(tokens, count, grams, at)
+        return whole(tokens, count, grams, at)
     leaving = uint64(1)
     for _ in range(n):
         leaving *= _GRAM
@@ -54,7 +54,7 @@ def _skipping(tokens, count, k, step, grams, at):
     """Write the grams of k tokens that are ``step`` apart."""
     span = (k - 1) * step + 1
     if count < span:
-        return _whole(tokens, count, grams, at)
+        return whole(tokens, count, grams, at)
     for i in range(count - span + 1):
         value = uint64(0)
         for j in range(k):
@@ -96,7 +96,7 @@ def grams_of(tokens, count, shape, stops, antecedents, grams, at):
     if way == SKIPPING:
         return _skipping(tokens, count, first, second + 1, grams, at)
     if way == WHOLE:
-        return _whole(tokens, count, grams, at)
+        return whole(tokens, count, grams, at)
     return _spots(tokens, count, first, second, stops, antecedents, grams, at)
 
 

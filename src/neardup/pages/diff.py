@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from neardup.text.alignment import Block, aligned
 from neardup.text.normalize import Token, tokens
 from neardup.text.sentences import ASCII_TERMINATORS, TERMINATORS
 
@@ -70,12 +69,6 @@ def sign_between(gap: str, before: str, after: str) -> str:
     return ("-" if minus else "") + "".join(gap.split()).translate(_STYLE)
 
 
-#: Stretches whose lengths have at most this product are aligned word by word.
-_EXACT = 1 << 26
-#: How long the runs of words are that longer stretches are first aligned by.
-_ANCHORS = (12, 5, 2, 1)
-#: How often what lies between two anchors is searched for anchors of its own.
-_DEPTH = 16
 #: So many words in a row that stand elsewhere in the other text were moved.
 _MOVED = 5
 #: A run of equal words this many times shorter than the changes on both sides of it is chance.
@@ -92,14 +85,6 @@ class Mark(IntEnum):
     EQUAL = 0
     CHANGED = 1
     MOVED = 2
-
-
-class Block(NamedTuple):
-    """A run of equal words: where it begins in both texts, and how long it is."""
-
-    left: int
-    right: int
-    length: int
 
 
 class Differences(NamedTuple):
@@ -125,13 +110,10 @@ class Differences(NamedTuple):
 def differences(left: str, right: str) -> Differences:
     """Compare two texts word by word; a word is what the normalizer ``words`` makes one.
 
-    Texts that are alike, or short, are aligned by a longest common subsequence. Of long ones, runs of words that occur
-    once in each are found first and what lies between is aligned [patience diff, Cohen 2008]; where nothing of the sort
-    is found in a long stretch, all of it counts as changed.
+    They are aligned (``text.alignment.aligned``) but for few equal words between much that differs, which are chance.
     """
     sides = tokens(left), tokens(right)
-    numbers: dict[str, int] = {}
-    words = [[numbers.setdefault(token.text, len(numbers)) for token in side] for side in sides]
+    words = [[token.text for token in side] for side in sides]
     blocks = _without_chance(aligned(words[0], words[1]), len(words[0]), len(words[1]))
     blocks = _slid(blocks, words, (left, right), sides)
     marks = bytearray([Mark.CHANGED]) * len(words[0]), bytearray([Mark.CHANGED]) * len(words[1])
@@ -140,123 +122,6 @@ def differences(left: str, right: str) -> Differences:
             side[begin : begin + block.length] = bytes(block.length)
     _mark_moved(words[0], words[1], *marks)
     return Differences(*sides, blocks, *marks)
-
-
-class _Stretch(NamedTuple):
-    """Words left[i:j] and right[k:m], to be aligned."""
-
-    i: int
-    j: int
-    k: int
-    m: int
-
-
-def aligned(left: list[int], right: list[int]) -> list[Block]:
-    """Return runs of equal words that are in the same order on both sides, each as long as it goes.
-
-    Together they are a longest common subsequence where the two are short.
-    """
-    return _joined(_runs(left, right))
-
-
-def _runs(left: list[int], right: list[int]) -> Iterator[Block]:
-    waiting = [(_Stretch(0, len(left), 0, len(right)), 0)]
-    while waiting:
-        stretch, depth = waiting.pop()
-        head, inner, tail = _trimmed(left, right, stretch)
-        if head.length:
-            yield head
-        # What comes last is taken first from the end of the list.
-        if tail.length:
-            end = tail.left + tail.length, tail.right + tail.length
-            waiting.append((_Stretch(tail.left, end[0], tail.right, end[1]), depth))
-        i, j, k, m = inner
-        if i == j or k == m:
-            continue
-        if (j - i) * (m - k) <= _EXACT:
-            yield from _common(left, right, inner)
-        elif depth < _DEPTH:
-            anchors = _anchors(left, right, inner)
-            between = pairwise([Block(i, k, 0), *anchors, Block(j, m, 0)]) if anchors else ()
-            parts = [
-                (_Stretch(one.left, other.left, one.right, other.right), depth + 1)
-                for one, other in between
-                if one.left < other.left and one.right < other.right
-            ]
-            waiting += reversed(parts)
-
-
-def _trimmed(left: list[int], right: list[int], stretch: _Stretch) -> tuple[Block, _Stretch, Block]:
-    """Return the equal words at the beginning of a stretch, what lies between, and those at its end."""
-    i, j, k, m = stretch
-    while i < j and k < m and left[i] == right[k]:
-        i, k = i + 1, k + 1
-    head = Block(stretch.i, stretch.k, i - stretch.i)
-    while i < j and k < m and left[j - 1] == right[m - 1]:
-        j, m = j - 1, m - 1
-    return head, _Stretch(i, j, k, m), Block(j, m, stretch.j - j)
-
-
-def _common(left: list[int], right: list[int], stretch: _Stretch) -> Iterator[Block]:
-    """Yield a longest common subsequence of a stretch as runs."""
-    from rapidfuzz.distance import LCSseq
-
-    i, j, k, m = stretch
-    for place, other, length in LCSseq.editops(left[i:j], right[k:m]).as_matching_blocks():
-        if length:
-            yield Block(i + place, k + other, length)
-
-
-def _anchors(left: list[int], right: list[int], stretch: _Stretch) -> list[Block]:
-    """Return runs of words that occur once on each side, the most that are in the same order on both."""
-    i, j, k, m = stretch
-    for length in _ANCHORS:
-        one, other = _once(left[i:j], length), _once(right[k:m], length)
-        places = [(place, other[run]) for run, place in one.items() if run in other]
-        if places:
-            return _joined(Block(i + place, k + there, length) for place, there in _longest_rising(places))
-    return []
-
-
-def _once(words: list[int], length: int) -> dict[tuple[int, ...], int]:
-    """Return the runs of so many words that occur once, with their places, in order."""
-    runs = list(zip(*(words[at:] for at in range(length)), strict=False))
-    counts = Counter(runs)
-    return {run: place for place, run in enumerate(runs) if counts[run] == 1}
-
-
-def _longest_rising(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the most pairs that rise on the right, too, where they rise on the left [Schensted 1961]."""
-    ends: list[int] = []
-    at: list[int] = []
-    before: list[int] = []
-    for number, (_, there) in enumerate(places):
-        rank = bisect_left(ends, there)
-        if rank == len(ends):
-            ends.append(there)
-            at.append(number)
-        else:
-            ends[rank], at[rank] = there, number
-        before.append(at[rank - 1] if rank else -1)
-    found = []
-    number = at[-1] if at else -1
-    while number >= 0:
-        found.append(places[number])
-        number = before[number]
-    return found[::-1]
-
-
-def _joined(blocks: Iterable[Block]) -> list[Block]:
-    """Return blocks that follow each other without a gap, or overlap in step, as one."""
-    found: list[Block] = []
-    for block in blocks:
-        last = found[-1] if found else Block(0, 0, 0)
-        ahead = block.left - last.left
-        if last.length and ahead <= last.length and block.right - last.right == ahead:
-            found[-1] = last._replace(length=ahead + block.length)
-        else:
-            found.append(block)
-    return found
 
 
 def _without_chance(blocks: list[Block], left: int, right: int) -> list[Block]:
@@ -271,7 +136,7 @@ def _without_chance(blocks: list[Block], left: int, right: int) -> list[Block]:
 
 
 def _slid(
-    blocks: list[Block], words: list[list[int]], texts: tuple[str, str], sides: tuple[list[Token], list[Token]]
+    blocks: list[Block], words: list[list[str]], texts: tuple[str, str], sides: tuple[list[Token], list[Token]]
 ) -> list[Block]:
     """Return the blocks with insertions moved to where a line or sentence begins, if the same words allow it.
 
@@ -309,7 +174,7 @@ def _between(one: Block, other: Block) -> int:
     return max(other.left - one.left - one.length, other.right - one.right - one.length)
 
 
-def _mark_moved(left: list[int], right: list[int], left_marks: bytearray, right_marks: bytearray) -> None:
+def _mark_moved(left: list[str], right: list[str], left_marks: bytearray, right_marks: bytearray) -> None:
     """Mark changed words that stand in a row elsewhere in the other text, where they count as changed, too."""
     sides = [dict(_changed_runs(words, marks)) for words, marks in ((left, left_marks), (right, right_marks))]
     shared = set(sides[0].values()) & set(sides[1].values())
@@ -319,7 +184,7 @@ def _mark_moved(left: list[int], right: list[int], left_marks: bytearray, right_
                 marks[place : place + _MOVED] = bytes([Mark.MOVED]) * _MOVED
 
 
-def _changed_runs(words: list[int], marks: bytearray) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _changed_runs(words: list[str], marks: bytearray) -> Iterator[tuple[int, tuple[str, ...]]]:
     changed = bytes([Mark.CHANGED]) * _MOVED
     place = marks.find(changed)
     while place >= 0:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from neardup.pages.diff import Block, Differences, Mark, Shown, differences, direction_of
+from neardup.pages.diff import Differences, Mark, Shown, differences, direction_of
 from neardup.pages.document_view import BETWEEN, SOFT, looks_of
 from neardup.pages.html import Html, clipped, escaped, excerpt, excerpt_of, html_of, macro_of, rest_of
+from neardup.text.alignment import Block
 from neardup.text.normalize import Token
 
 _SIDES = ("left", "right")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Sequence
-from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import NamedTuple
 
 from neardup.pipeline.resolved_features import Gram, Side
+from neardup.text.alignment import SuffixAutomaton, aligned
 
 
 class Span(NamedTuple):
@@ -47,89 +47,6 @@ class Passage(NamedTuple):
     text: str
 
 
-class Run(NamedTuple):
-    """The longest run of items that stands in a sequence: its length and every position where it begins."""
-
-    length: int
-    starts: tuple[int, ...]
-
-
-class Places:
-    """Finds the longest run that a sequence shares with this one, in time that grows with the run alone.
-
-    A suffix automaton [Blumer et al. 1985, "The smallest automaton recognizing the subwords of a text"].
-
-    Parameters
-    ----------
-    items : sequence
-        What is searched.
-    """
-
-    def __init__(self, items: Sequence[Hashable]) -> None:
-        self._next: list[dict[Hashable, int]] = [{}]
-        self._link = [-1]
-        self._length = [0]
-        #: For a state that stands for a prefix, that prefix's end; -1 for a copied state.
-        self._end = [-1]
-        last = 0
-        for end, item in enumerate(items):
-            last = self._append(item, last, end)
-        self._shorter: list[list[int]] = [[] for _ in self._link]
-        for state, link in enumerate(self._link):
-            if link >= 0:
-                self._shorter[link].append(state)
-        self._ends: dict[int, tuple[int, ...]] = {}
-
-    def _state(self, following: dict[Hashable, int], link: int, length: int, end: int) -> int:
-        self._next.append(following)
-        self._link.append(link)
-        self._length.append(length)
-        self._end.append(end)
-        return len(self._next) - 1
-
-    def _append(self, item: Hashable, last: int, end: int) -> int:
-        state = self._state({}, 0, self._length[last] + 1, end)
-        at = last
-        while at >= 0 and item not in self._next[at]:
-            self._next[at][item] = state
-            at = self._link[at]
-        if at < 0:
-            return state
-        target = self._next[at][item]
-        if self._length[target] != self._length[at] + 1:
-            copy = self._state(dict(self._next[target]), self._link[target], self._length[at] + 1, -1)
-            self._link[target] = copy
-            while at >= 0 and self._next[at].get(item) == target:
-                self._next[at][item] = copy
-                at = self._link[at]
-            target = copy
-        self._link[state] = target
-        return state
-
-    def longest(self, items: Sequence[Hashable], begin: int) -> Run:
-        """Return the longest run of items from begin on that stands here, and where."""
-        state, length = 0, 0
-        while begin + length < len(items):
-            following = self._next[state].get(items[begin + length])
-            if following is None:
-                break
-            state, length = following, length + 1
-        if not length:
-            return Run(0, ())
-        return Run(length, tuple(end - length + 1 for end in self._ends_of(state)))
-
-    def _ends_of(self, state: int) -> tuple[int, ...]:
-        if state not in self._ends:
-            waiting, ends = [state], []
-            while waiting:
-                one = waiting.pop()
-                if self._end[one] >= 0:
-                    ends.append(self._end[one])
-                waiting += self._shorter[one]
-            self._ends[state] = tuple(sorted(ends))
-        return self._ends[state]
-
-
 def _covered(side: Side, others: Collection[Gram]) -> list[tuple[int, int]]:
     """Return the runs of units, end excluded, that grams of the other text cover."""
     cover = bytearray(len(side.units))
@@ -163,17 +80,16 @@ def segments_of(side: Side, others: Collection[Gram]) -> tuple[Segment, ...]:
 def changes_of(left: Side, right: Side) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """Return, of what no shared gram covers, the units that differ, for each text.
 
-    Found by aligning what is left of the two texts [difflib: Ratcliff & Metzener 1988]; a help for the
-    reader, no part of the verdict.
+    Found by aligning what is left of the two texts; a help for the reader, no part of the verdict.
     """
+    sides = left, right
     rest = [_uncovered(left, set(right.grams)), _uncovered(right, set(left.grams))]
-    texts = [[side.units[i].text for i in at] for side, at in zip((left, right), rest, strict=True)]
-    changed: tuple[list[int], list[int]] = [], []
-    for kind, i, j, k, m in SequenceMatcher(None, texts[0], texts[1]).get_opcodes():
-        if kind != "equal":
-            changed[0].extend(rest[0][i:j])
-            changed[1].extend(rest[1][k:m])
-    return _spans(left, changed[0]), _spans(right, changed[1])
+    blocks = aligned(*([side.units[i].text for i in at] for side, at in zip(sides, rest, strict=True)))
+    spans = []
+    for number, (side, at) in enumerate(zip(sides, rest, strict=True)):
+        same = {at[block[number] + step] for block in blocks for step in range(block.length)}
+        spans.append(_spans(side, [unit for unit in at if unit not in same]))
+    return spans[0], spans[1]
 
 
 def _uncovered(side: Side, others: Collection[Gram]) -> list[int]:
@@ -201,11 +117,11 @@ def passages_of(left: Side, right: Side) -> tuple[Passage, ...]:
     """
     items, owners = _runs(left)
     there, theirs = _runs(right)
-    places = Places(there)
+    automaton = SuffixAutomaton(there)
     found: list[Passage] = []
     at = 0
     while at < len(items):
-        run = places.longest(items, at)
+        run = automaton.longest(items, at)
         if run.length:
             first, last = owners[at], owners[at + run.length - 1]
             place = _span(left, first, last)

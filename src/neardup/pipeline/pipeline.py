@@ -25,7 +25,7 @@ from neardup.keep.order import keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Memory, default_threads, free_memory, in_order
-from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs
+from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs, needs_of
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
 from neardup.search.margin import Margin, find_margin, loosened, split, widened
@@ -100,20 +100,20 @@ def collect(
     statistics = None
     if recipe.needs_statistics:
         with clock.stage("count"):
-            statistics = gather(corpus, recipe, threads=threads, report=report)
+            statistics = gather(corpus, recipe, threads=threads, memory=memory, report=report)
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, remembered = Extractor(recipe, statistics, digests=digests), Remembered()
-    store = FeatureStore(Memory(memory))
+    store = FeatureStore(Memory(memory), needs_of(recipe))
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
-        store = BoundedStore(store.memory, most, memory, Recomputed(corpus, extractor, threads, report))
+        store = BoundedStore(store.memory, needs_of(recipe), most, Recomputed(corpus, extractor, threads, report))
     read = 0
 
     def see(batch: Batch) -> None:
         nonlocal read
         remembered.see(batch)
         read += batch.consumed
-        if isinstance(store, BoundedStore) and corpus.total_bytes:
+        if corpus.total_bytes > 0:
             store.read_share = read / corpus.total_bytes
 
     with clock.stage("read and features"):
@@ -191,7 +191,7 @@ def run(
         with clock.stage("join"):
             find = _finder(corpus, recipe, read, encoder, threads)
             joined = find(recipe, most, partial(report, "join"))
-        spilled = store.memory.spilled_bytes
+        spilled, room = store.memory.spilled_bytes, store.room
         if looser is not None and not recipe.second_step:
             fewest = most_pairs(PAIRS_PER_DOCUMENT, len(read.names)) if most is None else most
             again = partial(find, most_pairs=fewest, progress=partial(report, "margin"), give_up=True)
@@ -205,6 +205,8 @@ def run(
                 wider,
                 equal_texts(store.text_marks, store.text_bytes, joined.representative < 0),
                 lambda documents: records_of(corpus, recipe, read.names.rows[documents], threads, classifier),
+                text_bytes=store.text_bytes,
+                room=room,
                 threads=threads,
                 encoder=encoder,
                 classifier=every,

@@ -13,7 +13,7 @@ from neardup.errors import RecipeError
 from neardup.features.embeddings import Floats
 from neardup.features.recomputed import BoundedStore
 from neardup.features.statistics import Statistics
-from neardup.features.store import FeatureStore
+from neardup.features.store import FeatureStore, Needs
 from neardup.recipe import Recipe
 from neardup.recipe.measures import measure, rule
 from neardup.search.join import self_join
@@ -26,6 +26,24 @@ _BITS = 64
 #: More pairs of distinct texts than this a document are too many to find them all, unless they are below a million.
 PAIRS_PER_DOCUMENT = 20.0
 _ALWAYS_ALLOWED_PAIRS = 1_000_000
+#: Bytes of each document, weighted feature, value of 64 bits, key of a band and byte of text, as they were measured.
+_A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 64, 100, 16, 8
+
+
+def needs_of(recipe: Recipe) -> Needs:
+    """Return what the search of a recipe takes of a memory budget, features that can be made again left out."""
+    if recipe.measure == "semantic":
+        return Needs(_A_DOCUMENT, text=_A_BYTE_OF_TEXT, what="the texts and their embeddings, which are held")
+    if recipe.is_weighted:
+        return Needs(_A_DOCUMENT, feature=_A_WEIGHTED_FEATURE, what="the search by weights, which holds all features")
+    if recipe.measure == "hamming":
+        return Needs(_A_DOCUMENT + _A_VALUE, what="the search by bits, which holds all values")
+    if recipe.search == "lsh":
+        from neardup.search.lsh import bands_of
+
+        bands = bands_of(recipe).bands
+        return Needs(_A_DOCUMENT + _A_KEY * bands, what=f"the search by lsh, which holds {bands:,} keys per document")
+    return Needs(_A_DOCUMENT)
 
 
 def most_pairs(per_document: float, documents: int) -> int:

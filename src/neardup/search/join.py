@@ -126,7 +126,8 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
 
 
 _MOST_INDEX_BITS = 26
-_MOST_ENTRIES = (1 << 32) - 1
+#: Places in the index are numbers of 32 bits, those in its chained form with a sign.
+_MOST_ENTRIES, _MOST_CHAINED = (1 << 32) - 1, (1 << 31) - 1
 #: Room for pairs in one call of the kernel, at least.
 _ROOM_FOR_PAIRS = 1 << 16
 
@@ -231,6 +232,7 @@ class Join:
 
     def sets(self, members: Integers, prefix: Prefixes, order: Integers) -> Sets:
         """Return the sets by rank."""
+        _check_entries(len(order), _MOST_CHAINED)
         chosen = members[order]
         return Sets(self.steps.addresses[chosen], self.steps.sizes[chosen], *prefix.of(order))
 
@@ -239,11 +241,7 @@ class Join:
         held = np.empty(len(sets.sizes), np.int64)
         index_lengths(sets, self.steps.rule, held)
         entries = int(held.sum())
-        if entries >= _MOST_ENTRIES:
-            raise NeardupError(
-                f"the join needs {entries:,} index entries, and holds at most {_MOST_ENTRIES:,}; "
-                "raise the threshold or split the corpus"
-            )
+        _check_entries(entries, _MOST_ENTRIES)
         bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
         heads = np.zeros((1 << bits) + 1, np.uint32)
         index = Index(heads, self.steps.memory.array(np.uint64, entries), bits)
@@ -299,6 +297,7 @@ class Join:
         others.
         """
         room = int(sets.lengths.sum())
+        _check_entries(room, _MOST_CHAINED)
         bits = min(max(room.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
         heads = np.full(1 << bits, -1, np.int32)
         chains = (
@@ -326,6 +325,14 @@ class Join:
         go_through(dropped[several[dropped]], settled=True)
         pairs = np.concatenate(found)
         return pairs[:, :2], pairs[:, 2]
+
+
+def _check_entries(entries: int, most: int) -> None:
+    if entries > most:
+        raise NeardupError(
+            f"the join needs {entries:,} index entries, and holds at most {most:,}; raise the threshold or split the "
+            "corpus"
+        )
 
 
 def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:

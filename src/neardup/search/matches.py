@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.features.store import FeatureStore
-from neardup.kernels.counts import group_equal
+from neardup.kernels.counts import components
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+#: More groups of pairs are not made, however little room there is.
+_MOST_GROUPS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,17 +63,10 @@ def equal_sets(store: FeatureStore, excluded: npt.NDArray[np.bool_] | None = Non
     excluded : bool[n], optional
         Documents that must match nothing.
     """
-    sizes = store.sizes
-    alone = sizes == 0
+    alone = store.sizes == 0
     if excluded is not None:
         alone |= excluded
-    found = np.empty(len(sizes), np.int64)
-    if store.marks_decide:
-        none = np.empty(0, np.uint64)
-        group_equal(store.marks, sizes, alone, none, none, found)
-    else:
-        group_equal(store.marks, sizes, alone, store.addresses(), store.weight_addresses(), found)
-    return found
+    return store.first_equal(alone)
 
 
 def without_pairs(representative: Integers) -> Matches:
@@ -83,6 +78,29 @@ def without_pairs(representative: Integers) -> Matches:
 def members_of(representative: Integers) -> Integers:
     """Return the documents that stand for others or themselves, ascending."""
     return np.flatnonzero(representative == np.arange(len(representative)))
+
+
+def groups_that_fit(pairs: npt.NDArray[np.integer], sizes: Integers, room: float) -> Integers:
+    """Return int64[k], the group of each pair: what pairs connect is in one group, and a group fits where it can.
+
+    Parameters
+    ----------
+    pairs : integers[k, 2]
+        Which two of those that have a size.
+    sizes : int64[r]
+        The bytes of each.
+    room : float
+        Bytes that a group should have at most; one with a single family may have more.
+    """
+    root = np.arange(len(sizes))
+    components(pairs[:, 0], pairs[:, 1], root)
+    involved = np.zeros(len(sizes), np.bool_)
+    involved[pairs] = True
+    total = np.bincount(root[involved], sizes[involved], len(sizes))
+    before = np.cumsum(total) - total
+    group = (before // max(room, total.sum() / _MOST_GROUPS, 1)).astype(np.int64)[root[pairs[:, 1]]]
+    found: Integers = np.searchsorted(np.unique(group), group)
+    return found
 
 
 def sorted_pairs(left: Integers, right: Integers, counts: Integers) -> tuple[Integers, Integers, Integers]:

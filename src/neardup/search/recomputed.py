@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import OutputError
-from neardup.features.recomputed import BYTES_A_DOCUMENT, BoundedStore, Recomputed
-from neardup.features.store import Block
-from neardup.kernels.counts import chosen_sets, components, count_features, prefix_rooms, prefixes
+from neardup.features.recomputed import BoundedStore, Recomputed
+from neardup.features.store import Block, addresses_of
+from neardup.kernels.counts import chosen_sets, count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import list_candidates, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import in_order
 from neardup.search.join import FEWEST_BITS, SETS_AT_A_TIME, Join, Prefixes, Steps, Wanted, join_held
-from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
+from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -38,8 +38,6 @@ _LEAST_HELD = 1 << 24
 #: More candidates than this for each set are not listed: the features are held in a file instead.
 _MOST_CANDIDATES = 64
 _PAIRS_AT_A_TIME = 1 << 16
-#: Groups of candidates, each with an open file.
-_MOST_GROUPS = 100
 
 
 class Held(NamedTuple):
@@ -85,7 +83,7 @@ def recomputed_join(
     """
     steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory)
     wanted = Wanted(equal_sets(store, excluded), keep_order, most_pairs, with_kept, progress)
-    room = store.memory.room - recomputed.cell_bytes - BYTES_A_DOCUMENT * len(steps.sizes)
+    room = store.room - recomputed.cell_bytes
     room = max(min(_SHARE_HELD * room, store.most_bytes), _LEAST_HELD)
     found = _Passes(recomputed, steps, room, max(room, store.most_bytes) / 2).matches(wanted)
     found.statistics["passes_over_the_input"] = recomputed.passes
@@ -149,7 +147,7 @@ class _Passes:
     def _held(self, able: Integers, documents: list[Integers], arrays: list[Words]) -> Held:
         addresses = [np.empty(0, np.uint64)]
         addresses += [
-            _addresses(features, self.steps.sizes[these]) for these, features in zip(documents, arrays, strict=True)
+            addresses_of(features, self.steps.sizes[these]) for these, features in zip(documents, arrays, strict=True)
         ]
         return Held(able, np.concatenate(addresses), arrays)
 
@@ -174,7 +172,7 @@ class _Passes:
         if ranks is None:
             return None
         pairs = members[order][ranks]
-        overlap = self._verified(pairs, _groups(ranks, steps.sizes[members[order]] * 8, self.room))
+        overlap = self._verified(pairs, groups_that_fit(ranks, steps.sizes[members[order]] * 8, self.room))
         pairs, overlap = pairs[overlap >= 0], overlap[overlap >= 0]
         if wanted.most_pairs is not None and len(pairs) > wanted.most_pairs:
             return None
@@ -192,7 +190,7 @@ class _Passes:
             shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
             bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
             results = shared, lengths, bitmaps, starts, keys, 0
-            addresses = _addresses(block.features, block.sizes)
+            addresses = addresses_of(block.features, block.sizes)
             prefixes(addresses, block.sizes, np.arange(count), counts.shift, counts.table, rule, results)
             able = lengths >= 0
             lengths = lengths[able]
@@ -298,7 +296,7 @@ class _Passes:
             file.readinto(features.view(np.uint8).data)
             file.close()
             documents = involved[group_of == number]
-            yield Held(documents, _addresses(features, self.steps.sizes[documents]), [features])
+            yield Held(documents, addresses_of(features, self.steps.sizes[documents]), [features])
 
 
 class _Counts:
@@ -319,7 +317,7 @@ class _Counts:
         self.table, self.shift = np.zeros(1 << bits, np.uint8), np.uint64(64 - bits)
 
     def add(self, features: Words, sizes: Integers) -> None:
-        count_features(_addresses(features, sizes), sizes, np.arange(len(sizes)), self.shift, self.table)
+        count_features(addresses_of(features, sizes), sizes, np.arange(len(sizes)), self.shift, self.table)
 
     def close(self) -> None:
         self.table = np.empty(0, np.uint8)
@@ -337,32 +335,3 @@ def _chosen(block: Block, chosen: npt.NDArray[np.bool_]) -> Words:
     features = np.empty(int(block.sizes[chosen].sum()), np.uint64)
     chosen_sets(block.features, block.sizes, chosen, features)
     return features
-
-
-def _addresses(features: Words, sizes: Integers) -> Words:
-    """Return where each set begins, of sets one behind the other."""
-    return np.uint64(features.ctypes.data) + np.uint64(8) * (np.cumsum(sizes) - sizes).astype(np.uint64)
-
-
-def _groups(ranks: npt.NDArray[np.int32], sizes: Integers, room: float) -> Integers:
-    """Return int64[k], the group of each pair: sets that pairs connect are in one, and a group fits where it can.
-
-    Parameters
-    ----------
-    ranks : int32[k, 2]
-        The pairs.
-    sizes : int64[r]
-        The bytes of each set.
-    room : float
-        Bytes that a group should have at most; one with a single family of sets may have more.
-    """
-    root = np.arange(len(sizes))
-    components(ranks[:, 0], ranks[:, 1], root)
-    involved = np.zeros(len(sizes), np.bool_)
-    involved[ranks] = True
-    total = np.bincount(root[involved], sizes[involved], len(sizes))
-    before = np.cumsum(total) - total
-    group = (before // max(room, total.sum() / _MOST_GROUPS, 1)).astype(np.int64)
-    used = np.unique(group[root[ranks[:, 1]]])
-    found: Integers = np.searchsorted(used, group[root[ranks[:, 1]]])
-    return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from math import inf, isfinite
 from time import monotonic
 from typing import NamedTuple
 
@@ -24,7 +26,7 @@ from neardup.kernels.pairs import overlaps
 from neardup.recipe import Recipe
 from neardup.recipe.measures import reaching
 from neardup.recipe.second_step import SecondStep
-from neardup.search.matches import Matches
+from neardup.search.matches import Matches, groups_that_fit
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,6 +35,8 @@ PROBABILITY_UNIT = 10**9
 _PAIRS_AT_A_TIME = 1 << 14
 #: From so many candidates on a run says how long they will take.
 MANY_CANDIDATES = 500_000
+#: Bytes that a text takes while it is looked at, for each of its bytes and besides.
+_FOR_A_BYTE, _FOR_A_TEXT = 8, 400
 
 
 class Decided(NamedTuple):
@@ -93,7 +97,6 @@ def decide(
 ) -> Decided:
     """Return what ``check_classifier`` let pass says of pairs of records, by their places."""
     measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder, threads=threads)
-    began = monotonic()
     prepared = measurer.prepare(records)
     passed = np.zeros(len(left), np.bool_)
     vectors = [np.empty((0, len(classifier.vector)))]
@@ -110,20 +113,29 @@ def decide(
         if home is not None:
             outside += int((home.outside(x) | foreign[left[part]] | foreign[right[part]]).sum())
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-        if begin == 0 and len(left) > MANY_CANDIDATES:
-            _warn(classifier, len(left), (monotonic() - began) * len(left) / _PAIRS_AT_A_TIME)
     counts = counts_of(classifier, np.concatenate(scores))
     return Decided(passed, np.concatenate(vectors), counts, None if home is None else outside)
 
 
-def _warn(classifier: Classifier, candidates: int, seconds: float) -> None:
-    least = f"{classifier.candidate_rule.threshold:g}"
-    way_out = option("neardup train --candidate-rule", "nd.train(..., candidate_rule=...)")
-    message = (
-        f"the classifier has {candidates:,} candidates to judge, which takes about {max(round(seconds / 60), 1):,} "
-        f"minutes; a candidate rule with a higher number than {least}, given to {way_out}, leaves fewer"
-    )
-    warnings.warn(message, ManyCandidates, stacklevel=2)
+def _announced(progress: Callable[[int, int], None], classifier: Classifier) -> Callable[[int, int], None]:
+    """Return a progress that warns, once some of very many candidates were judged, how long all of them will take."""
+    began, warned = monotonic(), False
+
+    def told(done: int, total: int) -> None:
+        nonlocal warned
+        if total > MANY_CANDIDATES and not warned:
+            warned = True
+            minutes = max(round((monotonic() - began) * total / max(done, 1) / 60), 1)
+            way_out = option("neardup train --candidate-rule", "nd.train(..., candidate_rule=...)")
+            message = (
+                f"the classifier has {total:,} candidates to judge, which takes about {minutes:,} minutes; a candidate "
+                f"rule with a higher number than {classifier.candidate_rule.threshold:g}, given to {way_out}, leaves "
+                "fewer"
+            )
+            warnings.warn(message, ManyCandidates, stacklevel=2)
+        progress(done, total)
+
+    return told
 
 
 def counts_of(classifier: Classifier, g: Floats) -> Integers:
@@ -147,6 +159,8 @@ def second_step(
     threads: int,
     encoder: Encoder | None = None,
     classifier: Classifier | None = None,
+    text_bytes: Integers | None = None,
+    room: float = inf,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Matches:
     """Return the matches that pass a recipe's second measure.
@@ -168,22 +182,43 @@ def second_step(
         For ``semantic``.
     classifier : Classifier, optional
         For ``learned``.
+    text_bytes : int64[n], optional
+        The length of each document's text, where ``room`` is bounded.
+    room : float
+        Bytes that texts may take at once. Lowering it reads them in more parts and changes no answer.
     """
     step = recipe.parsed_second_step
     if step is None:
         return matches
     left, right, counts = _pairs_of_texts(matches, texts)
-    documents = np.unique(np.concatenate([left, right]))
-    places = np.searchsorted(documents, left), np.searchsorted(documents, right)
-    records, vectors = records_of(documents), None
-    more: dict[str, int] = {}
+    groups = np.zeros(len(left), np.int64)
+    if text_bytes is not None and isfinite(room):
+        sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
+        groups = groups_that_fit(np.column_stack([left, right]), sizes, room)
+    passed, more = np.zeros(len(left), np.bool_), dict[str, int]()
     if step.measure == "learned":
-        known = check_classifier(classifier, recipe, encoder)
-        decided = decide(known, records, *places, threads=threads, encoder=encoder, progress=progress)
-        passed, vectors, second, outside = decided
-        more = {} if outside is None else {"outside": outside}
-    else:
-        passed, second = reached(step, records.texts, *places, threads, encoder, progress)
+        progress = _announced(progress, check_classifier(classifier, recipe, encoder))
+    found = list[tuple[Integers, Integers, Floats | None]]()
+    for group in range(int(groups.max(initial=0)) + 1):
+        here = np.flatnonzero(groups == group)
+        documents = np.unique(np.concatenate([left[here], right[here]]))
+        places = np.searchsorted(documents, left[here]), np.searchsorted(documents, right[here])
+        records, vectors = records_of(documents), None
+        told = partial(_in_all, progress, int((groups < group).sum()), len(left))
+        if step.measure == "learned":
+            known = check_classifier(classifier, recipe, encoder)
+            decided = decide(known, records, *places, threads=threads, encoder=encoder, progress=told)
+            reach, vectors, second, outside = decided
+            if outside is not None:
+                more["outside"] = more.get("outside", 0) + outside
+        else:
+            reach, second = reached(step, records.texts, *places, threads, encoder, told)
+        passed[here] = reach
+        found.append((here[reach], second, vectors))
+    order = np.argsort(np.concatenate([part[0] for part in found]))
+    second = np.concatenate([part[1] for part in found])[order]
+    looked_at = [part[2] for part in found if part[2] is not None]
+    vectors = np.concatenate(looked_at)[order] if looked_at else None
     statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())} | more
     return replace(
         matches,
@@ -195,6 +230,10 @@ def second_step(
         vectors=vectors,
         statistics=statistics,
     )
+
+
+def _in_all(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:
+    progress(before + done, total)
 
 
 def reached(

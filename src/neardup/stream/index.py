@@ -30,7 +30,7 @@ from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
 from neardup.stream.parts import Judged, Kept, Record
 from neardup.stream.register import IndexStatistics, Register
-from neardup.stream.store import Store, Stored
+from neardup.stream.store import Mark, Store, Stored
 
 _SECOND = 1_000_000
 #: The last microseconds of the year 9999 would round to the first second of the next, which no datetime holds.
@@ -98,13 +98,12 @@ def rows_of(
     return [
         Stored(
             first + i,
-            document.id,
+            verdict,
             document.origin,
             found.moment.time,
             found.moment.leaves,
             found.held,
             document.text if found.held else None,
-            verdict,
             document.title if found.held and titles else "",
         )
         for i, (document, found, verdict) in enumerate(zip(documents, judged, verdicts, strict=True))
@@ -247,7 +246,7 @@ class Index:
         if path is not None:
             settings = {"window": str(length), "window_by": window_by, "against": against}
             own = self.recipe
-            self.store = Store(path, fingerprint=own.fingerprint, settings=settings, dependencies=own.dependencies)
+            self.store = Store(path, Mark(own.fingerprint, settings, own.dependencies))
             try:
                 self._restore(self.store)
                 self._note_recipe(self.store)
@@ -358,7 +357,7 @@ class Index:
             self._judge.admit(record, moment, serial)
             if self.store is not None:
                 title = title if self._titles else ""
-                row = Stored(serial, verdict.id, "", moment.time, moment.leaves, True, text, verdict, title)
+                row = Stored(serial, verdict, "", moment.time, moment.leaves, True, text, title)
                 self.store.release(row, by, {"clock": json.dumps(self._judge.state())})
         except BaseException:
             self._judge.take_back(serial, before)
@@ -494,7 +493,7 @@ class Index:
     def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
         for row in rows:
             self._register.hold(row.serial, row.id, record_before(row))
-        return [Kept(row.serial, row.text or "", row.time, row.entered) for row in rows]
+        return [Kept(row.serial, row.text or "", row.time, row.leaves) for row in rows]
 
     def _expire(self) -> None:
         gone = self._judge.expire()

@@ -1,13 +1,13 @@
-"""One writer for a store: a lock that ends with its process, and a note on how the last one left."""
+"""The store of a flow: one SQLite file with all verdicts and what the window holds, one writer, many readers."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import sqlite3
 import struct
-import sys
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +22,7 @@ from neardup.errors import StoreError
 from neardup.recipe.recipe import difference
 from neardup.stream.document import Verdict
 
-if sys.platform != "win32":
-    import fcntl
-
-_OPEN = "pid"
-_CLOSED = "closed"
+_OPEN, _CLOSED = "pid", "closed"
 
 
 class Lock:
@@ -51,7 +47,7 @@ class Lock:
         self._store = store
         self.path = self.beside(store)
         try:
-            self._file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666), "r+")
+            self._file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
         except OSError as error:
             raise StoreError(
                 f"{store} cannot be locked: {self.path.name} cannot be written beside it ({error.strerror}); a store "
@@ -59,7 +55,7 @@ class Lock:
             ) from None
         try:
             self._take()
-            self._left = self._file.read(200).decode("ascii", "replace").split()
+            self._left = self._words()
             self._write(f"{_OPEN} {os.getpid()}\n")
         except BaseException:
             self._file.close()
@@ -70,13 +66,26 @@ class Lock:
         """Return where the lock of a store lies."""
         return store.with_name(f"{store.name}.lock")
 
+    @staticmethod
+    def is_held(store: Path) -> bool:
+        """Return whether a process has the store open for writing."""
+        try:
+            handle = os.open(Lock.beside(store), os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
     def _take(self) -> None:
-        if sys.platform == "win32":  # nobody is kept out there; SQLite's own locks still keep the file whole
-            return
         try:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            words = self._file.read(200).decode("ascii", "replace").split()
+            words = self._words()
             known = len(words) == 2 and words[0] == _OPEN
             who = f"process {words[1]}" if known else "another process"
             who += " (this one)" if known and words[1] == str(os.getpid()) else ""
@@ -89,12 +98,14 @@ class Lock:
                 f"{self._store} cannot be locked ({error.strerror}); keep the store on a file system with locks"
             ) from None
 
+    def _words(self) -> list[str]:
+        return self._file.read(200).decode("ascii", "replace").split()
+
     def _write(self, line: str) -> None:
         # What is lost here costs a check at the next start, nothing else; so a full disk is no reason to stop.
         with contextlib.suppress(OSError):
             os.ftruncate(self._file.fileno(), 0)
-            os.lseek(self._file.fileno(), 0, os.SEEK_SET)
-            self._file.write(line.encode())
+            os.pwrite(self._file.fileno(), line.encode(), 0)
 
     @property
     def left_as_it_is(self) -> bool:
@@ -118,7 +129,7 @@ class Lock:
             self._file.close()
 
 
-FORMAT = 1
+FORMAT = 2
 #: "NDUP", by which the file says whose it is.
 APPLICATION = 0x4E445550
 #: Nine texts of 0.8 KB to a page; in pages of half the size a fifth of the room is lost.
@@ -140,32 +151,28 @@ CREATE TABLE documents (
     id TEXT NOT NULL UNIQUE,
     origin TEXT NOT NULL,
     time INTEGER NOT NULL,                 -- microseconds since 1970, UTC
-    entered INTEGER NOT NULL,              -- likewise: by which it leaves the window
+    leaves INTEGER NOT NULL,               -- likewise: the time by which it leaves the window
     judged REAL NOT NULL,                  -- seconds since 1970, UTC
     kind TEXT NOT NULL CHECK (kind IN ('original', 'near', 'exact')),
     of TEXT,                               -- the id of the document that it repeats
     similarity REAL,
     o INTEGER, a INTEGER, b INTEGER,
     flag TEXT NOT NULL,
-    sum INTEGER NOT NULL,                  -- CRC-32 of the columns above
+    score REAL, measures TEXT,             -- of a classifier: measures by name, each with its value and contribution
+    sum INTEGER NOT NULL,                  -- checksum of the columns above
     placed INTEGER NOT NULL
 );
 CREATE INDEX of_origin ON documents (origin) WHERE origin <> '';
 CREATE INDEX unplaced ON documents (placed) WHERE placed = 0;
-CREATE TABLE held (serial INTEGER PRIMARY KEY, text TEXT, sum INTEGER NOT NULL);  -- what is in the window
+CREATE TABLE held (serial INTEGER PRIMARY KEY, text TEXT, title TEXT NOT NULL, sum INTEGER NOT NULL);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+-- duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
+CREATE TABLE released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, by TEXT NOT NULL,
+    kind TEXT NOT NULL, of TEXT, similarity REAL);
+-- duplicates that somebody wants to take back while a watcher has the store, and what it answers
+CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
 """
-#: Of classifiers. Older stores get these tables when they are opened, and an older neardup passes over them.
-_MORE_TABLES = (
-    # the measures by name, each with what it says and by how much it pushed g
-    "CREATE TABLE IF NOT EXISTS learned (serial INTEGER PRIMARY KEY, score REAL NOT NULL, measures TEXT NOT NULL)",
-    # of what is in the window; the checksum in held covers them
-    "CREATE TABLE IF NOT EXISTS titles (serial INTEGER PRIMARY KEY, title TEXT NOT NULL)",
-    # duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
-    "CREATE TABLE IF NOT EXISTS released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, "
-    "by TEXT NOT NULL, kind TEXT NOT NULL, of TEXT, similarity REAL)",
-)
 
 #: How the names of settings and dependencies begin in the table meta.
 _SETTING, _DEPENDENCY = "setting ", "depends on "
@@ -174,6 +181,7 @@ _ANOTHER = "move it away to begin a new one, or name another path"
 _RESTORE = f"bring it back from a copy, or {_ANOTHER}"
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 
 
 def damaged(path: Path, what: str) -> StoreError:
@@ -194,7 +202,7 @@ def explained(path: Path, error: Exception) -> StoreError:
         )
     if code & 0xFF == sqlite3.SQLITE_CONSTRAINT:
         return StoreError(f"{path} has no place for this ({error}); give every document an id and a serial of its own")
-    if code & 0xFF in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+    if code & 0xFF in _FORBIDDEN:
         return StoreError(f"{path} cannot be written ({error}); a store and its folder must be yours to write to")
     if isinstance(error, (sqlite3.DataError, OverflowError)):
         return StoreError(f"{path} cannot hold this ({error}); a text may have up to 1 GB: leave it out or split it")
@@ -226,20 +234,17 @@ def look(path: Path) -> bool:
         ) from None
     if not size:
         raise StoreError(f"{path} is empty, and a store never is; remove it to begin a new one, or name another path")
-    if not head.startswith(b"SQLite format 3\0"[: len(head)]) and any(head):
-        raise StoreError(f"{path} is no SQLite file, so it is no store; {_ANOTHER}")
     if len(head) < 100 or not any(head):
         raise damaged(path, "its head is gone")
-    form, application = struct.unpack(">I4xI", head[60:72])
-    if application != APPLICATION:
-        raise StoreError(f"{path} is a SQLite file, but not a store of neardup; {_ANOTHER}")
+    page, pages, form, application = struct.unpack(">16xH10xI28xI4xI28x", head)
+    if not head.startswith(b"SQLite format 3\0") or application != APPLICATION:
+        raise StoreError(f"{path} is no store of neardup; {_ANOTHER}")
     if form != FORMAT:
         raise StoreError(
             f"{path} has the format {form}, and neardup {version('neardup')} knows {FORMAT} only; use the neardup that "
             "wrote it, or name another path"
         )
     if not _beside(path, "-wal"):
-        page, pages = struct.unpack(">H10xI", head[16:32])
         _check_size(path, size, pages * (page if page > 1 else 65536))
     return True
 
@@ -269,44 +274,55 @@ def _check_size(path: Path, size: int, expected: int) -> None:
         raise damaged(path, f"{size:,} bytes long instead of {expected:,}")
 
 
-def create(path: Path, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]) -> None:
+class Mark(NamedTuple):
+    """What the verdicts of a store depend on.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Of the recipe.
+    settings : dict
+        What else they depend on, as texts: the window and how it is measured.
+    dependencies : dict
+        What the fingerprint is of (``Recipe.dependencies``), to say what differs.
+    """
+
+    fingerprint: str
+    settings: Mapping[str, str]
+    dependencies: Mapping[str, str] = MappingProxyType({})
+
+
+def create(path: Path, mark: Mark) -> None:
     """Make a new store, whole or not at all: under another name, which it loses at the end."""
     new = path.with_name(f"{path.name}.new")
     _remove(new)
+    meta = {"fingerprint": mark.fingerprint, "neardup": version("neardup")}
+    meta |= {f"{_SETTING}{name}": value for name, value in mark.settings.items()}
+    meta |= {f"{_DEPENDENCY}{name}": value for name, value in mark.dependencies.items()}
     try:
         with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
-            _fill(connection, fingerprint, settings, dependencies)
+            connection.execute(f"PRAGMA page_size = {_PAGE}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.executescript(_SCHEMA)
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
+            connection.executemany("INSERT INTO tally VALUES (?, 0)", [(name,) for name in (*TALLIES, "forgotten")])
             _set_wal(connection, path)
         new.rename(path)
     except BaseException:
         _remove(new)
         raise
-    _sync_folder(path.parent)
+    with contextlib.suppress(OSError):  # not every file system can flush a folder
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _remove(new: Path) -> None:
     for ending in ("", "-journal", "-wal", "-shm"):
         new.with_name(new.name + ending).unlink(missing_ok=True)
-
-
-def _fill(
-    connection: sqlite3.Connection, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]
-) -> None:
-    meta = {"fingerprint": fingerprint, "neardup": version("neardup")}
-    meta |= {f"{_SETTING}{name}": value for name, value in settings.items()}
-    meta |= {f"{_DEPENDENCY}{name}": value for name, value in dependencies.items()}
-    connection.execute(f"PRAGMA page_size = {_PAGE}")
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
-    connection.executescript(_SCHEMA)
-    _add_tables(connection)
-    connection.executemany("INSERT INTO meta VALUES (?, ?)", sorted(meta.items()))
-    connection.executemany("INSERT INTO tally VALUES (?, 0)", [(name,) for name in (*TALLIES, "forgotten")])
-
-
-def _add_tables(connection: sqlite3.Connection) -> None:
-    for statement in _MORE_TABLES:
-        connection.execute(statement)
 
 
 def _set_wal(connection: sqlite3.Connection, path: Path) -> None:
@@ -315,18 +331,7 @@ def _set_wal(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"{path} cannot have a write-ahead log there (SQLite: {mode}); keep it on a local disk")
 
 
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not every file system can
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
-
-
-def check(
-    path: Path, lock: Lock, fingerprint: str, settings: Mapping[str, str], dependencies: Mapping[str, str]
-) -> None:
+def check(path: Path, lock: Lock, mark: Mark) -> None:
     """Refuse a store that is damaged or another's, through a connection that cannot write.
 
     Raises
@@ -344,24 +349,29 @@ def check(
             if found != "ok":
                 raise damaged(path, " ".join(found.split()))
         meta = dict(connection.execute("SELECT name, value FROM meta"))
-    if meta.get("fingerprint") != fingerprint:
-        if clause := difference(_named(meta, _DEPENDENCY), dependencies):
+    if meta.get("fingerprint") != mark.fingerprint:
+        if clause := difference(_named(meta, _DEPENDENCY), mark.dependencies):
             raise StoreError(f"{path} was made {clause}; use what it was made with, or name another path")
         raise StoreError(
             f"{path} was made with another recipe or classifier (fingerprint {_shown(meta.get('fingerprint'))}, not "
-            f"{_shown(fingerprint)}); a store keeps its own: take that one, or name another path"
+            f"{_shown(mark.fingerprint)}); a store keeps its own: take that one, or name another path"
         )
     has = _named(meta, _SETTING)
-    for name in sorted({*has, *settings}):
-        if has.get(name) != settings.get(name):
+    for name in sorted({*has, *mark.settings}):
+        if has.get(name) != mark.settings.get(name):
             raise StoreError(
-                f"{path} was made with {name} {_shown(has.get(name))}, not {_shown(settings.get(name))}; a store keeps "
-                "its settings: take that one, or name another path"
+                f"{path} was made with {name} {_shown(has.get(name))}, not {_shown(mark.settings.get(name))}; a store "
+                "keeps its settings: take that one, or name another path"
             )
 
 
 def _named(meta: Mapping[str, str], kind: str) -> dict[str, str]:
     return {name.removeprefix(kind): value for name, value in meta.items() if name.startswith(kind)}
+
+
+def _shown(value: str | None) -> str:
+    text = ascii(value) if value is not None else "none"
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -385,7 +395,6 @@ def connect(path: Path) -> sqlite3.Connection:
             if not busy:
                 pages, page = (connection.execute(f"PRAGMA {of}").fetchone()[0] for of in ("page_count", "page_size"))
                 _check_size(path, path.stat().st_size, pages * page)
-        _add_tables(connection)
     except BaseException:
         connection.close()
         raise
@@ -397,38 +406,37 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(name, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
 
 
-def _shown(value: str | None) -> str:
-    text = ascii(value) if value is not None else "none"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Return a connection that writes nothing and leaves nothing beside the store.
+
+    The last connection to a store that may write removes the log as it closes; one that may not leaves it.
+    """
+    if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        connection = _connect(path, "rw")
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+    return _connect(path, "ro" if _beside(path, "-wal") else "ro&immutable=1")
 
 
 #: The columns of a row in the order of the table, up to its checksum.
-COLUMNS = "serial, id, origin, time, entered, judged, kind, of, similarity, o, a, b, flag"
+COLUMNS = "serial, id, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures"
 
 _OF_D = ", ".join(f"d.{name}" for name in COLUMNS.split(", "))
-_FIELDS = f"SELECT {_OF_D}, d.sum, l.score, l.measures, h.text, t.title, h.sum, h.serial FROM"
-_MORE = "LEFT JOIN learned l ON l.serial = d.serial LEFT JOIN titles t ON t.serial = d.serial"
+_FIELDS = f"SELECT {_OF_D}, d.sum, h.serial, h.text, h.title, h.sum FROM"
 #: From what is held, which is little, to the documents, which are all there ever were: so CROSS JOIN.
-HELD = (
-    f"{_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial {_MORE} "
-    "WHERE h.serial >= ? ORDER BY h.serial LIMIT ?"
-)
-_EACH = f"{_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial {_MORE} WHERE"
+HELD = f"{_FIELDS} held h CROSS JOIN documents d ON d.serial = h.serial WHERE h.serial >= ? ORDER BY h.serial LIMIT ?"
+_EACH = f"{_FIELDS} documents d LEFT JOIN held h ON h.serial = d.serial WHERE"
 UNPLACED = f"{_EACH} d.placed = 0 AND d.serial >= ? ORDER BY d.serial LIMIT ?"
 OF_ID = f"{_EACH} d.id = ?"
 #: The same without texts.
-_NO_TEXT = "NULL, NULL, NULL, NULL FROM documents d LEFT JOIN learned l ON l.serial = d.serial"
-_BARE = f"SELECT {_OF_D}, d.sum, l.score, l.measures, {_NO_TEXT} WHERE"
+_BARE = f"SELECT {_OF_D}, d.sum, NULL, NULL, NULL, NULL FROM documents d WHERE"  # noqa: S608
 BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
 BARE_OF_ID = f"{_BARE} d.id = ?"
 STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
-_INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 14}?)"  # noqa: S608
-#: What the window holds of documents from one number to below another.
-LET_GO = tuple(f"DELETE FROM {table} WHERE serial >= ? AND serial < ?" for table in ("held", "titles"))  # noqa: S608
+_INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 16}?)"  # noqa: S608
+LET_GO = "DELETE FROM held WHERE serial >= ? AND serial < ?"
 
 Row = tuple[Any, ...]
-
-_NUMBERS = struct.Struct("<3q2d3q")
 
 
 class Stored(NamedTuple):
@@ -438,76 +446,71 @@ class Stored(NamedTuple):
     ----------
     serial : int
         Its number in the order of arrival.
-    id, origin : str
+    verdict : Verdict
+        What was decided.
+    origin : str
         As in the Document.
-    time, entered : int
+    time, leaves : int
         Microseconds: its time, and the time by which it leaves the window.
     held : bool
         Whether the window holds it.
     text : str or None
         Its text while it is held.
-    verdict : Verdict
-        What was decided.
     title : str
         Its title while it is held, where the classifier goes by titles.
     """
 
     serial: int
-    id: str
+    verdict: Verdict
     origin: str
     time: int
-    entered: int
+    leaves: int
     held: bool
     text: str | None
-    verdict: Verdict
     title: str = ""
+
+    @property
+    def id(self) -> str:
+        """The document's id."""
+        return self.verdict.id
+
+
+def checksum(*values: Any) -> int:
+    """Return a checksum of some values as SQLite gives them."""
+    return zlib.crc32(repr(values).encode())
 
 
 def statements(rows: Sequence[Stored]) -> list[tuple[str, list[Row]]]:
     """Return what puts documents into the tables: statements, and the values of each."""
-    held = [row for row in rows if row.held]
-    learned = [row for row in rows if row.verdict.score is not None]
+    held = [(int(row.serial), row.text, row.title) for row in rows if row.held]
     return [
         (_INSERT, [(*to_row(row), int(not row.origin)) for row in rows]),
-        (
-            "INSERT INTO held VALUES (?, ?, ?)",
-            [(int(row.serial), row.text, text_sum(int(row.serial), row.text, row.title)) for row in held],
-        ),
-        ("INSERT INTO titles VALUES (?, ?)", [(int(row.serial), row.title) for row in held if row.title]),
-        ("INSERT INTO learned VALUES (?, ?, ?)", [(int(row.serial), *learned_row(row.verdict)) for row in learned]),
+        ("INSERT INTO held VALUES (?, ?, ?, ?)", [(*values, checksum(*values)) for values in held]),
     ]
 
 
 def to_row(stored: Stored) -> Row:
     """Return a document as a row: the columns and their checksum."""
     verdict = stored.verdict
-    # NumPy's numbers are turned into Python's, of which SQLite keeps each as it is.
-    similarity = None if verdict.similarity is None else float(verdict.similarity) + 0.0  # SQLite has no -0.0
-    o, a, b = (None, None, None) if verdict.counts is None else map(int, verdict.counts)
+    # NumPy's numbers are turned into Python's, of which SQLite keeps each as it is, but for -0.0.
+    similarity, g = (None if value is None else float(value) + 0.0 for value in (verdict.similarity, verdict.score))
+    measures = {one.measure: [one.value, one.amount] for one in verdict.measures}
     row = (
         int(stored.serial),
-        stored.id,
+        verdict.id,
         stored.origin,
         int(stored.time),
-        int(stored.entered),
+        int(stored.leaves),
         float(verdict.time) + 0.0,
         verdict.kind,
         verdict.of,
         similarity,
-        o,
-        a,
-        b,
+        *((None, None, None) if verdict.counts is None else map(int, verdict.counts)),
         verdict.flag,
+        g,
+        None if g is None else json.dumps(measures, separators=(",", ":")),
     )
-    return *row, row_sum(row, *learned_row(verdict))
-
-
-def learned_row(verdict: Verdict) -> tuple[float | None, str | None]:
-    """Return g and the measures of a verdict as they are stored; None for both where no classifier decided."""
-    if verdict.score is None:
-        return None, None
-    said = {one.measure: [one.value, one.amount] for one in verdict.measures}
-    return float(verdict.score) + 0.0, json.dumps(said, separators=(",", ":"))
+    return *row, checksum(*row)
 
 
 def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
@@ -516,50 +519,21 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
     Parameters
     ----------
     row : tuple
-        The columns, their checksum, g and measures, and where it is held the text, its title, the checksum of both
-        and its serial.
+        The columns and their checksum, and where it is held its serial, text, title and their checksum.
     forgotten : int
         Documents with smaller serials are no longer held, even where their texts are still there.
     """
-    *columns, row_check, g, measures, text, title, text_check, held = row
-    try:
-        if row_sum(tuple(columns), g, measures) != row_check:
-            return None, "row"
-        if held is not None and text_sum(held, text, title or "") != text_check:
-            return None, "text"
-        contributions = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
-    except (struct.error, TypeError, AttributeError, ValueError):  # SQLite keeps any type in any column
+    *columns, row_sum, held, text, title, text_sum = row
+    if checksum(*columns) != row_sum:
         return None, "row"
-    serial, name, origin, time, entered, judged, kind, of, similarity, o, a, b, flag = columns
-    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), g, contributions)
-    holds = held is not None and held >= forgotten
-    kept = (text, verdict, title or "") if holds else (None, verdict, "")
-    return Stored(serial, name, origin, time, entered, holds, *kept), ""
-
-
-def row_sum(row: Row, g: float | None = None, measures: str | None = None) -> int:
-    """Return the checksum of the columns of a row, and of what a classifier says besides.
-
-    Raises
-    ------
-    struct.error, TypeError, AttributeError
-        If a column holds another type of value.
-    """
-    serial, name, origin, time, entered, judged, kind, of, similarity, o, a, b, flag = row
-    # What is not there counts as some number: a checksum need not tell all rows apart.
-    alike = -1.0 if similarity is None else similarity
-    o, a, b = (-1, -1, -1) if o is None else (o, a, b)
-    numbers = _NUMBERS.pack(serial, time, entered, judged, alike, o, a, b)
-    found = zlib.crc32("\0".join((name, origin, kind, of or "", flag)).encode(), zlib.crc32(numbers))
-    if g is None and measures is None:
-        return found
-    return zlib.crc32((measures or "").encode(), zlib.crc32(struct.pack("<d", g), found))
-
-
-def text_sum(serial: int, text: str | None, title: str = "") -> int:
-    """Return the checksum of a held text, which goes with its serial, and of a title."""
-    found = zlib.crc32(b"" if text is None else text.encode(), serial & 0xFFFFFFFF)
-    return zlib.crc32(title.encode(), found) if title else found
+    if held is not None and checksum(held, text, title) != text_sum:
+        return None, "text"
+    serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, g, measures = columns
+    said = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
+    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), g, said)
+    if held is None or held < forgotten:
+        return Stored(serial, verdict, origin, time, leaves, False, None), ""
+    return Stored(serial, verdict, origin, time, leaves, True, text, title), ""
 
 
 def added(tally: Mapping[str, int], rows: Sequence[Stored]) -> dict[str, int]:
@@ -611,7 +585,7 @@ class StoreReader:
         if not self.path.is_file():
             raise StoreError(f"{path} is no file, so it is no store; name the store of a watcher or an index")
         with self._explained():
-            self._connection = _connect(self.path, "ro")
+            self._connection = _connect_to_read(self.path)
         try:
             with self._explained():
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
@@ -823,12 +797,8 @@ class Store(StoreReader):
     ----------
     path : str or PathLike
         The file; a new one is made where there is none. ``.lock``, ``-wal`` and ``-shm`` files lie beside it.
-    fingerprint : str
-        Of the recipe.
-    settings : dict
-        What else the verdicts depend on, as texts: the window and how it is measured.
-    dependencies : dict
-        What the fingerprint is of (``Recipe.dependencies``), to say what differs.
+    mark : Mark
+        What its verdicts depend on.
 
     Raises
     ------
@@ -836,14 +806,7 @@ class Store(StoreReader):
         If the file cannot be used; it is left as it was.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        fingerprint: str,
-        settings: Mapping[str, str],
-        dependencies: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], mark: Mark) -> None:
         self.path = Path(os.path.realpath(path))
         if not Lock.beside(self.path).exists():  # no store yet, or not ours: no lock is put beside what is another's
             look(self.path)
@@ -853,9 +816,9 @@ class Store(StoreReader):
             with self._explained():
                 if look(self.path):
                     clean = self._lock.left_as_it_is
-                    check(self.path, self._lock, fingerprint, settings, dependencies)
+                    check(self.path, self._lock, mark)
                 else:
-                    create(self.path, fingerprint, settings, dependencies)
+                    create(self.path, mark)
                 self._connection = connect(self.path)
                 try:
                     self._load()
@@ -955,8 +918,8 @@ class Store(StoreReader):
         }
         note = (int(row.serial), row.id, time.time(), by, verdict.kind, verdict.of, verdict.similarity)
         with self._writing() as connection:
-            for table in ("documents", "held", "titles", "learned"):
-                connection.execute(f"DELETE FROM {table} WHERE serial = ?", (serial,))  # noqa: S608
+            connection.execute("DELETE FROM documents WHERE serial = ?", (serial,))
+            connection.execute("DELETE FROM held WHERE serial = ?", (serial,))
             for statement, values in statements([new]):
                 connection.executemany(statement, values)
             connection.execute("UPDATE documents SET placed = 1 WHERE serial = ?", (int(row.serial),))
@@ -986,15 +949,23 @@ class Store(StoreReader):
         (first,) = connection.execute("SELECT min(serial) FROM held").fetchone()
         if first is None or first >= end:
             return False
-        for statement in LET_GO:
-            connection.execute(statement, (first, min(first + most, end)))
+        connection.execute(LET_GO, (first, min(first + most, end)))
         return bool(first + most < end)
 
     def unhold(self, serial: int) -> None:
         """Let go of the text of one document that was removed from the window by hand."""
         with self._writing() as connection:
-            for statement in LET_GO:
-                connection.execute(statement, (int(serial), int(serial) + 1))
+            connection.execute(LET_GO, (int(serial), int(serial) + 1))
+
+    def requests(self) -> list[tuple[str, str]]:
+        """Return the ids of duplicates that somebody wants to take back, and who, where nobody has answered yet."""
+        with self._reading() as connection:
+            return connection.execute("SELECT id, by FROM requests WHERE answer IS NULL ORDER BY id").fetchall()
+
+    def answer(self, name: str, answer: Mapping[str, str]) -> None:
+        """Answer such a request: with the ``file`` that the item is in now, or the ``error``."""
+        with self._writing() as connection:
+            connection.execute("UPDATE requests SET answer = ? WHERE id = ?", (json.dumps(answer), name))
 
     def placed(self, serials: Sequence[int]) -> None:
         """Note that documents are in their place; on the disk when it returns."""
@@ -1024,3 +995,44 @@ class Store(StoreReader):
             self._closed = True
             self._connection.close()
             self._lock.release(clean=clean)
+
+
+#: Seconds between two looks for an answer.
+_ASK_S = 0.1
+
+
+def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: float) -> dict[str, str]:
+    """Ask the watcher that has a store to take a duplicate back, and return its answer, as ``Store.answer`` has it.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The store.
+    name, by : str
+        The id of the document, and who takes it back.
+    seconds : float
+        How long to wait for the answer.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be written to, or nobody answers; then nothing has changed.
+    """
+    store, answer = Path(os.path.realpath(path)), None
+    try:
+        with contextlib.closing(_connect(store, "rw")) as connection:
+            connection.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, NULL)", (name, by))
+            end = time.monotonic() + seconds
+            while answer is None and time.monotonic() < end:
+                time.sleep(_ASK_S)
+                (answer,) = connection.execute("SELECT answer FROM requests WHERE id = ?", (name,)).fetchone()
+            connection.execute("DELETE FROM requests WHERE id = ?", (name,))
+    except sqlite3.Error as error:
+        raise explained(store, error) from error
+    if answer is None:
+        raise StoreError(
+            f"{store} is in use by a process that has not answered for {seconds:g} s; stop it and release {name!r} "
+            "again"
+        )
+    found: dict[str, str] = json.loads(answer)
+    return found

@@ -525,13 +525,13 @@ def _runs(left: Side, right: Side) -> list[tuple[int, int, str]]:
 
     Those may be as many as the product of both lengths.
     """
-    from neardup.pipeline.passages import Places
+    from neardup.text.alignment import SuffixAutomaton
 
-    places = Places(right.grams)
+    automaton = SuffixAutomaton(right.grams)
     found: list[tuple[int, int, str]] = []
     at = 0
     while at < len(left.grams):
-        run = places.longest(left.grams, at)
+        run = automaton.longest(left.grams, at)
         if run.length:
             first, last = left.places[at][0], left.places[at + run.length - 1][-1]
             start, end = left.units[first].start, left.units[last].end

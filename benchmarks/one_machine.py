@@ -1,0 +1,201 @@
+"""What the command line costs on one machine: by size, by memory, on corpora made to hurt, at its first start.
+
+one_machine.py [growth] [memory] [hard] [first-run] [blog-job] [neighbors] [--small] [--runs N]
+
+growth     CPU time a document, as the corpus grows
+memory     peak memory as a multiple of the text, with a budget and without, and whether the bytes are the same
+hard       copies of ten documents; texts with one footer that all have; slightly different copies of one text
+first-run  the first run ever, when the kernels are compiled; the second; ``neardup --help``
+blog-job   exact multiset Jaccard of word 4-grams over 400,000 job adverts, for which a blog estimated eight days.
+Its corpus is not public whole: the texts mix the sentences of its 2,499 public adverts to 1.5 KB each
+neighbors  the three nearest of 1,000 documents among 100,000, by several features and measures, with one thread
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import tempfile
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from corpora import corpus, edited_copies, job_adverts, made, near_copies, one_footer, ten_documents
+from measuring import JOB, NEARDUP, SHARED, Run, Section, measure, measured, note, summarize, table, warm_up
+
+Results = dict[str, Any]
+
+#: What was set out for: growth of the time a document; peak memory over the text; seconds of each start.
+GROWTH, TIMES_THE_TEXT = 1.3, 3.0
+STARTS = {"first run ever": 15.0, "second run": 1.5, "--help": 0.3}
+HARD = {
+    "copies": (ten_documents, [50_000, 100_000, 200_000]),
+    "footer": (one_footer, [50_000, 100_000, 200_000]),
+    "near-copies": (near_copies, [2_500, 5_000, 10_000, 20_000]),
+}
+NEIGHBORS = {
+    "words:5 jaccard": [],
+    "words:1 jaccard": ["--features", "words:1"],
+    "words:1 tfidf cosine": ["--features", "words:1", "--weights", "tfidf", "--measure", "cosine"],
+    "qgrams:4 overlap": ["--features", "qgrams:4", "--measure", "overlap"],
+    "simhash hamming": ["--features", "words:1", "--signature", "simhash", "--measure", "hamming", "--threshold", "3"],
+}
+
+
+def deduped(file: Path, given: argparse.Namespace, *options: str, job: list[str] = JOB) -> Results:
+    """Return the medians of runs of ``dedup``, what its summary says, and a digest of what it kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, summary = Path(folder, "out.parquet"), Path(folder, "summary.json")
+        command = [*NEARDUP, "dedup", file, "-o", out, "--summary", summary, *job, *options]
+        figures = summarize([measure(command) for _ in range(given.runs)])
+        said = json.loads(summary.read_text("utf-8"))
+        digest = hashlib.sha256(out.read_bytes()).hexdigest()
+    row = {key: said[key] for key in ("documents", "kept", "dropped", "pairs", "all_pairs", "stages")}
+    row |= {"text_mb": round(said["text_bytes"] / 1e6, 1), "sha256": digest}
+    row |= {"spilled_mb": round(said["search"].get("spilled_bytes", 0) / 1e6, 1)}
+    return row | figures | {"cpu_us_a_document": round(1e6 * figures["cpu_s"] / said["documents"], 2)}
+
+
+def growth(given: argparse.Namespace) -> Results:
+    """Measure corpora of several sizes."""
+    warm_up()
+    names = given.corpora or (["G20k", "G60k"] if given.small else ["N100k", "N500k"])
+    return {"rows": [{"corpus": name} | deduped(corpus(name), given) for name in names]}
+
+
+def growth_table(results: Results) -> str:
+    """Return the time a document by the size of the corpus."""
+    each = [row["cpu_us_a_document"] for row in results["rows"]]
+    rows = [
+        [r["corpus"], f"{r['documents']:,}", r["text_mb"], r["cpu_s"], r["wall_s"], r["cpu_us_a_document"]]
+        for r in results["rows"]
+    ]
+    found = table(["corpus", "documents", "text MB", "CPU s", "wall s", "CPU µs a document"], rows)
+    ratio = round(each[-1] / each[0], 3)
+    return f"{found}\n\nFrom first to last the time a document grows by {ratio}; allowed is {GROWTH}."
+
+
+def memory(given: argparse.Namespace) -> Results:
+    """Measure corpora without a budget and with each."""
+    warm_up()
+    rows = []
+    for name in given.corpora or (["G60k"] if given.small else ["N100k", "N500k"]):
+        for budget in (None, *(["200MB"] if given.small else ["2GB", "500MB"])):
+            note(f"{name}, {budget or 'no budget'}")
+            options = ["--memory", budget] if budget else []
+            rows.append({"corpus": name, "budget": budget} | deduped(corpus(name), given, *options))
+    return {"rows": rows}
+
+
+def memory_table(results: Results) -> str:
+    """Return peak memory beside the size of the text."""
+    plain = {r["corpus"]: r["sha256"] for r in results["rows"] if not r["budget"]}
+    rows = []
+    for r in results["rows"]:
+        same = "yes" if r["sha256"] == plain[r["corpus"]] else "NO"
+        peak = [r["pss_mb"], r["rss_mb"], round(r["pss_mb"] / r["text_mb"], 2)]
+        head = [r["corpus"], r["text_mb"], r["budget"] or "none"]
+        rows.append([*head, *peak, r["spilled_mb"], same, r["cpu_s"], r["wall_s"]])
+    header = ["corpus", "text MB", "--memory", "peak PSS MB", "peak RSS MB", "PSS / text", "spilled MB", "same bytes"]
+    return f"{table([*header, 'CPU s', 'wall s'], rows)}\n\nAllowed: {TIMES_THE_TEXT} times the text."
+
+
+def hard(given: argparse.Namespace) -> Results:
+    """Measure corpora made to hurt: the time a document must stay the same as they grow."""
+    warm_up()
+    rows = []
+    for case, (make, sizes) in HARD.items():
+        for size in (full // 20 for full in sizes) if given.small else sizes:
+            note(f"{case}, {size:,} documents")
+            rows.append({"case": case} | deduped(made(f"{case}-{size}", make(size)), given))
+    return {"rows": rows}
+
+
+def hard_table(results: Results) -> str:
+    """Return what the hard cases cost."""
+    rows = []
+    for r in results["rows"]:
+        counts = [f"{r['documents']:,}", f"{r['pairs']:,}", "yes" if r["all_pairs"] else "no", f"{r['kept']:,}"]
+        rows.append([r["case"], *counts, r["cpu_s"], r["wall_s"], r["pss_mb"], r["cpu_us_a_document"]])
+    header = ["case", "documents", "pairs", "all of them", "kept", "CPU s", "wall s", "peak PSS MB"]
+    return table([*header, "CPU µs a document"], rows)
+
+
+def first_run(given: argparse.Namespace) -> Results:
+    """Measure starts with an empty folder for compiled kernels each time."""
+    file = made("start-200", islice(edited_copies(1000), 200))
+    taken: dict[str, list[Run]] = {name: [] for name in STARTS}
+    for number in range(given.runs):
+        note(f"run {number + 1} of {given.runs}")
+        with tempfile.TemporaryDirectory() as folder:
+            command = [*NEARDUP, "dedup", file, "-o", Path(folder, "out.parquet"), "--force"]
+            for name, runs in taken.items():
+                asked = [*NEARDUP, "--help"] if name == "--help" else command
+                runs.append(measure(asked, env={"NUMBA_CACHE_DIR": folder}))
+    return {"rows": [{"start": name} | summarize(runs) for name, runs in taken.items()]}
+
+
+def first_run_table(results: Results) -> str:
+    """Return what starting costs."""
+    rows = [[r["start"], r["wall_s"], r["cpu_s"], STARTS[r["start"]]] for r in results["rows"]]
+    return table(["start", "wall s", "CPU s", "allowed s"], rows)
+
+
+def blog_job(given: argparse.Namespace) -> Results:
+    """Measure the blog's job."""
+    kind = "sentences" if (SHARED / "data" / "adzuna").is_dir() else "words"
+    documents = 20_000 if given.small else 400_000
+    file = made(f"adverts-{kind}-{documents}", job_adverts(documents))
+    warm_up()
+    job = ["--recipe", "jaccard", "--threads", "2", "--force"]
+    return {"rows": [{"of": kind} | deduped(file, given, job=job)]}
+
+
+def blog_job_table(results: Results) -> str:
+    """Return the blog's estimate and what the job takes."""
+    rows: list[list[object]] = [["the blog's estimate", "400,000", "", "", "8 days", "", ""]]
+    for r in results["rows"]:
+        sizes = [f"{r['documents']:,}", r["text_mb"], f"{r['pairs']:,}"]
+        rows.append(["neardup", *sizes, f"{r['wall_s']} s", r["cpu_s"], r["pss_mb"]])
+    return table(["", "documents", "text MB", "pairs", "wall", "CPU s", "peak PSS MB"], rows)
+
+
+def neighbors(given: argparse.Namespace) -> Results:
+    """Measure the neighbours of the first documents, by several recipes."""
+    warm_up()
+    name, first, k = ("G20k", 200, 3) if given.small else ("N100k", 1000, 3)
+    rows = []
+    for label, options in NEIGHBORS.items():
+        note(label)
+        with tempfile.TemporaryDirectory() as folder:
+            job = ["--first", first, "--k", k, "--threads", 1, "-o", Path(folder, "out.parquet"), "--force"]
+            command = [*NEARDUP, "neighbors", corpus(name), *options, *job]
+            measure(command)  # compiles, where that is not done
+            figures = summarize([measure(command) for _ in range(given.runs)])
+        rows.append({"recipe": label, "corpus": name, "asked": first, "k": k} | figures)
+    return {"rows": rows}
+
+
+def neighbors_table(results: Results) -> str:
+    """Return what the nearest neighbours cost."""
+    rows = [
+        [r["recipe"], f"{r['asked']:,} of {r['corpus']}", r["k"], r["wall_s"], r["cpu_s"], r["pss_mb"]]
+        for r in results["rows"]
+    ]
+    return table(["", "documents", "k", "wall s", "CPU s", "peak PSS MB"], rows)
+
+
+SECTIONS = {
+    "growth": Section(growth, {"growth": growth_table}),
+    "memory": Section(memory, {"memory": memory_table}),
+    "hard": Section(hard, {"hard": hard_table}),
+    "first-run": Section(first_run, {"first-run": first_run_table}),
+    "blog-job": Section(blog_job, {"blog-job": blog_job_table}),
+    "neighbors": Section(neighbors, {"neighbors": neighbors_table}),
+}
+
+if __name__ == "__main__":
+    measured(
+        __doc__, SECTIONS, lambda parser: parser.add_argument("--corpora", nargs="+", help="of growth and of memory")
+    )

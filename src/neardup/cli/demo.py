@@ -1,0 +1,85 @@
+"""``neardup demo``: what the commands do, on the newswire sample that comes with the package."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+import shlex
+from importlib.resources import files
+from typing import Annotated
+
+import typer
+
+from neardup.cli.options import Force, with_options
+from neardup.cli.screen import TYPED, say, show
+from neardup.errors import OutputError
+
+#: What the demo writes, by its kind.
+_OUTPUTS = {
+    "sample": "newswire.jsonl",
+    "kept": "kept.jsonl",
+    "duplicates": "duplicates.csv",
+    "summary": "summary.json",
+    "report": "report.html",
+}
+
+
+@with_options
+def demo(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Where the sample and the outputs go; created if missing.")
+    ] = "neardup-demo",
+    force: Force = False,
+) -> None:
+    """Remove the near-duplicates of 199 sample news items, and explain one of them.
+
+    The commands are printed as they run, and can be repeated.
+    """
+    places = {kind: os.path.join(folder, name) for kind, name in _OUTPUTS.items()}
+    taken = [place for place in places.values() if os.path.exists(place)]
+    if taken and not force:
+        raise OutputError(f"{taken[0]} exists: name another folder, or allow it to be replaced with --force")
+    _copy_sample(folder, places["sample"])
+
+    draws = all(importlib.util.find_spec(name) is not None for name in ("altair", "jinja2", "vl_convert"))
+    outputs = ["-o", places["kept"], "--duplicates", places["duplicates"], "--summary", places["summary"]]
+    outputs += ["--report", places["report"]] if draws else []
+    _run("dedup", places["sample"], *outputs, "--force")
+    _run("explain", places["sample"], *_corrected_pair(places["duplicates"], places["sample"]))
+
+    show("")
+    if draws:
+        say(f"open {os.path.abspath(places['report'])} in a browser: what was dropped, why, and other thresholds")
+    else:
+        say('pip install "neardup[report]" adds a report to the outputs: run the demo again then')
+    say(f"next, look at your own documents: neardup explore {places['sample']}, with your file in its place")
+
+
+def _copy_sample(folder: str, place: str) -> None:
+    from neardup.files import write
+
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be created ({error.strerror}); name another folder") from None
+    write(place, files("neardup").joinpath("samples", "newswire.jsonl").read_bytes())
+
+
+def _run(*words: str) -> None:
+    """Print a command and run it."""
+    from neardup.cli.app import command_of
+
+    show(f"\n$ {shlex.join(['neardup', *words])}")
+    TYPED.set(words)
+    command_of(words[0]).main(list(words[1:]), prog_name=f"neardup {words[0]}", standalone_mode=False)
+
+
+def _corrected_pair(duplicates: str, sample: str) -> tuple[str, str]:
+    """Return the ids of the first dropped correction and of its keeper; of any pair where there is none."""
+    with open(sample, encoding="utf-8") as lines:
+        kinds = {item["id"]: item["kind"] for item in map(json.loads, lines)}
+    with open(duplicates, encoding="utf-8", newline="") as rows:
+        pairs = [(row["keeper"], row["dropped"]) for row in csv.DictReader(rows)]
+    return next((pair for pair in pairs if kinds[pair[1]] == "correction"), pairs[0])

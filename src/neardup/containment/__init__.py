@@ -1,0 +1,1 @@
+"""Which items of a test set stand in training texts."""

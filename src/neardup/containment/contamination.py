@@ -1,0 +1,428 @@
+"""Training texts read once, and which items of a test set they contain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.containment.items import Items, Passages, items_of, passages_of
+from neardup.documents import Batch, Corpus
+from neardup.errors import RecipeError, option, shown
+from neardup.features.reading import Progress, cut
+from neardup.kernels.containment import contained_sets, find_grams
+from neardup.runtime import Clock, default_threads, in_order
+from neardup.text.bulk import comparable, text_buffers
+from neardup.text.normalize import Token, tokens
+
+Integers = npt.NDArray[np.int64]
+
+#: Characters of a training text that are remembered before and after what it shares, and at most, for reports.
+_MARGIN, _EXCERPT = 100, 4_000
+
+#: The columns of the table of spans; offsets count characters (code points) of the texts as they were given.
+SPANS = pa.schema(
+    [
+        ("item", pa.large_string()),
+        ("column", pa.large_string()),
+        ("document", pa.large_string()),
+        ("containment", pa.float64()),
+        ("item_start", pa.int64()),
+        ("item_end", pa.int64()),
+        ("document_start", pa.int64()),
+        ("document_end", pa.int64()),
+        ("words", pa.int64()),
+    ]
+)
+
+
+class Span(NamedTuple):
+    """A run of words that an item and a training text have in common, end excluded, in characters."""
+
+    item_start: int
+    item_end: int
+    start: int
+    end: int
+    words: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A training text that contains an item's text to the share asked for.
+
+    Attributes
+    ----------
+    passage : int
+        The item's text, as a number of ``Passages``.
+    document : object
+        The id of the training text, or its row number.
+    shared, grams : int
+        Of the distinct grams of the item's text, how many stand in the training text, and how many there are.
+    spans : list of Span
+        In the order of the training text.
+    excerpt : str
+        The training text from a little before the first span to a little behind the last one.
+    """
+
+    passage: int
+    document: Any
+    shared: int
+    grams: int
+    spans: list[Span]
+    excerpt: str
+
+    @property
+    def containment(self) -> float:
+        """The share of the item's grams that stand in the training text."""
+        return self.shared / self.grams
+
+
+@dataclass
+class Contamination:
+    """Which items of a test set stand in training texts.
+
+    Attributes
+    ----------
+    passages : Passages
+        What was looked for.
+    at_least : float
+        The smallest containment that counts.
+    documents, contaminated_documents : int
+        How many training texts were read, and how many contain an item.
+    best : int64[p]
+        For each text that was looked for, the most of its grams that one training text has.
+    findings : dict of int to Finding
+        For each contaminated text, the training text with most of its grams, of several the first.
+    read_rows, contaminated_rows : list
+        Raw rows of the training texts that were read, and of those that contain an item; see ``clean_rows``.
+    bytes_read : int
+        Bytes of the training texts.
+    rejected : dict of str to int
+        Training records that could not be read, by reason.
+    stages : list of dict
+        What each stage cost.
+    spans : pyarrow.Table
+        A row for each span in an item and a training text (``SPANS``); empty where ``see`` got them.
+    """
+
+    passages: Passages
+    at_least: float
+    best: Integers
+    documents: int = 0
+    contaminated_documents: int = 0
+    findings: dict[int, Finding] = field(default_factory=dict)
+    bytes_read: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    stages: list[Any] = field(default_factory=list)
+    read_rows: list[slice | Integers] = field(default_factory=list)
+    contaminated_rows: list[Integers] = field(default_factory=list)
+    spans: pa.Table = field(default_factory=SPANS.empty_table)
+
+    @property
+    def items(self) -> Items:
+        """The test set."""
+        return self.passages.items
+
+    @property
+    def contaminated(self) -> Integers:
+        """The numbers of the items of which a column, or all columns together, stands in a training text."""
+        return np.unique(self.passages.item[sorted(self.findings)])
+
+    @property
+    def looked_for(self) -> int:
+        """The number of items that have enough words, in a column or in all together."""
+        return len(np.unique(self.passages.item))
+
+    @property
+    def share(self) -> float:
+        """The share of contaminated items among those that were looked for."""
+        return len(self.contaminated) / self.looked_for
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Counts, and the shares that they make."""
+        by_column: dict[str, Any] = {}
+        for at, name in enumerate(self.items.columns):
+            looked = int((self.passages.column == at).sum())
+            found = sum(int(self.passages.column[passage]) == at for passage in self.findings)
+            by_column[name] = {
+                "looked_for": looked,
+                "contaminated": found,
+                "share": found / looked if looked else None,
+                "too_short": sum(column == at for _, column in self.passages.too_short),
+            }
+        return {
+            "items": len(self.items.names),
+            "too_short": len(self.items.names) - self.looked_for,
+            "contaminated": len(self.contaminated),
+            "share": self.share,
+            "columns": by_column,
+            "documents": self.documents,
+            "contaminated_documents": self.contaminated_documents,
+            "ngrams": self.passages.ngrams,
+            "at_least": self.at_least,
+            "rejected": {"test": self.items.rejected, "train": self.rejected},
+            "text_bytes": self.bytes_read,
+            "stages": self.stages,
+        }
+
+    def table(self) -> pa.Table:
+        """Return a row for each text of an item: item, column, words, containment, contaminated, document.
+
+        ``containment`` is the largest that a training text has, whether it counts or not; ``document`` names that
+        training text where it counts. All are null for texts with too few words.
+        """
+        passages, items = self.passages, self.items
+        rows: dict[tuple[int, int], dict[str, Any]] = {}
+        for passage in range(len(passages)):
+            found = self.findings.get(passage)
+            rows[int(passages.item[passage]), int(passages.column[passage])] = {
+                "words": int(passages.words[passage]),
+                "containment": float(self.best[passage] / passages.sizes[passage]),
+                "contaminated": found is not None,
+                "document": None if found is None else str(found.document),
+            }
+        nothing = {"words": None, "containment": None, "contaminated": None, "document": None}
+        schema = pa.schema(
+            [
+                ("item", pa.large_string()),
+                ("column", pa.large_string()),
+                ("words", pa.int64()),
+                ("containment", pa.float64()),
+                ("contaminated", pa.bool_()),
+                ("document", pa.large_string()),
+            ]
+        )
+        listed = [
+            {"item": str(name), "column": column, **rows.get((at, place), nothing)}
+            for at, name in enumerate(items.names)
+            for place, column in enumerate(items.columns)
+        ]
+        return pa.Table.from_pylist(listed, schema)
+
+    def clean_rows(self, raw_rows: int) -> npt.NDArray[np.bool_]:
+        """Return which raw rows of the training texts contain no item; rejected rows are not among them."""
+        keep = np.zeros(raw_rows, bool)
+        for rows in self.read_rows:
+            keep[rows] = True
+        for rows in self.contaminated_rows:
+            keep[rows] = False
+        return keep
+
+
+def contamination_of(
+    train: Corpus,
+    test: Corpus,
+    *,
+    columns: Sequence[str] = (),
+    ngrams: int = 13,
+    at_least: float = 0.5,
+    min_words: int = 8,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    see: Callable[[pa.Table], None] | None = None,
+) -> Contamination:
+    """Find the items of a test set that stand in training texts, exactly, reading these once.
+
+    Of an item's text with w words the grams are its contiguous n-grams of words, or one gram of all its words where
+    w < n. Its containment in a training text is o / a: of its a distinct grams, o stand in the training text. Words are
+    those of the normal form ``words``: case, punctuation and line breaks do not count.
+
+    Parameters
+    ----------
+    train : Corpus
+        The training texts; read once, and never held.
+    test : Corpus
+        The test set; it is held.
+    columns : sequence of str
+        Columns of the test set that are looked for apart and together; its text column by default.
+    ngrams : int
+        Words of a gram. Raising it finds fewer chance meetings, and fewer items that were changed here and there.
+    at_least : float
+        The smallest containment that counts, above 0 and at most 1. Raising it asks for more of the item.
+    min_words : int
+        Texts of fewer words are not looked for [Brown et al. 2020, appendix C, takes at least 8].
+    threads : int, optional
+        They change the time, never the answer.
+    progress : callable, optional
+        Told ("read", bytes done, bytes in all or None).
+    see : callable, optional
+        Gets tables of spans (``SPANS``), in the order of the training texts; without it they are kept.
+
+    Raises
+    ------
+    RecipeError
+        For numbers out of their bounds.
+    InputError
+        For a test set without items, or without a column.
+    """
+    if not 0 < at_least <= 1:
+        raise RecipeError(
+            f"{option('--at-least')} {shown(at_least)} is no share: give one above 0 and at most 1, such as 0.5"
+        )
+    clock = Clock()
+    with clock.stage("test set"):
+        passages = passages_of(items_of(test, columns), ngrams, min_words)
+        share = Fraction(str(at_least))
+    found = Contamination(passages, at_least, np.zeros(len(passages), np.int64), stages=clock.stages)
+    tables = [found.spans]
+    with clock.stage("read"):
+        search = partial(_search, passages, (share.numerator, share.denominator))
+        _ = passages.tables  # made before the threads ask for them
+        for piece in in_order(search, _pieces(train, found.read_rows, progress), threads or default_threads()):
+            _add(found, piece, see or tables.append)
+    found.spans = pa.concat_tables(tables)
+    found.rejected = dict(train.rejected.counts)
+    return found
+
+
+class _Piece(NamedTuple):
+    texts: pa.LargeStringArray
+    names: Any
+    rows: Integers
+
+
+class _Found(NamedTuple):
+    documents: int
+    bytes: int
+    best: Integers
+    rows: Integers
+    findings: list[Finding]
+
+
+def _pieces(corpus: Corpus, read: list[slice | Integers], progress: Progress | None) -> Iterator[_Piece]:
+    consumed = 0
+    for batch in corpus.scan():
+        if len(batch.rows):
+            first, last = int(batch.rows[0]), int(batch.rows[-1])
+            read.append(slice(first, last + 1) if last - first + 1 == len(batch.rows) else batch.rows)
+        consumed += batch.consumed
+        if progress is not None:
+            progress("read", consumed, corpus.total_bytes)
+        yield from _named(batch)
+
+
+def _named(batch: Batch) -> Iterator[_Piece]:
+    at = 0
+    for texts in cut(batch):
+        end = at + len(texts)
+        names = batch.rows[at:end] if batch.ids is None else batch.ids[at:end]
+        yield _Piece(texts, names, batch.rows[at:end])
+        at = end
+
+
+def _search(passages: Passages, share: tuple[int, int], piece: _Piece) -> _Found:
+    """Return what some training texts contain."""
+    data, offsets = text_buffers(piece.texts)
+    normal = comparable(data, offsets, "words")
+    count = len(piece.texts)
+    heads = np.empty(count + 1, np.int64)
+    room = 1 << 12
+    while True:
+        numbers, places = np.empty(room, np.int64), np.empty(room, np.int64)
+        total = find_grams(
+            normal.text, normal.spans, passages.ngrams, passages.widths, *passages.tables, numbers, places, heads
+        )
+        if total <= room:
+            break
+        room = total
+    size = int(offsets[-1] - offsets[0])
+    best = np.zeros(len(passages), np.int64)
+    if not total:
+        return _Found(count, size, best, np.zeros(0, np.int64), [])
+    owned = passages.owner_heads, passages.owners, passages.sizes, share, best
+    room = 1 << 10
+    while True:
+        texts, sets, shared = (np.empty(room, np.int64) for _ in range(3))
+        pairs = contained_sets(numbers, heads, *owned, texts, sets, shared)
+        if pairs <= room:
+            break
+        room = pairs
+    findings = []
+    d, text, there = -1, "", list[Token]()
+    for document, passage, o in zip(*(part[:pairs].tolist() for part in (texts, sets, shared)), strict=True):
+        if document != d:
+            d, text = document, piece.texts[document].as_py()
+            there = tokens(text)
+        hits = slice(heads[d], heads[d + 1])
+        spans = _spans(passages, passage, there, places[hits], numbers[hits])
+        begin = max(spans[0].start - _MARGIN, 0)
+        excerpt = text[begin : min(spans[-1].end + _MARGIN, begin + _EXCERPT)]
+        findings.append(Finding(passage, _name(piece, d), o, int(passages.sizes[passage]), spans, excerpt))
+    return _Found(count, size, best, piece.rows[np.unique(texts[:pairs])], findings)
+
+
+def _name(piece: _Piece, at: int) -> Any:
+    name = piece.names[at]
+    return name.as_py() if isinstance(name, pa.Scalar) else int(name)
+
+
+def _spans(passages: Passages, passage: int, there: list[Token], places: Integers, numbers: Integers) -> list[Span]:
+    """Return the runs of an item's grams in a training text, each as long as both texts go on alike.
+
+    there: the words of the training text; places, numbers: the listed grams in it.
+    """
+    own, here, width = passages.grams(passage).tolist(), passages.tokens(passage), passages.width(passage)
+    where: dict[int, list[int]] = {}
+    for at, gram in enumerate(own):
+        where.setdefault(gram, []).append(at)
+    found = {place: gram for place, gram in zip(places.tolist(), numbers.tolist(), strict=True) if gram in where}
+    spans, done = list[Span](), -1
+    for place in sorted(found):
+        if place <= done:
+            continue
+        length, begin = max((_run(own, at, found, place), -at) for at in where[found[place]])
+        done = place + length - 1
+        first, last = here[-begin], here[-begin + length + width - 2]
+        start, end = there[place], there[done + width - 1]
+        spans.append(Span(first.start, last.end, start.start, end.end, length + width - 1))
+    return spans
+
+
+def _run(own: list[int], at: int, found: dict[int, int], place: int) -> int:
+    """Return how many grams from a place of the item on stand one behind the other in the training text."""
+    length = 1
+    while at + length < len(own) and found.get(place + length) == own[at + length]:
+        length += 1
+    return length
+
+
+def _add(found: Contamination, piece: _Found, see: Callable[[pa.Table], None]) -> None:
+    """Add what some training texts contain."""
+    found.documents += piece.documents
+    found.bytes_read += piece.bytes
+    np.maximum(found.best, piece.best, out=found.best)
+    found.contaminated_documents += len(piece.rows)
+    if len(piece.rows):
+        found.contaminated_rows.append(piece.rows)
+    for one in piece.findings:
+        known = found.findings.get(one.passage)
+        if known is None or one.shared > known.shared:
+            found.findings[one.passage] = one
+    if piece.findings:
+        see(_table(found.passages, piece.findings))
+
+
+def _table(passages: Passages, findings: Sequence[Finding]) -> pa.Table:
+    rows = [
+        {
+            "item": str(passages.items.names[int(passages.item[one.passage])]),
+            "column": passages.items.columns[int(passages.column[one.passage])],
+            "document": str(one.document),
+            "containment": one.containment,
+            "item_start": span.item_start,
+            "item_end": span.item_end,
+            "document_start": span.start,
+            "document_end": span.end,
+            "words": span.words,
+        }
+        for one in findings
+        for span in one.spans
+    ]
+    return pa.Table.from_pylist(rows, SPANS)

@@ -1,0 +1,243 @@
+"""The items of a test set as sets of n-grams, column by column and all columns together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import Corpus, join_ids
+from neardup.documents.records import Names
+from neardup.errors import InputError, RecipeError, option, shown
+from neardup.features.extraction import Extractor
+from neardup.kernels.containment import enter_grams
+from neardup.kernels.grams import LISTED
+from neardup.kernels.tokens import enter
+from neardup.recipe import Recipe
+from neardup.text.normalize import Token, tokens
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+#: What the columns of an item are called together.
+ALL = "all"
+#: Bits of the filter for each gram: with 16 of them, one gram in sixteen that is not listed is looked up.
+_FILTER_BITS = 16
+
+
+@dataclass(frozen=True)
+class Items:
+    """The items of a test set.
+
+    Attributes
+    ----------
+    names : sequence
+        Their ids, or row numbers.
+    columns : tuple of str
+        The columns that are compared; where there are several, the last is ``all``, their texts line by line.
+    texts : list of list of str
+        For each of these columns the text of each item.
+    rejected : dict of str to int
+        The rows that are no items, by reason.
+    """
+
+    names: Sequence[Any]
+    columns: tuple[str, ...]
+    texts: list[list[str]]
+    rejected: dict[str, int]
+
+
+def items_of(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
+    """Return the items of a test set.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The test set; it is read once. Its text column decides which rows are items.
+    columns : sequence of str
+        The columns to compare, the corpus's text column first; that one alone by default.
+
+    Raises
+    ------
+    InputError
+        If there is no item, or a column is missing or is no text.
+    """
+    batches = list(corpus.scan())
+    texts = [text for batch in batches for text in batch.texts.to_pylist()]
+    if not texts:
+        raise InputError("the test set has no item: give a file with at least one text")
+    rows = np.concatenate([batch.rows for batch in batches])
+    ids = [batch.ids for batch in batches if batch.ids is not None]
+    names = Names(rows, join_ids(ids) if ids else None)
+    own = [texts]
+    if len(columns) > 1:
+        table = corpus.take(rows)
+        own += [_strings(table, column) for column in columns[1:]]
+    compared = tuple(columns) or (corpus.text_column,)
+    if len(compared) > 1:
+        compared, own = (*compared, ALL), [*own, ["\n".join(parts) for parts in zip(*own, strict=True)]]
+    return Items([names.one(at) for at in range(len(texts))], compared, own, dict(corpus.rejected.counts))
+
+
+def _strings(table: pa.Table, column: str) -> list[str]:
+    """Return a column of texts; a missing one is empty."""
+    if column not in table.column_names:
+        raise InputError(
+            f"the test set has no column {column!r}: choose from {', '.join(table.column_names)} with "
+            f"{option('--test-column', 'columns=')}"
+        )
+    values = table.column(column)
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        raise InputError(f"column {column!r} of the test set holds {values.type}, not texts: choose another one")
+    return [text or "" for text in pc.fill_null(values, "").to_pylist()]
+
+
+@dataclass(frozen=True)
+class Passages:
+    """The texts that are looked for, each an item's column with enough words, and where their grams are found.
+
+    Attributes
+    ----------
+    items : Items
+        The test set.
+    ngrams : int
+        Words of a gram.
+    item, column : int64[p]
+        Of each text that is looked for: the number of its item and of its column.
+    words : int64[p]
+        Its words.
+    sizes : int64[p]
+        Its distinct grams.
+    heads : int64[p + 1]
+        Where each one's grams begin in ``listed``.
+    listed : int64[k]
+        The grams in the order of the texts, as numbers from 0.
+    owner_heads, owners : int64[g + 1], int64
+        The texts that have each gram.
+    too_short : list of (int, int)
+        Item and column of texts that have too few words.
+    """
+
+    items: Items
+    ngrams: int
+    item: Integers
+    column: Integers
+    words: Integers
+    sizes: Integers
+    heads: Integers
+    listed: Integers
+    owner_heads: Integers
+    owners: Integers
+    distinct: Words
+    first_words: Words
+    too_short: list[tuple[int, int]]
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @cached_property
+    def widths(self) -> Integers:
+        """Words of the texts that are shorter than a gram, each a gram of its own: int64, ascending."""
+        return np.unique(self.words[self.words < self.ngrams])
+
+    @cached_property
+    def tables(self) -> tuple[Words, Integers, Words, Words]:
+        """First words of shorter texts, slots, keys and filter, as ``kernels.containment.find_grams`` takes them."""
+        size = 1 << (2 * len(self.distinct) + 1).bit_length()
+        keys, slots = np.zeros(size, np.uint64), np.zeros(size, np.int64)
+        bits = 1 << max((_FILTER_BITS * len(self.distinct)).bit_length(), 6)
+        known = np.zeros(bits // 64, np.uint64)
+        enter_grams(self.distinct, slots, keys, known)
+        first = np.unique(self.first_words)
+        begins = np.zeros(1 << (2 * len(first) + 1).bit_length(), np.uint64)
+        enter(first, begins)
+        return begins, slots, keys, known
+
+    def text(self, passage: int) -> str:
+        """Return the text of one that is looked for."""
+        return self.items.texts[int(self.column[passage])][int(self.item[passage])]
+
+    def grams(self, passage: int) -> Integers:
+        """Return the numbers of the grams of one text, in its order."""
+        return self.listed[self.heads[passage] : self.heads[passage + 1]]
+
+    def width(self, passage: int) -> int:
+        """Return how many words each gram of a text has."""
+        return min(int(self.words[passage]), self.ngrams)
+
+    def tokens(self, passage: int) -> list[Token]:
+        """Return the words of a text with their places."""
+        return tokens(self.text(passage))
+
+
+def passages_of(items: Items, ngrams: int, min_words: int) -> Passages:
+    """Return the texts of items that have enough words, as grams.
+
+    Parameters
+    ----------
+    items : Items
+        The test set.
+    ngrams : int
+        Words of a gram. A text with fewer words is one gram of them all.
+    min_words : int
+        A text with fewer words is not looked for: it would be found everywhere.
+
+    Raises
+    ------
+    RecipeError
+        For numbers below 1.
+    InputError
+        If no text has enough words.
+    """
+    for name, number in (("--ngrams", ngrams), ("--min-words", min_words)):
+        if number < 1:
+            raise RecipeError(f"{option(name)} {shown(number)} is below 1: give a number of words")
+    count = len(items.names)
+    texts = pa.array([text for column in items.texts for text in column], pa.large_string())
+    singles, words = _listed(texts, 1)
+    listed, sizes = _listed(texts, ngrams)
+    sizes = np.where(words > 0, sizes, 0)
+    enough = words >= min_words
+    if not enough.any():
+        raise InputError(
+            f"no item of the test set has {min_words} words, which is what {option('--min-words')} asks for: lower it"
+        )
+    chosen = np.flatnonzero(enough)
+    # The texts of one item stand together, its columns in their order.
+    chosen = chosen[np.lexsort((chosen // count, chosen % count))]
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    parts = [listed[begins[at] : begins[at + 1]] for at in chosen]
+    heads = np.concatenate([[0], np.cumsum(sizes[chosen])]).astype(np.int64)
+    distinct, numbers = np.unique(np.concatenate(parts), return_inverse=True)
+    owner = np.repeat(np.arange(len(chosen)), sizes[chosen])
+    pairs = np.unique(np.stack([numbers.astype(np.int64), owner], axis=1), axis=0)
+    owner_heads = np.searchsorted(pairs[:, 0], np.arange(len(distinct) + 1)).astype(np.int64)
+    first = np.concatenate([[0], np.cumsum(words)])[:-1]
+    short = chosen[words[chosen] < ngrams]
+    return Passages(
+        items,
+        ngrams,
+        chosen % count,
+        chosen // count,
+        words[chosen],
+        np.bincount(pairs[:, 1], minlength=len(chosen)).astype(np.int64),
+        heads,
+        numbers.astype(np.int64),
+        owner_heads,
+        np.ascontiguousarray(pairs[:, 1]),
+        distinct,
+        singles[first[short]],
+        [(int(at % count), int(at // count)) for at in np.flatnonzero(~enough)],
+    )
+
+
+def _listed(texts: pa.LargeStringArray, n: int) -> tuple[Words, Integers]:
+    """Return the n-grams of texts, repeats repeated and none of them 0, and how many each text has."""
+    block = Extractor(Recipe(features=f"words:{n}"), None, LISTED)(texts)
+    return np.maximum(block.features, np.uint64(1)), block.sizes

@@ -1,0 +1,167 @@
+"""The page of a contamination: shares, each contaminated item beside the training text that contains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from neardup.containment.contamination import Contamination, Finding
+from neardup.documents.output import OutputFile, check_place
+from neardup.pages.diff import Shown
+from neardup.pages.diff_view import side_by_side
+from neardup.pages.html import (
+    Html,
+    bar,
+    closing,
+    command,
+    facts,
+    fold,
+    notes,
+    opening,
+    search_field,
+    section,
+    table,
+    text,
+    tiles,
+)
+from neardup.pages.numbers import counted, sized
+from neardup.pages.numbers import share as share_text
+from neardup.pages.page import page
+from neardup.version import __version__
+
+_TITLE = "Contamination"
+#: So many items are shown with their texts, those with the largest containment first.
+_SHOWN = 200
+#: And so many of them opened at first.
+_OPENED = 3
+
+
+def write_page(
+    found: Contamination, output: str, *, force: bool = False, fail_over: float | None = None, typed: str = ""
+) -> None:
+    """Write the page of a contamination.
+
+    Parameters
+    ----------
+    found : Contamination
+        What was found.
+    output : str
+        Where to.
+    force : bool
+        Whether an existing file may be replaced.
+    fail_over : float, optional
+        The largest share of contaminated items that is allowed.
+    typed : str
+        The command, quoted for a shell; empty from Python.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written there.
+    """
+    check_place(output, (), force)
+    content = contamination_page(found, fail_over=fail_over, typed=typed)
+    with OutputFile(output) as file:
+        file.write(content.encode())
+
+
+def contamination_page(found: Contamination, *, fail_over: float | None = None, typed: str = "") -> str:
+    """Return the page; see ``write_page``."""
+    summary = found.summary
+    rule = (
+        f"An item is contaminated where one training text has at least {summary['at_least']:.4g} of its "
+        f"{summary['ngrams']}-grams of words."
+    )
+    shown = sorted(found.findings.values(), key=lambda one: (-one.containment, one.passage))
+    body = [
+        opening(_TITLE, rule),
+        tiles(list(_tiles(found, fail_over))),
+        notes(list(_notes(found)), title="What was not looked for"),
+        section("columns", "By column", _columns(found)),
+        section("items", "Contaminated items", *_items(found, shown), intro=_intro(shown)),
+        section("reading", "How to read this", _reading()),
+        closing(*([command(typed)] if typed else []), f"neardup {__version__}"),
+    ]
+    return page(f"{_TITLE} - neardup", "\n".join(filter(None, body)), {}, scripts=["search.js"])
+
+
+def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str, str, str]]:
+    several = len(found.items.columns) > 1
+    yield (
+        f"{len(found.contaminated):,}",
+        "contaminated items",
+        f"of {found.looked_for:,} that were looked for" + (", in a column or in all together" if several else ""),
+    )
+    allowed = "" if fail_over is None else f"{'more than' if found.share > fail_over else 'within'} the {fail_over:.4%}"
+    yield share_text(len(found.contaminated), found.looked_for), "of the items", allowed and f"{allowed} allowed"
+    yield (
+        f"{found.contaminated_documents:,}",
+        "training texts contain an item",
+        f"of {found.documents:,}, {sized(found.bytes_read)}",
+    )
+
+
+def _notes(found: Contamination) -> Iterator[str]:
+    short = len(found.items.names) - found.looked_for
+    if short:
+        yield f"{counted(short, 'item')} with too few words: short texts stand everywhere and would tell nothing."
+    for name, rejected in (("test set", found.items.rejected), ("training texts", found.rejected)):
+        if rejected:
+            reasons = ", ".join(f"{reason}: {number:,}" for reason, number in sorted(rejected.items()))
+            yield f"Rejected records of the {name}: {reasons}."
+
+
+def _columns(found: Contamination) -> Html:
+    rows = [
+        [
+            text(name),
+            one["looked_for"],
+            one["contaminated"],
+            "" if one["share"] is None else bar(one["share"], share_text(one["contaminated"], one["looked_for"])),
+            one["too_short"],
+        ]
+        for name, one in found.summary["columns"].items()
+    ]
+    return table(["column", "looked for", "contaminated", "share", "too few words"], rows)
+
+
+def _intro(shown: Sequence[Finding]) -> str:
+    if not shown:
+        return "No training text contains an item."
+    return (
+        "Each item stands on the left, the training text with most of its n-grams on the right. What differs is "
+        "marked; case, punctuation and line breaks do not count."
+        + (f" The first {_SHOWN:,} of {len(shown):,} are shown." if len(shown) > _SHOWN else "")
+    )
+
+
+def _items(found: Contamination, shown: Sequence[Finding]) -> Iterator[str]:
+    if not shown:
+        return
+    yield search_field("items", label="Find an item", noun="items")
+    passages, items = found.passages, found.items
+    for at, one in enumerate(shown[:_SHOWN]):
+        name, column = (
+            str(items.names[int(passages.item[one.passage])]),
+            items.columns[int(passages.column[one.passage])],
+        )
+        said = f"{one.shared:,} of {counted(one.grams, 'n-gram')} ({share_text(one.shared, one.grams)})"
+        whole = Shown(f"item {name}, {column}", "", passages.text(one.passage))
+        beside = Shown(f"training text {one.document}", "", one.excerpt)
+        yield fold(
+            text(f"{name} · {column} · {share_text(one.shared, one.grams)} · in {one.document}"),
+            side_by_side(whole, beside, head=said),
+            opened=at < _OPENED,
+            searched=f"{name} {column} {one.document}",
+        )
+
+
+def _reading() -> Html:
+    return facts(
+        {
+            "containment": "Of the distinct n-grams of an item, the share that stands in one training text. An item "
+            "with fewer words than an n-gram is one n-gram of all its words: it is found whole or not at all.",
+            "all": "Where several columns are looked for, their texts one behind the other, as in a prompt with its "
+            "answer.",
+            "share": "Contaminated items among those that were looked for.",
+        }
+    )

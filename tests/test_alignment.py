@@ -1,0 +1,79 @@
+"""What two sequences have in common, beside plain computations."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.text import alignment
+from neardup.text.alignment import Block, SuffixAutomaton, aligned
+
+WORDS = st.lists(st.integers(0, 5), max_size=40)
+
+
+def lcs(left: list[int], right: list[int]) -> int:
+    """The length of a longest common subsequence, by the book."""
+    table = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i, one in enumerate(left):
+        for j, other in enumerate(right):
+            table[i + 1][j + 1] = table[i][j] + 1 if one == other else max(table[i][j + 1], table[i + 1][j])
+    return table[-1][-1]
+
+
+def check_blocks(left: list[int], right: list[int], blocks: list[Block]) -> None:
+    for block in blocks:
+        assert block.length > 0
+        assert left[block.left :][: block.length] == right[block.right :][: block.length]
+        assert len(left[block.left :]) >= block.length <= len(right[block.right :])
+    for one, other in pairwise(blocks):
+        assert one.left + one.length <= other.left
+        assert one.right + one.length <= other.right
+        assert (one.left + one.length, one.right + one.length) != (other.left, other.right)
+
+
+@given(WORDS, WORDS)
+def test_short_texts_are_aligned_by_a_longest_common_subsequence(left: list[int], right: list[int]) -> None:
+    blocks = aligned(left, right)
+    check_blocks(left, right, blocks)
+    assert sum(block.length for block in blocks) == lcs(left, right)
+
+
+@given(st.lists(st.integers(0, 60), max_size=80), st.data())
+def test_long_texts_are_aligned_by_what_occurs_once(left: list[int], data: st.DataObject) -> None:
+    right = data.draw(st.one_of(st.permutations(left), st.lists(st.integers(0, 60), max_size=80)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "_EXACT", 0)
+        blocks = aligned(left, right)
+    check_blocks(left, right, blocks)
+    assert sum(block.length for block in blocks) <= lcs(left, right)
+    head = next((at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other), None)
+    if head:
+        assert blocks[0][:2] == (0, 0)
+
+
+def test_a_long_text_with_a_few_changes_is_aligned_nearly_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "_EXACT", 100)
+    left = list(range(3000))
+    right = [*left[:500], -1, *left[501:1500], -2, -3, *left[1500:2000], *left[2010:]]
+    assert sum(block.length for block in aligned(left, right)) == 3000 - 1 - 10
+
+
+@given(items=st.text("ab", max_size=12), wanted=st.text("ab", min_size=1, max_size=8))
+def test_every_place_of_the_longest_run_is_found(items: str, wanted: str) -> None:
+    automaton = SuffixAutomaton(items)
+    for begin in range(len(wanted)):
+        runs = [wanted[begin:end] for end in range(len(wanted), begin, -1)]
+        longest = next((run for run in runs if run in items), "")
+        starts = [i for i in range(len(items)) if longest and items.startswith(longest, i)]
+        assert automaton.longest(wanted, begin) == (len(longest), tuple(starts))
+
+
+@given(st.text("abcd", max_size=30), st.text("abcd", max_size=30))
+def test_the_longest_run_anywhere_is_the_first_of_equals(left: str, right: str) -> None:
+    place, length = SuffixAutomaton(right).longest_anywhere(left)
+    runs = [(begin, left[begin:end]) for end in range(len(left) + 1) for begin in range(end)]
+    shared = [(-len(run), begin) for begin, run in runs if run in right]
+    assert (-length, place) == min(shared, default=(0, 0))
