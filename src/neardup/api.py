@@ -188,7 +188,7 @@ def compare(
     recipes: Sequence[AnyRecipe] | None = None,
     classifiers: Sequence[Given] = (),
     content: str | None = None,
-    thresholds: str | Sequence[float] = ".5:.95:.05",
+    thresholds: str | Sequence[float] | None = None,
     clusters: str | None = None,
     label_column: str | None = None,
     positive: float = 1.0,

@@ -91,12 +91,13 @@ def compare(
         ),
     ] = None,
     thresholds: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FIRST:LAST:STEP",
-            help="Similarities, and probabilities of classifiers, to try as thresholds; or a list: .5,.7,.9.",
+            help="Similarities, and probabilities of classifiers, to try as thresholds; or a list: .5,.7,.9. By "
+            "default .05:.95:.05, and .5:.95:.05 with more than 2,000 documents.",
         ),
-    ] = ".5:.95:.05",
+    ] = None,
     classifiers: Annotated[
         list[str] | None,
         typer.Option(
