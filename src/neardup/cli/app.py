@@ -56,6 +56,7 @@ EXAMPLES = {
     "report": ("report news.db -o report.html",),
     "stopped": ("stopped news.db --today",),
     "release": ("release news.db item-17",),
+    "contamination": ("contamination train/*.parquet --test test.jsonl --fail-over 0.1%",),
 }
 #: The modules of commands that share one.
 _MODULES = {"release": "stopped"}

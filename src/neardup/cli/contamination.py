@@ -86,7 +86,7 @@ def contamination(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Find which items of a test set stand in training texts, and where, exactly, reading these once."""
+    """Find which items of a test set stand in training texts, and where."""
     share = None if fail_over is None else _share(fail_over, "--fail-over")
     least = _share(at_least, "--at-least")
     columns = [] if test_column is None else [name.strip() for name in test_column.split(",")]

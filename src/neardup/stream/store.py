@@ -493,7 +493,7 @@ def to_row(stored: Stored) -> Row:
     """Return a document as a row: the columns and their checksum."""
     verdict = stored.verdict
     # NumPy's numbers are turned into Python's, of which SQLite keeps each as it is, but for -0.0.
-    similarity, g = (None if value is None else float(value) + 0.0 for value in (verdict.similarity, verdict.score))
+    similarity, score = (None if value is None else float(value) + 0.0 for value in (verdict.similarity, verdict.score))
     measures = {one.measure: [one.value, one.amount] for one in verdict.measures}
     row = (
         int(stored.serial),
@@ -507,8 +507,8 @@ def to_row(stored: Stored) -> Row:
         similarity,
         *((None, None, None) if verdict.counts is None else map(int, verdict.counts)),
         verdict.flag,
-        g,
-        None if g is None else json.dumps(measures, separators=(",", ":")),
+        score,
+        None if score is None else json.dumps(measures, separators=(",", ":")),
     )
     return *row, checksum(*row)
 
@@ -528,9 +528,9 @@ def from_row(row: Row, forgotten: int) -> tuple[Stored | None, str]:
         return None, "row"
     if held is not None and checksum(held, text, title) != text_sum:
         return None, "text"
-    serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, g, measures = columns
+    serial, name, origin, time, leaves, judged, kind, of, similarity, o, a, b, flag, score, measures = columns
     said = tuple(Contribution(name, *both) for name, both in json.loads(measures or "{}").items())
-    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), g, said)
+    verdict = Verdict(name, kind, of, similarity, judged, flag, None if o is None else (o, a, b), score, said)
     if held is None or held < forgotten:
         return Stored(serial, verdict, origin, time, leaves, False, None), ""
     return Stored(serial, verdict, origin, time, leaves, True, text, title), ""
