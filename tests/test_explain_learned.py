@@ -168,7 +168,7 @@ def test_a_classifier_is_needed() -> None:
         explain(PORT, OTHER, trained(FACTS).recipe, classifier=trained(SETS))
 
 
-def test_empty_texts_are_in_no_net() -> None:
+def test_empty_texts_are_no_candidates() -> None:
     why = asked("", "...", trained(FACTS))
     assert not why.match
     assert not step_of(why).is_candidate

@@ -149,4 +149,4 @@ def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str
 
 
 def test_labels_are_asked_for(corpus: Path) -> None:
-    assert "Missing option '--labels'" in neardup("train", corpus, code=2).stderr
+    assert "needs --labels FILE" in neardup("train", corpus, code=2).stderr
