@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 BASE := $(VENV)/.base
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo manual test test-long test-cluster browser java check format bench clean
+.PHONY: setup docs demo manual test test-long test-cluster browser java check format bench clean
 
 setup: $(STAMP)
 
@@ -74,6 +74,12 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	for script in one_machine flow explore learned methods spark; do $(BIN)/python benchmarks/$$script.py --small || exit 1; done
+
+# The pages as a site in build/site, to be read without a network; a broken link fails.
+docs: $(BASE)
+	$(INSTALL) '.[docs]'
+	$(BIN)/python scripts/recipe_fields.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 clean:
 	rm -rf $(VENV) build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

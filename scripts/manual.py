@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 from neardup.cli.app import COMMANDS, EXAMPLES, app, command_of
+from neardup.cli.command import help_record
 from neardup.cli.screen import EXIT_CODES
-from neardup.cli.usage import help_record
 from neardup.recipe.recipe import OPTIONS
 from neardup.version import __version__
 

@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import neardup
+from neardup.kernels import compilation
 
 SOURCE = Path(neardup.__file__).parent
 ASK = "from neardup.kernels.compilation import cache_folder; print(cache_folder())"
@@ -21,19 +25,45 @@ def run(code: str, package: Path, cache: Path) -> str:
     return done.stdout.strip()
 
 
-def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path) -> None:
-    package = tmp_path / "package"
-    shutil.copytree(SOURCE, package / "neardup", ignore=shutil.ignore_patterns("__pycache__"))
-    cache = tmp_path / "cache"
-    first = run(ASK, package, cache)
-    assert first == run(ASK, package, cache)
-    assert Path(first).parent == cache
-    assert Path(first).stat().st_mode & 0o077 == 0, "others must not write where code is run from"
-    for name in ("kernels/bits.py", "kernels/unicode_tables.py"):
-        with open(package / "neardup" / name, "a") as file:
+def test_a_change_in_any_kernel_source_makes_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = shutil.copytree(SOURCE / "kernels", tmp_path / "kernels")
+    monkeypatch.setattr(compilation, "__file__", str(kernels / "compilation.py"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    ask = compilation.cache_folder.__wrapped__
+    folders = [ask()]
+    assert folders[0] is not None
+    assert folders[0] == ask()
+    assert folders[0].parent == tmp_path / "cache"
+    assert folders[0].stat().st_mode & 0o077 == 0, "others must not write where code is run from"
+    for name in ("bits.py", "unicode_tables.py"):
+        with open(kernels / name, "a") as file:
             file.write("\n#\n")
-        assert run(ASK, package, cache) != first
-        first = run(ASK, package, cache)
+        folders.append(ask())
+    assert len(set(folders)) == 3
+
+
+def test_kept_arrays_are_built_once_and_again_where_they_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path)
+    built: list[int] = []
+
+    def build() -> list[np.ndarray]:
+        built.append(1)
+        return [np.arange(3), np.zeros((2, 2), np.uint8)]
+
+    for _ in range(3):
+        first, second = compilation.kept_arrays("some", build)
+        assert first.tolist() == [0, 1, 2]
+        assert (second.dtype, second.shape) == (np.uint8, (2, 2))
+    assert len(built) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["some.npz"]
+    for data in (b"", b"PK broken", b"\x93NUMPY"):
+        (tmp_path / "some.npz").write_bytes(data)
+        assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
+    assert len(built) == 4
+    monkeypatch.setattr(compilation, "cache_folder", lambda: None)
+    assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
 
 
 def test_code_is_kept_between_runs(tmp_path: Path) -> None:
@@ -46,5 +76,4 @@ def test_code_is_kept_between_runs(tmp_path: Path) -> None:
 
 def test_kernels_work_where_no_folder_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert run(ASK, SOURCE.parent, tmp_path / "file") == "None"
-    assert run(USE, SOURCE.parent, tmp_path / "file") == "9"
+    assert run(f"{ASK}; {USE}", SOURCE.parent, tmp_path / "file") == "None\n9"

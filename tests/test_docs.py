@@ -20,7 +20,7 @@ from neardup.errors import RecipeError
 from neardup.spark.session import check_spark
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "methods").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -103,3 +103,21 @@ def test_links_lead_somewhere() -> None:
         for link in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
             if "://" not in link:
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_site_has_every_page() -> None:
+    # MkDocs itself is installed where the site is built only; it refuses what this finds.
+    named = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    assert named == {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.parent != ROOT}
+
+
+def test_what_the_architecture_names_is_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    rooms = [name for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)/?`", row)]
+    source = ROOT / "src" / "neardup"
+    there = {
+        path.name.removesuffix(".py") for path in source.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))
+    }
+    assert set(rooms) == {name for name in there if not name.startswith("_")} - {"version"}
+    for name in re.findall(r"`(\w+/[\w/]+\.(?:py|js|html))`", text):
+        assert (source / name).is_file() or (ROOT / name).is_file(), name

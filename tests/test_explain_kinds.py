@@ -167,20 +167,6 @@ def test_features_that_a_collection_leaves_are_those_of_the_definitions(recipe: 
     check_places(why)
 
 
-@pytest.mark.parametrize("recipe", CHOSEN, ids=title)
-@unhurried
-@given(texts=COLLECTIONS)
-def test_features_that_a_collection_leaves_are_those_of_the_kernels(recipe: Recipe, texts: list[str]) -> None:
-    statistics = statistics_of(texts, recipe)
-    try:
-        block = extract(pa.array(texts[:2], pa.large_string()), recipe, statistics)
-    except RecipeError:
-        return
-    why = explain(texts[0], texts[1], recipe, statistics)
-    left, right = (set(part) for part in split(block.features.tolist(), int(block.sizes[0])))
-    assert why.counts == (len(left & right), len(left), len(right), 1)
-
-
 def split(items: list[int], at: int) -> tuple[list[int], list[int]]:
     return items[:at], items[at:]
 
@@ -276,12 +262,6 @@ def test_minima_of_a_sketch() -> None:
     assert says(why.sentences[1], "no longer match", f" {equal - 12} equal minima", f"fewer than {equal}.")
 
 
-def test_super_shingles() -> None:
-    recipe = Recipe(features="words:1", signature="supershingle:6:1", measure="overlap", threshold=1.0)
-    why = explain(FOX, FOX + " Indeed", recipe)
-    assert says(why.reason, f" {why.counts.o} of 6", "super shingles equal", "jaccard is 0.9285")
-
-
 def test_digests_of_imatch() -> None:
     recipe = Recipe(features="words:1", signature="imatch:5")
     same = explain("one two three four five", "five four three two one one", recipe)
@@ -323,18 +303,6 @@ def test_digests_of_texts(algorithm: str) -> None:
     assert [other.right[change.start : change.end] for change in other.right_changes] == ["文字!"]
 
 
-def test_a_checksum_of_the_normal_form() -> None:
-    recipe = Recipe(features="checksum:sha1", normalize="words")
-    why = explain("A rose, is", "a ROSE is!", recipe)
-    assert why.match
-    assert [passage.text for passage in why.passages] == ["A rose, is"]
-    assert why.digests[0] == hashlib.sha1(b"a rose is").hexdigest()  # noqa: S324
-    (sentence,) = explain("", "", recipe).sentences
-    assert says(sentence, "left and the right", "no word", "matches nothing")
-    (sentence,) = explain("a b", "a c", recipe).sentences
-    assert says(sentence, "Only", "equal normal form", "match")
-
-
 def test_weights_say_what_they_compare() -> None:
     recipe = Recipe(features="words:1", weights="tf", measure="euclidean", threshold=2)
     why = explain("a a a b", "a b b", recipe)
@@ -350,36 +318,7 @@ def test_weights_say_what_they_compare() -> None:
     assert near.measures["jaccard"] == 1.0
 
 
-def test_sets_have_euclidean_distances_too() -> None:
-    recipe = Recipe(features="words:1", measure="euclidean", threshold=2)
-    why = explain("a b c d e", "a b c x y z", recipe)
-    assert says(why.reason, "euclidean 2.2361 > 2", " 3 features shared", "of 5 and 6")
-    threshold, shared = why.sentences
-    assert says(threshold, "They match", " 2.2361 or higher")
-    assert says(shared, "they match", " 1 shared feature", "more than 3.")
-    assert why.similarity == pytest.approx(1 / (1 + 5**0.5))
-
-
 TERMS = ["fox fox dog hen", "fox fox dog cow", "dog cat", "hen cat", "sea"]
-
-
-def test_terms_are_shown_at_all_their_places() -> None:
-    recipe = Recipe(features="terms:1", threshold=1.0)
-    why = explain(TERMS[0], TERMS[1], recipe, statistics_of(TERMS, recipe))
-    assert (why.counts, why.left_grams) == ((1, 1, 1, 1), {("fox",): 1})
-    assert [(s.start, s.end) for s in why.left_segments if s.shared] == [(0, 7)]
-
-
-def test_ranks_part_terms() -> None:
-    texts = ["red red blue", "blue blue red", "green", "blue sky"]
-    recipe = Recipe(features="terms:2:positional", stop_words="none")
-    statistics = statistics_of(texts, recipe)
-    why = explain(texts[0], texts[1], recipe, statistics)
-    assert list(why.left_grams) == [("red", 0), ("blue", 1)]
-    assert list(why.right_grams) == [("blue", 0), ("red", 1)]
-    assert (why.shared, why.passages) == (0, ())
-    unordered = recipe.changed(features="terms:2")
-    assert explain(texts[0], texts[1], unordered, statistics).shared == 2
 
 
 def test_clipped_features_neither_count_nor_show() -> None:
@@ -389,13 +328,6 @@ def test_clipped_features_neither_count_nor_show() -> None:
     assert set(why.left_grams) == {("cat",), ("sat",), ("here",)}
     assert [passage.text for passage in why.passages] == ["cat sat"]
     assert [why.right[change.start : change.end] for change in why.right_changes] == ["there"]
-
-
-def test_runs_of_grams_end_where_they_do_not_touch() -> None:
-    texts = ["red blue one two green", "red blue three green", "one two three", "one two three"]
-    recipe = Recipe(features="words:1", clip="df:2:2")
-    why = explain(texts[0], texts[1], recipe, statistics_of(texts, recipe))
-    assert [passage.text for passage in why.passages] == ["red blue", "green"]
 
 
 def test_spots_and_skips_mark_only_their_own_words() -> None:

@@ -103,18 +103,6 @@ def test_a_pair_outside_the_candidate_rule_says_so() -> None:
     assert not why.as_dict()["match"]
 
 
-def test_other_facts_in_the_same_form_are_pushed_apart() -> None:
-    classifier = trained(FACTS)
-    why = asked(PORT, OTHER, classifier)
-    contributions = {push.measure: push.amount for push in step_of(why).evidence.contributions}
-    values = {push.measure: push.value for push in step_of(why).evidence.contributions}
-    assert values["numbers"] == 0.0
-    assert contributions["numbers"] < 0
-    assert sum(contributions.values()) + (step_of(why).evidence.start or 0) == pytest.approx(
-        step_of(why).evidence.score
-    )
-
-
 def test_sentences_say_cut_and_measure() -> None:
     classifier = trained(FACTS)
     why = asked(PORT, OTHER, replace(classifier, cut=-50.0))
@@ -151,25 +139,9 @@ def test_titles_and_times_enter_where_they_are_known() -> None:
     assert again.evidence == unknown.evidence
 
 
-def test_contents_are_what_is_decided_on() -> None:
-    classifier = trained(FACTS, content="tags")
-    pages = [f"<html><body><p>{text}</p></body></html>" for text in (PORT, OTHER)]
-    why, bare = asked(pages[0], pages[1], classifier), asked(PORT, OTHER, trained(FACTS))
-    assert step_of(why).evidence == step_of(bare).evidence
-    assert why.as_dict()["contents"] == [PORT, OTHER]
-    assert step_of(asked(pages[0], pages[0].replace("<p>", "<p class='x'>"), classifier)).equal
-
-
-def test_a_classifier_is_needed() -> None:
+def test_a_decision_is_needed() -> None:
     with pytest.raises(RecipeError) as caught:
         explain(PORT, OTHER, trained(FACTS).recipe)
     assert says(caught.value, "needs the classifier", "of that fingerprint", "there is none")
     with pytest.raises(RecipeError, match="this is "):
         explain(PORT, OTHER, trained(FACTS).recipe, classifier=trained(SETS))
-
-
-def test_empty_texts_are_no_candidates() -> None:
-    why = asked("", "...", trained(FACTS))
-    assert not why.match
-    assert not step_of(why).is_candidate
-    assert not asked("", "", trained(FACTS)).match

@@ -18,7 +18,6 @@ from neardup.features.reading import gather_texts
 from neardup.features.store import FeatureStore
 from neardup.recipe import Recipe
 from neardup.runtime import Memory
-from neardup.text import bulk as comparable_module
 from neardup.text.bulk import comparable, text_buffers
 from neardup.text.normalize import normalize
 from neardup.text.stop_words import antecedents, stop_words
@@ -94,7 +93,7 @@ def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
 
 
 @example(["\x00"], ("words:1", "whitespace"))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(TEXTS, st.sampled_from(CHAINS))
 def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]) -> None:
     features, normalizer = chain
@@ -113,7 +112,7 @@ def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]
         assert [set(s) for s in found] == [{known[gram] for gram in document} for document in expected]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.sampled_from(STOPPED), st.sampled_from(["", "tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.9"]))
 def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: str, kind: str, clip: str) -> None:
     texts = [*texts, "the cat sat on the mat", "a dog sat. A dog ran!"]
@@ -157,13 +156,11 @@ def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: s
             assert found == {known[gram]: weight for gram, weight in expected.items()}
 
 
-@settings(max_examples=200, deadline=None)
-@given(TEXTS, st.sampled_from(["words", "whitespace", "compact"]), st.booleans())
-def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str, few: bool) -> None:
+@settings(max_examples=100, deadline=None)
+@given(TEXTS, st.sampled_from(["words", "whitespace", "compact"]))
+def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str) -> None:
     data, offsets = text_buffers(pa.array(texts, pa.large_string()))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparable_module._few, "_left", 10**9 if few else 0)
-        found = comparable(data, offsets, normalizer)
+    found = comparable(data, offsets, normalizer)
     for text, (begin, end) in zip(texts, found.spans.tolist(), strict=True):
         assert " ".join(found.text[begin:end].tobytes().decode().split(" ")).split() == (
             normalize(text, normalizer).split()
@@ -241,13 +238,3 @@ def test_a_text_of_spaces_has_no_features() -> None:
         block = extract(pa.array(["", " ", "...", "\n\n"], pa.large_string()), Recipe(features=features))
         assert block.sizes.tolist() == [0, 0, 0, 0], features
         assert block.marks.tolist() == [[0, 0]] * 4
-
-
-@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256"])
-def test_checksums_are_those_of_hashlib(algorithm: str) -> None:
-    texts = ["Hello, world!", "hello world", "日本", ""]
-    raw = extract(pa.array(texts, pa.large_string()), Recipe(features=f"checksum:{algorithm}", normalize="raw"))
-    expected = [hashlib.new(algorithm, text.encode()).digest()[:8] for text in texts[:3]]
-    assert raw.features.tolist() == [int.from_bytes(digest, "little") for digest in expected]
-    normal = extract(pa.array(texts, pa.large_string()), Recipe(features=f"checksum:{algorithm}"))
-    assert normal.features[0] == normal.features[1]

@@ -22,7 +22,6 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES, exact_fraction, measure, rule, similarities, threshold_of
 from neardup.runtime import Memory
 from neardup.search import join as join_module
-from neardup.search import join as pruning
 from neardup.search.join import self_join
 from neardup.search.matches import Matches
 
@@ -111,7 +110,7 @@ def test_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, coun
     assert pairs_of(joined(texts, recipe, threads), recipe) == naive_pairs(texts, recipe)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(RECIPES, st.lists(st.text(max_size=30), max_size=12))
 def test_pairs_of_any_text_are_those_of_naive(recipe: Recipe, texts: list[str]) -> None:
     texts = texts + [text.upper() for text in texts[:2]]
@@ -119,7 +118,7 @@ def test_pairs_of_any_text_are_those_of_naive(recipe: Recipe, texts: list[str]) 
 
 
 @pytest.mark.parametrize("name", SET_MEASURES)
-@pytest.mark.parametrize("threshold", [0.05, 1 / 3, 0.5, 0.7, 0.8, 0.999, 1.0])
+@pytest.mark.parametrize("threshold", [0.05, 1 / 3, 0.8, 1.0])
 @pytest.mark.parametrize("floor", [0.0, 0.4])
 def test_bounds_are_those_of_naive(name: str, threshold: float, floor: float) -> None:
     bound = rule(name, threshold, floor)
@@ -151,7 +150,7 @@ def test_bounds_are_exact_for_huge_sets() -> None:
                 assert o == 1 or not naive.reaches(name, o - 1, a, b, Fraction(text))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 40), st.sampled_from([0.3, 0.5, 0.8, 1.0]))
 def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshold: float) -> None:
     rng = random.Random(seed)
@@ -177,7 +176,7 @@ def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshol
         assert grouped.mean[f] == pytest.approx(sum(inside) / len(inside))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(RECIPES, st.integers(0, 10**9), st.sampled_from(ALPHABETS), st.integers(1, 50))
 def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, count: int) -> None:
     rng = random.Random(seed)
@@ -196,7 +195,6 @@ def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int,
 
 def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join_module, "SETS_AT_A_TIME", 7)
-    monkeypatch.setattr(pruning, "SETS_AT_A_TIME", 7)
     monkeypatch.setattr(join_module, "_ROOM_FOR_PAIRS", 1)
     texts = edited_corpus(random.Random(5), 400, 30, "abcdef")
     recipe = Recipe(features="words:2", threshold=0.5)
@@ -216,19 +214,19 @@ def test_short_texts_are_one_gram_and_empty_ones_match_nothing() -> None:
 
 def test_many_copies_cost_their_number_not_its_square() -> None:
     bodies = [" ".join(f"w{d}x{i}" for i in range(40)) for d in range(10)]
-    texts = [bodies[i % 10] for i in range(20_000)]
+    texts = [bodies[i % 10] for i in range(5_000)]
     found = joined(texts, Recipe(), split=1000)
     assert found.statistics["distinct_sets"] == 10
     assert len(found.left) == 0
     pairs = Pairs(Names(np.arange(len(texts)), None), found.representative, found.left, found.right, np.zeros(0))
-    assert len(pairs) == 10 * (2000 * 1999 // 2)
+    assert len(pairs) == 10 * (500 * 499 // 2)
 
 
 def test_a_shared_footer_makes_no_candidates() -> None:
     rng = random.Random(1)
     footer = " ".join(f"legal{i}" for i in range(300))
     texts = [
-        " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randint(130, 300))) + " " + footer for _ in range(3000)
+        " ".join(f"w{rng.randrange(10**9)}" for _ in range(rng.randint(130, 300))) + " " + footer for _ in range(1000)
     ]
     found = joined(texts, Recipe(threshold=0.7), split=100)
     assert found.statistics["candidates"] == 0

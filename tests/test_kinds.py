@@ -61,29 +61,6 @@ def test_what_is_left_out_has_the_usual_value() -> None:
     assert str(Features.parse("qgrams:3:positional:multiset")) == "qgrams:3:multiset:positional"
 
 
-def test_a_text_is_cut_into_what_the_kind_or_its_flag_says() -> None:
-    units = {text: Features.parse(text).unit for text in (*PLAIN.values(), "terms:4:sentence")}
-    assert {text: unit for text, unit in units.items() if unit} == {
-        "clauses": "clause",
-        "sentence_words:3": "sentence",
-        "terms:4:sentence": "sentence",
-    }
-
-
-def test_the_length_of_a_gram_is_the_first_number_where_it_is_one() -> None:
-    assert {kind: Features.parse(kind).n for kind in FEATURE_KINDS} == {
-        "words": 4,
-        "qgrams": 4,
-        "skips": 3,
-        "clauses": 1,
-        "sentence_words": 3,
-        "spots": 1,
-        "terms": 1,
-        "windows": 50,
-        "checksum": 1,
-    }
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

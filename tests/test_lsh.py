@@ -35,7 +35,7 @@ def naive_bands(jaccard: float, recall: float, num_perm: int) -> tuple[int, int]
     return None
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.integers(1, 99).map(lambda x: x / 100 + 0.00017),
     st.integers(1, 999).map(lambda x: x / 1000 + 0.000013),
@@ -56,10 +56,6 @@ def test_bands_are_those_with_the_longest_rows(jaccard: float, recall: float, nu
     assert plan.recall == pytest.approx(1 - (1 - jaccard**plan.rows) ** plan.bands)
     assert plan.recall >= recall
     assert plan.bands * plan.rows <= num_perm
-
-
-def test_equal_sets_share_their_one_band() -> None:
-    assert bands_for(1.0, 0.99, 64) == (1, 64, 1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -114,22 +110,7 @@ def pairs_at(shared: int, own: tuple[int, int], count: int) -> list[str]:
 
 
 #: A threshold, and the words that two texts share and have alone, of exactly that Jaccard.
-AT_THE_THRESHOLD = [
-    (0.5, 60, (40, 20)),
-    (0.5, 10, (5, 5)),
-    (0.5, 2, (1, 1)),
-    (0.7, 70, (15, 15)),
-    (0.7, 14, (3, 3)),
-    (0.8, 80, (0, 20)),
-    (0.8, 160, (20, 20)),
-    (0.8, 8, (1, 1)),
-    (0.8, 12, (1, 2)),
-    (0.8, 16, (2, 2)),
-    (0.8, 16, (0, 4)),
-    (0.9, 90, (5, 5)),
-    (0.9, 18, (1, 1)),
-    (0.9, 9, (0, 1)),
-]
+AT_THE_THRESHOLD = [(0.5, 60, (40, 20)), (0.5, 2, (1, 1)), (0.7, 14, (3, 3)), (0.8, 80, (0, 20)), (0.9, 18, (1, 1))]
 
 
 @pytest.mark.parametrize(("threshold", "shared", "own"), AT_THE_THRESHOLD)
@@ -137,7 +118,7 @@ AT_THE_THRESHOLD = [
 def test_the_stated_recall_is_reached_at_the_threshold(
     threshold: float, shared: int, own: tuple[int, int], recall: float
 ) -> None:
-    count = 3000
+    count = 1000
     assert Fraction(shared, shared + sum(own)) == Fraction(str(threshold))
     recipe = Recipe(features="words:1", search="lsh", threshold=threshold, recall=recall)
     found = joined(pairs_at(shared, own, count), recipe)
@@ -153,10 +134,10 @@ def test_the_stated_recall_is_reached_at_the_threshold(
 def test_pairs_below_the_threshold_are_candidates_only() -> None:
     # Jaccard 2/3, where the bands for 0.7 find many candidates; each of them is verified.
     recipe = Recipe(features="words:1", search="lsh", threshold=0.7)
-    found = joined(pairs_at(40, (10, 10), 2000), recipe)
+    found = joined(pairs_at(40, (10, 10), 700), recipe)
     assert len(found.left) == 0
     share = 1 - (1 - (2 / 3) ** found.statistics["rows"]) ** found.statistics["bands"]
-    assert found.statistics["candidates"] == pytest.approx(2000 * share, abs=4 * math.sqrt(2000 * share * (1 - share)))
+    assert found.statistics["candidates"] == pytest.approx(700 * share, abs=4 * math.sqrt(700 * share * (1 - share)))
     assert found.statistics["verified"] == found.statistics["candidates"]
 
 
@@ -191,7 +172,7 @@ def sets_of(texts: Sequence[str]) -> list[frozenset[Any]]:
     ],
 )
 def test_pairs_are_true_ones_and_most_of_them(measure: str, threshold: float, floor: float) -> None:
-    texts = edited(300, 8)
+    texts = edited(110, 8)
     choices: dict[str, Any] = {"measure": measure, "threshold": threshold, "jaccard_floor": floor}
     result = nd.dedup(texts, features="words:1", search="lsh", recall=0.95, **choices)
     t, f = Fraction(str(threshold)), Fraction(str(floor))
@@ -200,12 +181,12 @@ def test_pairs_are_true_ones_and_most_of_them(measure: str, threshold: float, fl
     assert found.items() <= expected.items()
     # Those at the threshold are the hardest; all together do better.
     assert len(found) >= 0.95 * len(expected)
-    assert len(expected) > 50
+    assert len(expected) > 20
     assert {(i, j) for (i, j), s in expected.items() if s == 1 and sets_of(texts)[i] == sets_of(texts)[j]} <= set(found)
     assert result.summary["all_pairs"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.lists(st.text("ab ", max_size=12), max_size=12), st.sampled_from([0.3, 0.5, 1.0]), st.integers(0, 50))
 def test_no_pair_is_wrong_or_listed_twice(texts: list[str], threshold: float, seed: int) -> None:
     result = nd.dedup(texts, features="qgrams:2", search="lsh", threshold=threshold, seed=seed)
@@ -219,7 +200,7 @@ def test_no_pair_is_wrong_or_listed_twice(texts: list[str], threshold: float, se
 
 
 def test_threads_splits_and_room_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = edited(400, 3)
+    texts = edited(200, 3)
     recipe = Recipe(features="words:1", search="lsh", threshold=0.5)
     once = joined(texts, recipe)
     monkeypatch.setattr(lsh, "_AT_A_TIME", 13)
@@ -229,17 +210,7 @@ def test_threads_splits_and_room_change_nothing(monkeypatch: pytest.MonkeyPatch)
         for name in ("representative", "left", "right", "counts"):
             assert np.array_equal(getattr(once, name), getattr(again, name)), name
         assert once.statistics == again.statistics
-    assert once.statistics["pairs"] == len(once.left) > 50
-
-
-def test_another_seed_finds_other_pairs() -> None:
-    texts = pairs_at(10, (5, 5), 500)
-    found = [joined(texts, Recipe(features="words:1", search="lsh", threshold=0.5, recall=0.5, seed=s)) for s in (1, 2)]
-    assert not np.array_equal(found[0].left, found[1].left)
-    assert np.array_equal(
-        found[0].left,
-        joined(texts, Recipe(features="words:1", search="lsh", threshold=0.5, recall=0.5, seed=1)).left,
-    )
+    assert once.statistics["pairs"] == len(once.left) > 20
 
 
 def test_excluded_and_empty_documents_match_nothing() -> None:
@@ -260,21 +231,11 @@ def test_as_many_candidates_come_as_were_expected(threshold: float, words: int) 
     rng = random.Random(5)
     base = [f"w{i}" for i in range(words)]
     texts = []
-    for _ in range(1500):
+    for _ in range(600):
         kept = [word for word in base if rng.random() < 0.6]
         texts.append(" ".join([*kept, *(f"o{rng.randrange(10**6)}" for _ in range(rng.randrange(words // 2)))]))
     found = joined(texts, Recipe(features="words:1", search="lsh", threshold=threshold))
     expected, came = found.statistics["expected_candidates"], found.statistics["candidates"]
-    assert came > 1000
+    assert came > 200
     assert expected / 2 <= came <= 2 * expected
     assert found.statistics["distinct_sets"] == len(set(texts))
-
-
-def test_the_summary_states_bands_recall_and_candidates() -> None:
-    result = nd.dedup(edited(100, 2), features="words:1", search="lsh", threshold=0.5)
-    search = result.summary["search"]
-    plan = bands_for(0.5, 0.99, 256)
-    assert (search["bands"], search["rows"]) == (plan.bands, plan.rows)
-    assert (search["jaccard_at_threshold"], search["recall_at_threshold"]) == (0.5, plan.recall)
-    assert search["candidates"] >= search["verified"] >= search["pairs"] > 0
-    assert result.at(0.8).kept == [d for d in range(102) if d not in {x.id for x in result.at(0.8).dropped}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 import unicodedata
 from typing import Any
 
@@ -65,6 +65,8 @@ TEXTS = st.text(st.one_of(st.sampled_from(LETTERS), ANY), max_size=30) | st.one_
 CHARACTERS = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cs", "Cn") or c in UNASSIGNED]
 WITH_KERNEL = [name for name in NORMALIZERS if has_kernel(name)]
 GUARD = 0xFF  # never a byte of UTF-8
+#: Whether every code point is tried in every way: ``make test-long``.
+AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
 unhurried = settings(deadline=None)  # the first call compiles
 
 
@@ -93,7 +95,7 @@ def test_kernel_normalize_and_tokens_equal_the_twin(text: str, normalizer: str) 
 
 
 @pytest.mark.parametrize("normalizer", WITH_KERNEL)
-@pytest.mark.parametrize("pattern", ["{}", "q{}q"])
+@pytest.mark.parametrize("pattern", ["{}", "q{}q"] if AT_LENGTH else ["q{}q"])
 def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None:
     # A line feed melts into nothing, so one text holds all cases; q is no half of any composite.
     unsure = kernel_tables(normalizer).kinds == unicode_tables.UNSURE
@@ -109,8 +111,8 @@ def test_every_code_point_equals_the_twin(normalizer: str, pattern: str) -> None
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
 def test_every_code_point_is_found_in_its_place(normalizer: str) -> None:
-    for text in ("\n".join(CHARACTERS), " ".join(CHARACTERS)):
-        assert [t.text for t in tokens(text, normalizer)] == naive_tokens(text, normalizer)
+    text = "\n".join(CHARACTERS if AT_LENGTH else CHARACTERS[::7])
+    assert [t.text for t in tokens(text, normalizer)] == naive_tokens(text, normalizer)
 
 
 def test_marks_on_whatever_composes_or_decomposes_equal_the_twin() -> None:
@@ -120,7 +122,7 @@ def test_marks_on_whatever_composes_or_decomposes_equal_the_twin() -> None:
     clinging = np.flatnonzero(kinds & (unicode_tables.MOVES | unicode_tables.JOINS))
     one_of_a_class = {(orders[c], c if kinds[c] & unicode_tables.JOINS else 0): chr(c) for c in clinging.tolist()}
     assert len(one_of_a_class) > 100
-    for mark in one_of_a_class.values():
+    for mark in list(one_of_a_class.values())[:: 1 if AT_LENGTH else 3]:
         lines = [f"{base}{mark}q" for base in bases]
         want = [" ".join(naive_tokens(line)) for line in lines[::16]]
         assert [normalize(line) for line in lines[::16]] == want
@@ -218,12 +220,6 @@ def test_worked_examples_of_whitespace(text: str, want: str) -> None:
 )
 def test_worked_examples_of_strip(text: str, want: str) -> None:
     assert every_way(text, "strip") == {want} == {naive_normalize(text, "strip")}
-
-
-@unhurried
-@given(st.text(st.characters(max_codepoint=127)))
-def test_ascii_words_are_those_of_re(text: str) -> None:
-    assert every_way(text) == {" ".join(re.findall(r"\w+", text.lower()))}
 
 
 @unhurried
@@ -380,7 +376,3 @@ def test_later_characters_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -
     assert composed(text).endswith("é\U0001e030\U0002ebf0\U0001fae8\u0301")
     for function in (properties, unicode_tables.composites, unicode_tables.word_tables):
         assert function.__wrapped__() is not None
-
-
-def test_tables_are_built_once() -> None:
-    assert kernel_tables("words") is kernel_tables("words")

@@ -57,8 +57,3 @@ def test_mersenne_primes_are_prime_and_their_neighbours_are_not(exponent: int) -
 @given(st.integers(-5, 30_000))
 def test_the_closest_prime_is_that_of_a_search(number: int) -> None:
     assert closest_prime(number) == min(PRIMES, key=lambda prime: (abs(prime - number), prime))
-
-
-def test_of_two_that_are_as_close_it_is_the_smaller() -> None:
-    assert [closest_prime(number) for number in (4, 6, 9, 12, 15, 18)] == [3, 5, 7, 11, 13, 17]
-    assert [closest_prime(number) for number in (0, 1, 2, 3)] == [2, 2, 2, 3]

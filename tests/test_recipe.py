@@ -20,10 +20,8 @@ from neardup.classifier.facts import facts_digest
 from neardup.errors import RecipeError
 from neardup.kernels import unicode_tables
 from neardup.recipe import Recipe, load_recipe, names, parse
-from neardup.recipe.kinds import Clip, Features, Signature
 from neardup.recipe.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
 from neardup.recipe.recipe import difference
-from neardup.recipe.second_step import SecondStep
 from neardup.text import stop_words as lists
 from neardup.text.normalize import kernel_tables, tables_digest
 from neardup.text.stop_words import ANTECEDENTS
@@ -35,11 +33,6 @@ def test_every_recipe_that_ships_can_be_loaded_and_written(name: str) -> None:
     assert recipe.name == name
     assert recipe.description.endswith((".", ")."))
     assert parse(recipe.to_toml(), "itself") == recipe
-
-
-def test_the_default_recipe_is_that_of_the_class() -> None:
-    shipped = load_recipe("default")
-    assert shipped == Recipe(description=shipped.description)
 
 
 @pytest.mark.parametrize(
@@ -239,19 +232,6 @@ def test_what_an_answer_depends_on_is_told_apart_in_words() -> None:
         assert now[name] in said
     assert "none" in difference(Recipe().dependencies, now)
     assert not difference(Recipe(threshold=0.5).dependencies | {"chain": "another"}, now)
-
-
-def test_what_a_recipe_holds_is_taken_apart() -> None:
-    recipe = Recipe(
-        features="words:1", clip="df:2:0.5", weights="tf", signature="simhash", measure="hamming", threshold=3
-    )
-    assert recipe.parsed_features == Features("words", (1,), ())
-    assert recipe.parsed_clip == Clip.parse("df:2:0.5")
-    assert recipe.parsed_signature == Signature("simhash", ())
-    assert recipe.parsed_second_step is None
-    assert (Recipe().parsed_clip, Recipe().parsed_signature) == (None, None)
-    assert Recipe(second_step="edit >= 0.00001").parsed_second_step == SecondStep("edit", "", 0.00001)
-    assert Recipe(features="words", signature="supershingle", measure="overlap").signature == "supershingle:6:14"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import random
 from pathlib import Path
@@ -76,15 +77,53 @@ def test_recomputed_features_give_the_same_answers(choices: dict[str, Any], seed
     assert "passes_over_the_input" not in plain.summary["search"]
 
 
-def test_a_second_step_and_a_margin_are_the_same(way: str) -> None:
+def test_a_margin_is_the_same(way: str) -> None:
     texts = corpus(200)
-    steps: list[dict[str, Any]] = [{"second_step": "edit >= 0.8"}, {}]
-    for choices in steps:
-        plain = nd.dedup(texts, features="words:1", threshold=0.5, margin=0.2, **choices)
-        again = nd.dedup(texts, features="words:1", threshold=0.5, margin=0.2, memory=SMALL, **choices)
-        assert outcome(again) == outcome(plain)
-        if not choices:
-            assert again.at(0.4).kept == plain.at(0.4).kept
+    plain, again = (
+        nd.dedup(texts, features="words:1", threshold=0.5, margin=0.2, memory=memory) for memory in (None, SMALL)
+    )
+    assert outcome(again) == outcome(plain)
+    assert again.at(0.4).kept == plain.at(0.4).kept
+
+
+ENGINES: dict[str, dict[str, Any]] = {
+    "sets": {"threshold": 0.5},
+    "lsh": {"search": "lsh", "threshold": 0.5},
+    "simhash": {"signature": "simhash", "measure": "hamming", "threshold": 12},
+    "cosine": {"measure": "cosine", "weights": "tfidf", "threshold": 0.7},
+    "clipped": {"clip": "df:2:0.5", "threshold": 0.6},
+    "edit": {"threshold": 0.3, "second_step": "edit >= 0.7"},
+    "lsh, then sets": {"search": "lsh", "threshold": 0.3, "second_step": "jaccard(qgrams:3) >= 0.6"},
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_writes_the_same_bytes_whatever_the_budget(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
+    path, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))
+    written = set()
+    for memory in (None, SMALL, 400_000_000):
+        for threads in (1, 3):
+            result = nd.dedup_files(
+                path, recipe=nd.Recipe(features="words:1", **ENGINES[engine]), memory=memory, threads=threads
+            )
+            result.write(str(out), force=True)
+            pairs = result.pairs.to_arrow().to_pylist()
+            written.add((out.read_bytes(), json.dumps(pairs), json.dumps(result.summary["search"].get("candidates"))))
+            assert len(pairs) > 20
+    assert len({(kept, found) for kept, found, _ in written}) == 1
+
+
+@pytest.mark.parametrize("engine", ["lsh", "simhash", "cosine", "clipped"])
+def test_a_budget_below_what_an_engine_must_hold_is_refused(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.runtime.BASE", 1000)
+    recipe = nd.Recipe(features="words:2", **ENGINES[engine])
+    with pytest.raises(RecipeError) as caught:
+        nd.dedup(corpus(5000), recipe=recipe, memory=SMALL)
+    assert says(caught.value, "memory 1,000,000 ", "which ", "give 100MB or more")
 
 
 def test_too_many_pairs_are_those_of_the_kept_ones(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +161,17 @@ def test_files_are_read_again(tmp_path: Path, suffix: str, way: str) -> None:
     assert outcome(again) == outcome(plain)
     assert again.summary["rejected"] == plain.summary["rejected"]
     assert sum(again.summary["rejected"].values()) == 1
+
+
+def test_lines_that_are_read_once_are_compressed_and_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(300)
+    data = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    monkeypatch.setattr("neardup.documents.inputs._HEAD", 1000)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    again = nd.dedup_files("-", features="words:1", threshold=0.5, memory=SMALL)
+    assert outcome(again) == outcome(nd.dedup(texts, features="words:1", threshold=0.5))
+    assert again.summary["search"]["passes_over_the_input"] > 1
+    assert 0 < again.summary["spooled_bytes"] < len(data) / 2
 
 
 @pytest.mark.parametrize("change", ["shorter", "other"])

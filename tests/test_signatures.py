@@ -6,7 +6,6 @@ import hashlib
 import random
 from collections.abc import Sequence
 
-import naive_features as naive
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -254,14 +253,6 @@ def test_normal_forms_that_are_equal_have_one_checksum(texts: list[str], normali
             assert (marks[i] == marks[j]) == (normal[i] == normal[j])
 
 
-def test_raw_and_normalised_checksums_find_other_copies() -> None:
-    texts = ["A rose, is a rose", "a rose is  a rose", "A rose, is a rose", "a rose is a rose"]
-    raw = nd.dedup(texts, features="checksum", normalize="raw", threshold=1.0)
-    normal = nd.dedup(texts, features="checksum", threshold=1.0)
-    assert [(p.left, p.right) for p in raw.pairs] == [(0, 2)]
-    assert len(normal.pairs) == 6
-
-
 @settings(max_examples=40)
 @given(TEXTS, st.sampled_from(["minhash:4", "sketch:4", "supershingle:2:2", "simhash", "imatch:2"]), st.data())
 def test_equal_sets_have_equal_signatures_and_marks(texts: list[str], signature: str, data: st.DataObject) -> None:
@@ -274,12 +265,3 @@ def test_equal_sets_have_equal_signatures_and_marks(texts: list[str], signature:
     for i in range(half):
         assert found[i] == found[half + i]
         assert marks[i] == marks[half + i]
-
-
-def test_what_is_shared_is_counted_once_by_naive() -> None:
-    # The twin of the grams and the library agree on what the sketches are made of.
-    text = "w1 w2 w3 w2 w1"
-    recipe = Recipe(features="words:2", signature="minhash:8", measure="overlap")
-    grams = naive.features(text, "words:2", "words")
-    assert len(set(gram_hashes(text, recipe).tolist())) == len(set(grams)) == 4
-    assert len(rows(block_of([text], plain(recipe)))[0]) == 4

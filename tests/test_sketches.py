@@ -105,15 +105,6 @@ def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, 
     """The Jaccard of two sets of a size that share so much, and the estimates of it with many seeds or sets."""
     common = round(share * size)
     union = 2 * size - common
-    if size > 10_000:
-        features = np.arange(union, dtype=np.uint64)
-        found = []
-        for seed in range(trials):
-            pair = np.empty((2, slots), np.uint64)
-            minhash(features[:size], np.array([0, size]), np.uint64(seed), pair[:1])
-            minhash(features[union - size :], np.array([0, size]), np.uint64(seed), pair[1:])
-            found.append((pair[0] == pair[1]).mean())
-        return common / union, np.array(found)
     rows = np.arange(trials * union, dtype=np.uint64).reshape(trials, union)
     heads = np.arange(trials + 1) * size
     a, b = np.empty((trials, slots), np.uint64), np.empty((trials, slots), np.uint64)
@@ -122,10 +113,8 @@ def estimates(size: int, share: float, slots: int, trials: int) -> tuple[float, 
     return common / union, (a == b).mean(axis=1)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
-@pytest.mark.parametrize(
-    ("size", "trials", "slots"), [(5, 2000, 100), (50, 2000, 128), (1000, 800, 100), (20_000, 40, 128)]
-)
+@pytest.mark.parametrize("share", [0.2, 0.9])
+@pytest.mark.parametrize(("size", "trials", "slots"), [(5, 2000, 100), (50, 2000, 128), (1000, 400, 100)])
 def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
     size: int, trials: int, slots: int, share: float
 ) -> None:
@@ -167,7 +156,7 @@ def test_simhash_is_that_of_its_twin(documents: list[list[int]], data: st.DataOb
     assert out.tolist() == [naive_simhash(*pair) for pair in zip(documents, weights, strict=True)]
 
 
-@pytest.mark.parametrize("size", [7, 8, 9, 16, 255, 256, 511, 512, 513, 519, 520, 1025])
+@pytest.mark.parametrize("size", [7, 8, 9, 255, 256, 511, 512, 513, 520])
 def test_simhash_counts_right_around_its_blocks(size: int) -> None:
     features = [x**3 for x in range(size)]
     assert int(SimHash.of(features)) == naive_simhash(features, [1] * size)

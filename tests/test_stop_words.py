@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from naive_text import naive_tokens
 from saying import says
@@ -67,9 +64,3 @@ def test_an_unknown_language_names_the_known_ones(given: str, wrong: str) -> Non
             function(given)
         assert says(caught.value, f"language {wrong};", "ar, bg, ")
         assert str(caught.value).endswith("zh")
-
-
-def test_the_lists_are_read_when_used() -> None:
-    code = "import neardup.text.stop_words, sys; print('stop_words' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

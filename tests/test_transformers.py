@@ -30,14 +30,12 @@ from sklearn.utils.validation import validate_data
 from neardup.api import dedup
 from neardup.errors import InputError, RecipeError
 from neardup.features.extraction import extract
-from neardup.features.reading import gather_texts
 from neardup.features.sketches import MinHash, SimHash
-from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.transformers import FeatureTransformer, SimHashTransformer, SketchTransformer, steps
 from neardup.transformers.steps import texts_of
 
-ALL = [FeatureTransformer, SketchTransformer, SimHashTransformer]
+ALL: list[Any] = [FeatureTransformer, SketchTransformer, SimHashTransformer]
 #: So many columns that no two of the few features here meet.
 WIDE = 1 << 50
 WORDS = st.sampled_from(["the", "rose", "Is", "red.", "a", "not", "blue;", "日本", "é", "of"])
@@ -108,7 +106,7 @@ CHAINS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(TEXTS, st.sampled_from(CHAINS))
 def test_rows_have_the_similarities_that_a_run_finds(texts: list[str], chain: tuple[dict[str, Any], str]) -> None:
     choices, measure = chain
@@ -148,7 +146,7 @@ def test_values_are_ones_counts_and_weights_in_real_units() -> None:
     assert (counted != FeatureTransformer("words:1", weights="tf").fit_transform(texts)).nnz == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(TEXTS, st.integers(1, 40), st.sampled_from(["words:1", "words:1:multiset", "windows:6:8"]))
 def test_a_feature_stands_in_its_column_and_those_that_meet_are_added(texts: list[str], n: int, kind: str) -> None:
     transformer = FeatureTransformer(kind, n_columns=n, threads=1)
@@ -163,12 +161,6 @@ def test_a_feature_stands_in_its_column_and_those_that_meet_are_added(texts: lis
     assert found.dtype == np.float64
     assert found.has_canonical_format
     assert found.toarray().tolist() == expected.tolist()
-
-
-def test_features_that_a_number_divides_spread_over_all_columns() -> None:
-    text = " ".join(str(number) for number in range(5000))
-    found = FeatureTransformer("windows:10:8", n_columns=64).fit_transform([text])
-    assert found.nnz == 64
 
 
 def digest(matrix: Any) -> tuple[bytes, ...]:
@@ -193,14 +185,6 @@ def test_bytes_do_not_depend_on_how_texts_are_parted(
     halves = [plain.transform(part) for part in (texts[:cut], texts[cut:])]
     for number, row in enumerate([*halves[0], *halves[1]]):
         assert digest(row) == digest(expected[number : number + 1] if row.ndim == 2 else expected[number])
-
-
-def test_statistics_of_texts_do_not_depend_on_batches() -> None:
-    recipe = Recipe(features="words:1", weights="tfidf", measure="cosine")
-    whole, parted = gather_texts([array(NEWS)], recipe), gather_texts([array([t]) for t in NEWS], recipe, threads=2)
-    for name in Statistics.__slots__:
-        assert np.array_equal(getattr(whole, name), getattr(parted, name))
-    assert whole.documents == len(NEWS)
 
 
 @settings(max_examples=25)
@@ -263,21 +247,13 @@ def test_copies_and_pickles_do_the_same(make: Any) -> None:
     fitted = make(features="terms:8", stop_words="none").fit(NEWS)
     expected = digest(fitted.transform(NEWS))
     assert digest(pickle.loads(pickle.dumps(fitted)).transform(NEWS)) == expected  # noqa: S301
+    # Changed parameters wait for the next fit.
+    assert digest(pickle.loads(pickle.dumps(fitted)).set_params(features="qgrams:4").transform(NEWS)) == expected  # noqa: S301
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
     with pytest.raises(NotFittedError):
         copy.transform(NEWS)
     assert digest(copy.fit(NEWS).transform(NEWS)) == expected
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_changed_parameters_wait_for_the_next_fit(make: Any) -> None:
-    fitted = make(features="words:1").fit(NEWS)
-    expected = digest(fitted.transform(NEWS))
-    fitted.set_params(features="qgrams:4")
-    assert fitted.recipe_.features == "words:1"
-    assert digest(fitted.transform(NEWS)) == expected
-    assert digest(fitted.fit(NEWS).transform(NEWS)) != expected
 
 
 def test_dense_rows_become_data_frames() -> None:

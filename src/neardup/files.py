@@ -51,25 +51,26 @@ class Unfinished:
 
     def __init__(self, start: str, *, folder: bool = False, mode: int = 0o777) -> None:
         _sweep(start)
-        self._folder = folder
         while True:
             self.path = start + secrets.token_hex(8)
-            # Before it is there: a signal may end the process at any moment, and it is removed as Python exits.
+            self._folder = folder
+            # A signal may end the process before anyone holds this, as soon as it is made: then it is removed as Python
+            # exits.
             self._removal = weakref.finalize(self, _remove_quietly, self.path, folder=folder)
+            if folder:
+                os.mkdir(self.path, mode)
             try:
-                if folder:
-                    os.mkdir(self.path, mode)
                 self.handle = os.open(self.path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            except OSError as error:
+            except FileNotFoundError:
+                if not folder:
+                    raise
                 self._removal.detach()
-                if folder and isinstance(error, FileNotFoundError) and os.path.isdir(os.path.dirname(start) or "."):
-                    continue
-                raise
+                continue
             # Before it is locked, another process may take it for what a dead one left.
             if _lock(self.handle) is not False and _is_at(self.handle, self.path):
                 return
-            self._removal.detach()
             os.close(self.handle)
+            self._removal.detach()
 
     @classmethod
     def beside(cls, target: str, *, folder: bool = False) -> Self:

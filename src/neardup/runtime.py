@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 import os
@@ -19,6 +20,7 @@ from typing import IO, Any, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from neardup.errors import OutputError, RecipeError, option
 
@@ -219,6 +221,14 @@ def free_memory() -> float:
             cached = float(counts.get("total_inactive_file", counts.get("inactive_file", "0")))
             found.append(max(most - now + cached, 0.0))
     return min(found)
+
+
+def trim_memory() -> None:
+    """Give back to the system what Arrow and the C library keep of memory that is free."""
+    pa.default_memory_pool().release_unused()
+    # Only the library of GNU has this one; others give back by themselves.
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 #: Linux counts ru_maxrss in kibibytes, macOS in bytes.

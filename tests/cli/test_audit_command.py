@@ -130,14 +130,11 @@ def test_the_page_asks_the_sample(corpus: Path, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (("--sample", "0"), ("--sample", "'0'", "whole number", "from 1")),
-        (("--sample-seed", "x"), ("--sample-seed", "'x'", "whole number")),
         (("--candidate-rule", "0.9"), ("candidate rule", "0.9", "threshold")),
         (("--candidate-rule", "nonsense"), ("candidate rule", "'nonsense'")),
         (("--sample-to", "s.parquet"), ("s.parquet", ".csv, .tsv, .jsonl or .ndjson")),
         (("--sample-to", "CORPUS"), ("corpus.jsonl", "input")),
         (("--labels", "none.csv"), ("none.csv", "read")),
-        (("--positive", "high"), ("--positive", "'high'", "number")),
         (("--port", "99999"), ("99999", "port")),
         (("--store", "no/audit.db"), ("folder no ", "exist", "make it")),
         (("--precision", "0.9"), ("--precision 0.9", "classifier", "--classifier")),

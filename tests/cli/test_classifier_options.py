@@ -190,7 +190,6 @@ CONTRADICTIONS = [
     (["--set", "jaccard_floor=0.2"], ("--set jaccard_floor=0.2", "classifier")),
     (["--html"], ("--html", "classifier", "texts as they are", "leave it out")),
     (["--content", "tags"], ("--content tags", "classifier", "texts as they are", "leave it out")),
-    (["--precision", "most"], ("--precision", "'most'", "number")),
     (["--precision", "1.5"], ("precision", "1.5", "(0, 1]", "0.99")),
     (["--title-column", "title"], ("title column", "'title'", "no measure", "leave it out")),
     (["--time-column", "time"], ("time column", "'time'", "no measure", "leave it out")),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 from calling import (
     DOCUMENTS,
     FOX,
@@ -24,7 +25,7 @@ from saying import says
 
 import neardup as nd
 from neardup.cli.screen import parse_size, size_text, visible
-from neardup.errors import RecipeError, TornInput
+from neardup.errors import TornInput
 
 
 def test_outputs(corpus: Path, tmp_path: Path) -> None:
@@ -197,14 +198,14 @@ def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
     ],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert parse_size(text, "--memory") == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "2 apples", "0", "1iB", "0.1", "nan", "1e9"])
 def test_sizes_that_are_none(text: str) -> None:
-    with pytest.raises(RecipeError) as caught:
-        parse_size(text, "--memory")
-    assert says(caught.value, "--memory", repr(text), "size", "512MB, 2GB or 1.5GiB")
+    with pytest.raises(typer.BadParameter) as caught:
+        parse_size(text)
+    assert says(caught.value.message, repr(text), "size", "512MB, 2GB or 1.5GiB")
 
 
 def test_sizes_for_people() -> None:

@@ -72,8 +72,7 @@ def test_reports_that_cannot_be_written_are_refused_before_the_work(news: Path, 
     for option, value in (("--report-families", "3"), ("--report-rows", "3"), ("--report-margin", "0.1")):
         assert says(refused("dedup", news, "--dry-run", option, value), f"{option} {value}", "--report FILE.html")
     page = ("--dry-run", "--report", tmp_path / "new.html")
-    for option, value, kind in (("--report-rows", "-1", "whole number"), ("--report-margin", "far", "not a number")):
-        assert says(refused("dedup", news, *page, option, value), option, f"'{value}'", kind)
+    assert says(refused("dedup", news, *page, "--report-margin", "far"), "--report-margin", "'far'", "not a number")
     assert says(refused("dedup", news, *page, "--report-margin", "0.9"), "margin 0.9", "nothing")
     said = refused("dedup", news, "--dry-run", "--title-column", "id")
     assert says(said, "--title-column id", "classifier", "--classifier FILE")

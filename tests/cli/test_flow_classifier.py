@@ -153,7 +153,6 @@ def test_pages_are_taken_as_the_classifier_was_trained(inbox: str, classifier: C
         (("--recipe", "ddd"), ("--recipe ddd", "classifier", "its own recipe")),
         (("--threshold", "0.9"), ("--threshold 0.9", "classifier", "cut")),
         (("--html",), ("--html", "classifier", "texts as they are")),
-        (("--precision", "much"), ("--precision", "'much'", "number")),
     ],
 )
 def test_what_contradicts_a_classifier_is_refused(

@@ -40,7 +40,7 @@ def test_the_table_goes_to_files_and_stdout_alike(corpus: Path, tmp_path: Path) 
     table = tmp_path / "neighbors.parquet"
     result = neardup("neighbors", corpus, "-o", table, "--k", "1", *RULES)
     assert result.stdout == ""
-    assert f"they are in {table}" in result.stderr
+    assert f"written to {table}" in result.stderr
     rows = pq.read_table(table).to_pylist()
     assert [rows[0][name] for name in ("document", "rank", "neighbor")] == ["fox", 1, "fox-again"]
     objects = neardup("neighbors", corpus, "--json", "--k", "1", *RULES).stdout.splitlines()
@@ -86,9 +86,6 @@ def test_repeated_ids_are_refused_and_told_apart_by_their_files(tmp_path: Path) 
     ("arguments", "parts"),
     [
         (["--print", "--k", "5"], ("k 5", "5 documents", "at most 4")),
-        (["--print", "--k", "0"], ("--k", "'0'", "whole number", "from 1")),
-        (["--print", "--k", "many"], ("--k", "'many'", "whole number", "from 1")),
-        (["--print", "--first", "-1"], ("--first", "'-1'", "whole number", "from 1")),
         (["--print", "--of", "fox-agian"], ("no document", "'fox-agian'", "close", "'fox-again', ")),
         (["--print", "--of", "zzz"], ("no document", "'zzz'", "'fox', 'rose', 'fox-again'")),
         (["--print", "--of", "fox", "--first", "1"], ("--of", "--first 1", "one of the two")),

@@ -7,9 +7,10 @@ import json
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import get_type_hints
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from calling import NEVER, neardup, refused
@@ -17,7 +18,7 @@ from saying import says
 from typer.testing import CliRunner
 
 import neardup as package
-from neardup.cli.app import COMMANDS, app
+from neardup.cli.app import COMMANDS, app, command_of
 from neardup.cli.dedup import dedup
 from neardup.cli.options import RecipeOptions
 from neardup.recipe import Recipe
@@ -110,7 +111,7 @@ def test_options_left_out_leave_the_recipe_as_it_is() -> None:
     from neardup.recipe import load_recipe
 
     assert RecipeOptions().chosen() == load_recipe("default")
-    chosen = RecipeOptions(recipe="jaccard", threshold="0.6", set_fields=["stop_words=en", "normalize=words"]).chosen()
+    chosen = RecipeOptions(recipe="jaccard", threshold=0.6, set_fields=["stop_words=en", "normalize=words"]).chosen()
     assert (chosen.threshold, chosen.stop_words, chosen.normalize) == (0.6, "en", "words")
 
 
@@ -160,12 +161,38 @@ def test_the_manual_holds_every_command_and_option() -> None:
         ("recipe sho", ("'sho'", "no command of recipe", "show?")),
         ("recipe show a b", ("(b)", "neardup recipe show --help")),
         ("query in", ("query needs --document FILE", "stdin")),
+        ("train in", ("train needs --labels FILE", "id1,id2,label")),
+        ("replay in --downstream nan", ("--downstream", "'nan'", "from 0")),
+        ("audit in --port 99999", ("--port", "'99999'", "from 0 to 65,535")),
+        ("dedup in --threads 0", ("--threads", "'0'", "whole number from 1")),
+        ("dedup in --threshold high", ("--threshold", "'high'", "number", "0.8")),
+        ("dedup in --memory lots", ("--memory", "'lots'", "size", "512MB")),
+        ("dedup in --wait soon", ("--wait", "'soon'", "time", "30s")),
+        ("dedup in --engine other", ("--engine", "'other'", "memory or spark")),
         ("explain in a", ("'in a'", "two ids", "explain news.jsonl 3 17")),
         ("--vrsion", ("--vrsion", "--version?")),
     ],
 )
 def test_wrong_use_is_answered_with_one_sentence(arguments: str, parts: tuple[str, ...]) -> None:
     assert says(refused(*arguments.split()), *parts)
+
+
+def typed() -> Iterator[tuple[str, str]]:
+    """The options of all commands whose values are numbers, sizes, times or one of a few words."""
+    for name in set(COMMANDS) - {"recipe"}:
+        command = command_of(name)
+        for option, hint in get_type_hints(inspect.unwrap(command.callback), include_extras=True).items():
+            kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+            kinds = {one for one in (get_args(kind) or (kind,)) if one is not type(None)}
+            if kinds & {int, float} or get_origin(kind) is Literal or any(getattr(one, "parser", 0) for one in extras):
+                yield name, next(one.opts[0] for one in command.params if one.name == option)
+
+
+def test_every_typed_option_refuses_other_values_in_one_sentence() -> None:
+    found = sorted(typed())
+    assert {("dedup", "--threads"), ("watch", "--poll"), ("report", "--rows"), ("explore", "--lengths")} <= set(found)
+    for command, option in found:
+        assert says(refused(command, option, "no such value"), option, "'no such value'")
 
 
 def test_a_command_without_arguments_shows_how_to_call_it() -> None:

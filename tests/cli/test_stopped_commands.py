@@ -93,14 +93,18 @@ def test_refusals() -> None:
     assert sorted(path.name for path in Path("out").rglob("*.*")) == ["fox.txt", "rose.txt"]
 
 
-def test_beside_a_watcher_the_list_is_read_and_a_release_waits_for_its_end() -> None:
+def test_beside_a_watcher_the_list_is_read_and_the_watcher_releases() -> None:
     started = process(*WATCH)
     end = time.monotonic() + NEVER
     Path("in/late.txt").write_text(FOX)
     while len(rows()) < 4:
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert says(refused("release", "news.db", "x"), "news.db", "in use", f"process {started.pid}")
+    assert says(neardup("release", "news.db", "x", "--by", "ann").stderr, "x is an original now", "out/more.jsonl")
+    assert says(refused("release", "news.db", "x"), "'x'", "neardup stopped")
+    assert "x" not in [row["id"] for row in rows()]
     started.send_signal(signal.SIGTERM)
-    assert finished(started)[0] == 0
-    neardup("release", "news.db", "x")
+    code, _, err = finished(started)
+    (said,) = (event for line in err.splitlines() if (event := json.loads(line))["event"] == "released")
+    assert (code, said["id"], said["by"], Path(said["file"]).name) == (0, "x", "ann", "more.jsonl")
+    assert sorted(path.name for path in Path().glob("news.db*")) == ["news.db", "news.db.lock"]

@@ -66,8 +66,6 @@ def test_the_page_of_a_watcher_that_runs_and_of_one_that_has_stopped(inbox: Path
         (("-o", "none/page.html"), ("folder none ", "exist", "make it")),
         (("-o", "in/page.html"), ("in/page.html", "is inside", "in:")),
         (("-o", "mine.html"), ("mine.html", "exists", "--force")),
-        (("-o", "page.html", "--items", "0"), ("--items", "'0'", "whole number", "from 1")),
-        (("-o", "page.html", "--families", "x"), ("--families", "'x'", "whole number")),
         (("-o", "page.html", "--precision", "0.9"), ("--precision", "--classifier")),
     ],
 )

@@ -115,7 +115,6 @@ def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
     ("options", "parts"),
     [
         (("--labels", "nowhere.csv"), ("nowhere.csv", "read")),
-        (("--labels", "LABELS", "--positive", "high"), ("--positive", "'high'", "number")),
         (("--labels", "LABELS", "--positive", "2"), ("labels.csv", "no label", "2")),
         (("--labels", "LABELS", "--only", "split"), ("--only", "'split'", "column and value", "split=")),
         (("--labels", "LABELS", "--only", "split=train"), ("labels.csv", "column 'split'", "--only", "id1, id2")),
@@ -124,9 +123,7 @@ def test_documents_cannot_do_anything_to_a_terminal(tmp_path: Path) -> None:
             ("column 'mine'", "--label-column", "id1, id2"),
         ),
         (("--labels", "LABELS", "--kernel", "poly"), ("--kernel", "'poly'", "linear, rbf or both")),
-        (("--labels", "LABELS", "--folds", "1"), ("--folds", "'1'", "whole number", "from 2")),
         (("--labels", "LABELS", "--folds", "50"), ("folds 50", "2 to 20")),
-        (("--labels", "LABELS", "--seed", "-1"), ("--seed", "'-1'", "whole number", "from 0")),
         (("--labels", "LABELS", "--vector", "unheard"), ("'unheard'", "one of default")),
         (("--labels", "LABELS", "--candidate-rule", "0.5"), ("candidate rule", "'0.5'")),
         (("--labels", "LABELS", "--html", "--content", "tags"), ("--html", "--content", "'tags'", "one of the two")),
@@ -146,7 +143,3 @@ def test_refusals(corpus: Path, labels: Path, tmp_path: Path, options: tuple[str
     given = [str(labels) if option == "LABELS" else option for option in options]
     assert says(refused("train", corpus, *given), *parts)
     assert names_in(tmp_path) == before
-
-
-def test_labels_are_asked_for(corpus: Path) -> None:
-    assert "needs --labels FILE" in neardup("train", corpus, code=2).stderr

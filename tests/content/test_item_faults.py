@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import re
 import zlib
@@ -14,21 +15,18 @@ from hypothesis import strategies as st
 from samples import ATOM, JSON_LINES, JSON_LIST, RSS2, SAMPLES
 from test_items import parts, read
 
-from neardup.watch import json_items as jsonitems
 from neardup.watch import kinds
 from neardup.watch import xml as xmlreading
-from neardup.watch.items import items_in
 from neardup.watch.records import ENDED_EARLY
 
 _ITEMS = [name for name, (_, kind, _) in SAMPLES.items() if kind != "text"]
 
 
 @pytest.mark.parametrize("name", _ITEMS)
-@pytest.mark.parametrize("named", [True, False])
-def test_a_file_cut_anywhere_loses_no_item_silently(name: str, named: bool) -> None:
+def test_a_file_cut_anywhere_loses_no_item_silently(name: str) -> None:
     data, kind, whole = SAMPLES[name]
-    for cut in range(len(data)):
-        found, items = read(name if named else "x", data[:cut])
+    for cut in range(0, len(data), 1 if os.environ.get("NEARDUP_LONG") else 3):
+        found, items = read(name if cut % 2 else "x", data[:cut])
         assert parts(items) == whole[: len(items)], cut
         rest = data[cut:].strip()
         line_end = kind == "jsonl" and (data[cut - 1 : cut] in (b"\n", b"}") and cut > 0)
@@ -37,16 +35,6 @@ def test_a_file_cut_anywhere_loses_no_item_silently(name: str, named: bool) -> N
             assert not found.broken, cut
         else:
             assert (len(early), len(found.broken)) == (1, 1), cut
-
-
-@pytest.mark.parametrize("name", ["courier.xml", "lines.jsonl", "list.json", "plain.txt", "tide.nitf"])
-def test_a_packed_file_cut_anywhere_has_ended_early(name: str) -> None:
-    data, _, whole = SAMPLES[name]
-    packed = gzip.compress(data, mtime=0)
-    for cut in range(len(packed)):
-        found, items = read(f"{name}.gz", packed[:cut])
-        assert parts(items) == whole[: len(items)], cut
-        assert any(fault.ended_early for fault in found.broken), cut
 
 
 def test_a_text_cut_within_a_character_has_ended_early() -> None:
@@ -120,14 +108,6 @@ def test_a_broken_object_of_a_list_is_rejected_and_the_rest_goes_on() -> None:
     found, items = read("x.json", JSON_LIST.replace("},", '}, {"text": "a",'))
     assert parts(items) == SAMPLES["list.json"][2][:1]
     assert b"zweite" in found.broken[0].raw
-
-
-def test_a_list_of_too_many_faults_is_given_up_with_all_that_remains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonitems, "MOST_BROKEN", 3)
-    found, items = read("x.json", "[" + "{bad}, " * 5 + '{"text": "lost"}]')
-    assert not items
-    assert len(found.broken) == 3
-    assert found.broken[-1].raw.endswith(b'{"text": "lost"}]')
 
 
 @pytest.mark.parametrize(("text", "name"), [(RSS2, "item"), (ATOM, "entry")])
@@ -218,14 +198,6 @@ def test_a_file_that_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPa
     found, items = read("x.txt.gz", zlib.compress(b"\0" * (1 << 22), wbits=31))
     assert not items
     assert "larger than" in found.broken[0].reason
-
-
-def test_items_are_read_as_they_are_asked_for() -> None:
-    found = items_in("x.jsonl", b'{"text": "a"}\n{bad}\n{"text": "b"}\n', modified=0.0)
-    assert next(found.items).text == "a"
-    assert not found.broken
-    assert next(found.items).text == "b"
-    assert len(found.broken) == 1
 
 
 def healthy(name: str, data: bytes) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
@@ -15,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import needs_html, page, paragraphs
-from saying import says
 
 from neardup.text import html
 from neardup.text.encoding import page_text
@@ -70,33 +67,12 @@ def test_pages_without_an_article_give_all_their_text(markup: str, text: str, fa
     assert read_page(markup) == (text, fallback)
 
 
-def test_a_page_too_long_gives_all_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = page(paragraphs(1), 0)
-    assert read_page(whole).fallback == ""
-    monkeypatch.setattr(html, "LONGEST", len(whole) - 1)
-    assert read_page(whole) == (strip_tags(whole), "long")
-
-
 def test_a_library_that_gives_up_leaves_all_text(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(markup: str) -> str:
         raise RecursionError(markup[:1])
 
     monkeypatch.setattr(html, "_extract", lambda: fail)
     assert read_page("<p>some words</p>") == ("some words", "failed")
-
-
-def test_tags_too_long_lose_their_attributes_only() -> None:
-    whole = page(paragraphs(2), 1)
-    loaded = whole.replace("<article>", f"<article {' '.join(f'a{i}=x' for i in range(50_000))}>")
-    assert read_page(loaded) == read_page(whole)
-    image = f"<img src='data:image/png;base64,{'A' * 100_000}'>"
-    assert read_page(whole.replace("<h1>", f"{image}<h1>")) == read_page(whole)
-
-
-@pytest.mark.parametrize("declaration", ['<?xml version="1.0" encoding="utf-8"?>', "<!-- x -->", "\ufeff", "\0"])
-def test_what_stands_before_a_page_changes_nothing(declaration: str) -> None:
-    whole = page(paragraphs(3), 2)
-    assert read_page(declaration + whole) == read_page(whole)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +91,6 @@ def test_bytes_are_read_in_their_encoding(encoding: str, sentence: str) -> None:
     found = read_page(markup.encode(encoding))
     assert found.fallback == ""
     assert found.text.count(sentence.strip()) == 24
-
-
-def test_a_page_gives_the_same_text_whatever_was_read_before() -> None:
-    markups = [page(paragraphs(seed), site) for seed in range(3) for site in range(2)]
-    first = [main_text(markup) for markup in markups]
-    assert [main_text(markup) for markup in reversed(markups)] == first[::-1]
-    assert [main_text(markup) for markup in markups * 2] == first * 2
 
 
 _PIECES = [
@@ -161,19 +130,6 @@ def test_no_markup_raises(markup: str | bytes) -> None:
     found = read_page(markup)
     assert found.fallback in ("", "long", "tags", "deep", "little", "failed")
     assert found.text or not strip_tags(markup if isinstance(markup, str) else page_text(markup))
-
-
-def test_without_the_library_one_sentence_says_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['trafilatura'] = None\n"
-        "from neardup.watch.items import items_in\n"
-        "from neardup.errors import InputError\n"
-        "assert [item.text for item in items_in('x', b'text', modified=0.0).items] == ['text']\n"
-        "try: items_in('x', b'<html><p>text', modified=0.0)\n"
-        "except InputError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert says(done.stdout, "trafilatura", "not installed", 'pip install "neardup[html]"')
 
 
 @pytest.mark.shared

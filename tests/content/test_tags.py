@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,10 +116,9 @@ REPEATED = [
 
 
 @pytest.mark.parametrize("begin", ["", "<a ", "<script>", "<!--", '<a b="'])
-@pytest.mark.parametrize("end", ["", ">", '"', "-->"])
-def test_no_markup_is_looked_at_again_and_again(begin: str, end: str) -> None:
-    for piece in REPEATED:
-        markup = begin + piece * (10_000 // len(piece)) + end
+def test_no_markup_is_looked_at_again_and_again(begin: str) -> None:
+    for piece, end in product(REPEATED, ["", ">", '"', "-->"]):
+        markup = begin + piece * (4_000 // len(piece)) + end
         seen = Tags(markup)
         for _ in seen:
             pass

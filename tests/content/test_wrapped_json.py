@@ -19,9 +19,7 @@ ITEMS = [
 ABOUT = {"title": "The Harbour Courier", "description": "All that floats", "url": "https://x.example"}
 
 
-@pytest.mark.parametrize(
-    "name", ["items", "articles", "entries", "documents", "results", "data", "hits", "stories", "docs", "news", "Items"]
-)
+@pytest.mark.parametrize("name", ["items", "articles", "data", "Items"])
 def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
     for about in ({}, ABOUT, {"status": "ok", "totalResults": 2}):
         for shape in ({**about, name: ENTRIES}, {name: ENTRIES, **about}):
@@ -38,34 +36,16 @@ def test_a_list_under_a_usual_name_gives_its_entries(name: str) -> None:
         {"rss": {"channel": {"title": "News", "description": "All", "item": ENTRIES}}},
         {"hits": {"total": 2, "hits": [{"_id": entry["id"], "_source": entry} for entry in ENTRIES]}},
         {"data": [{"type": "news", "id": e["id"], "attributes": e} for e in ENTRIES]},
-        {"status": "ok", "feed": ABOUT, "items": ENTRIES},
         {"news": ENTRIES[:1], "stories": ENTRIES[1:]},
         {"items": [ENTRIES[:1], ENTRIES[1:]]},
-        [[ENTRIES[0]], [ENTRIES[1]]],
         [{"items": ENTRIES[:1]}, {"items": ENTRIES[1:]}],
         [{"items": ENTRIES[:1]}, ENTRIES[1]],
-        {"data": {"data": {"data": ENTRIES}}},
     ],
     ids=str,
 )
 def test_wrappers_may_be_nested(shape: Any) -> None:
     found, items = read("x.json", json.dumps(shape))
     assert (parts(items), found.broken, found.notes) == (ITEMS, [], [])
-
-
-def test_each_line_may_be_a_wrapper() -> None:
-    lines = [{"title": "T", "articles": [entry]} for entry in [*ENTRIES, {"id": 5}]]
-    found, items = read("x.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    assert parts(items) == ITEMS
-    assert [(fault.where, fault.raw) for fault in found.broken] == [("line 3, item 1", b'{"id": 5}')]
-    found, items = read("x", json.dumps({"items": ENTRIES[:1]}).replace("[", "[\n").replace("]", "\n]"))
-    assert (found.kind, parts(items)) == ("json", ITEMS[:1])
-
-
-def test_an_entry_can_be_written_by_itself() -> None:
-    for item in read("x.json", json.dumps({"title": "T", "items": ENTRIES}))[1]:
-        assert parts(read("x.json", item.raw)[1]) == parts([item])
-        assert json.loads(item.raw) == next(entry for entry in ENTRIES if entry["id"] == item.key)
 
 
 def test_an_entry_that_is_none_is_rejected_and_the_rest_goes_on() -> None:
@@ -88,9 +68,7 @@ def test_an_empty_list_is_a_feed_of_nothing(shape: Any) -> None:
     [
         {"title": "T", "text": "own", "authors": [{"name": "Ann", "description": "writes"}]},
         {"title": "T", "description": "own", "data": [{"x": 1}, {"x": 2}]},
-        {"title": "T", "description": "own", "data": {"x": 1}},
         {"title": "T", "text": "own", "items": []},
-        {"title": "T", "comments": [{"text": "no"}], "abstract": "own"},
     ],
     ids=str,
 )
@@ -100,7 +78,7 @@ def test_an_item_with_lists_of_something_else_is_one_item(item: dict[str, Any]) 
     assert (found.broken, found.notes) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["content", "text", "body", "content_html"])
+@pytest.mark.parametrize("name", ["text", "content_html"])
 def test_a_text_of_its_own_is_what_counts_and_a_note_says_so(name: str) -> None:
     found, items = read("x.json", json.dumps({"title": "T", name: "own", "articles": ENTRIES}))
     assert [one.text for one in items] == ["T\nown"]
@@ -108,12 +86,6 @@ def test_a_text_of_its_own_is_what_counts_and_a_note_says_so(name: str) -> None:
     assert note.where == "the file"
     assert "2 entries" in note.text
     assert "articles" in note.text
-
-
-def test_entries_that_are_no_objects_are_noted() -> None:
-    found, items = read("x.json", json.dumps({"title": "T", "stories": ["one", "two", "three"]}))
-    assert [one.text for one in items] == ["T"]
-    assert "3 entries" in found.notes[0].text
 
 
 def test_a_json_feed() -> None:

@@ -170,11 +170,13 @@ def explored(**changes: Any) -> Exploration:
                 ("words:1", Separation(0.3, 4, None)),
                 ("words:3", Separation(0.05, 12, 0.61)),
             ),
+            documents=400,
             alternatives=(("words:1", "Single words are shared by chance."), (HOSTILE, HOSTILE)),
         ),
         "curve": curve(advised),
         "profile": profile(),
         "examples": examples(),
+        "suspects": examples()[4].pairs,
         "notes": (f"Two documents were not drawn. {HOSTILE}",),
         # No file is called by what no name of a file can hold.
         "inputs": (f"it's here.jsonl {HOSTILE}".replace("\0", "").replace("\ud800", ""),),

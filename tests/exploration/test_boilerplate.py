@@ -186,15 +186,6 @@ def test_passages_are_found_in_all_scripts_and_written_as_they_stand(line: str) 
     assert said in texts[0]
 
 
-def test_of_many_runs_those_that_promise_most_are_grown_and_it_is_said() -> None:
-    texts = adverts()
-    growing = Growing(found_in(texts, 8, 5), np.ones(40, np.bool_))
-    few, complete = growing.passages(1)
-    every, _ = growing.passages()
-    assert not complete
-    assert [one.words for one in few] == [one.words for one in every[:1]]
-
-
 def test_where_too_many_places_would_be_held_runs_must_be_more_frequent() -> None:
     common = "one two three four five six seven eight nine"
     texts = [f"{common} a{at}" for at in range(30)]
@@ -231,9 +222,3 @@ def test_threads_pieces_and_memory_change_nothing() -> None:
         for one, other in zip(found[2:6], expected[2:6], strict=True):
             assert np.asarray(one).tolist() == np.asarray(other).tolist()
         assert found.words == expected.words
-
-
-def test_an_empty_corpus_has_none() -> None:
-    found = found_in([""], 8, 1)
-    assert found.words == found.covered == 0
-    assert Growing(found, np.ones(1, np.bool_)).passages() == ([], True)

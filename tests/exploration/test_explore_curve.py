@@ -204,22 +204,6 @@ def test_where_pairs_are_too_many_the_advised_threshold_is_exact_all_the_same(
     assert curve.at(own) in (point, None)
 
 
-def test_points_are_what_dedup_says_at_each_threshold() -> None:
-    texts = small_corpus(11, 120)
-    recipe = Recipe(features="words:2:multiset")
-    with search(texts, recipe) as found:
-        curve = found.curve()
-        for threshold in (0.2, 0.33, 0.5, 1.0):
-            summary = nd.dedup(texts, features="words:2:multiset", threshold=threshold).summary
-            expect = {name: summary[name] for name in ("pairs", "dropped", "families", "largest_family")}
-            point = curve.at(threshold)
-            assert point is not None
-            assert figures(point) == tuple(expect.values())
-            assert found.at(recipe.changed(threshold=threshold))[1] == point
-    assert len(curve.points) == 81
-    assert curve.at(0.123) is None
-
-
 def test_weighted_vectors_have_a_curve_too(few_pairs: Callable[[int], None]) -> None:
     texts = small_corpus(3, 60)
     choices: dict[str, Any] = {"features": "words:1", "weights": "idf", "measure": "cosine"}
@@ -249,10 +233,3 @@ def test_recipes_without_a_curve_are_refused(recipe: Recipe, message: tuple[str,
     with pytest.raises(nd.RecipeError) as caught:
         search(["a b c"], recipe)
     assert says(caught.value, *message)
-
-
-@pytest.mark.parametrize("texts", [[""], ["", ""], ["one"], ["one", "one"], ["\x00", "مرحبا", "你好", "🙂"]])
-def test_hardly_any_documents(texts: list[str]) -> None:
-    curve = curve_of(texts, Recipe(features="words:1"))
-    assert curve.complete
-    assert {point.dropped for point in curve.points} == {int(texts == ["one", "one"])}

@@ -13,7 +13,7 @@ import pytest
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
 from neardup.documents.records import Names
-from neardup.exploration.examples import Examples, examples_of, longest_shared
+from neardup.exploration.examples import Examples, examples_of, families_of, longest_shared, suspects_of
 from neardup.exploration.sample import draw_sample
 from neardup.exploration.views import CUTOFFS, SamplePairs
 from neardup.keep.pairs import Pairs
@@ -66,7 +66,9 @@ def sample_pairs(rows: Sequence[Row]) -> SamplePairs:
 
 def chosen(corpus: Corpus, rows: Sequence[Row], **options: object) -> tuple[Examples, ...]:
     _, survey = draw_sample(corpus, sample=2000)
-    return examples_of(sample_pairs(rows), survey, Material(corpus, survey.names), **options)  # type: ignore[arg-type]
+    pairs = sample_pairs(rows)
+    family = families_of(pairs, len(survey))
+    return examples_of(pairs, survey, Material(corpus, survey.names), family=family, **options)  # type: ignore[arg-type]
 
 
 def many(low: float = 0.04, count: int = 400) -> list[Row]:
@@ -161,6 +163,15 @@ def test_where_the_sample_has_none_the_corpus_has() -> None:
     assert (found[0.3].low, found[0.3].high, found[0.3].found) == (0.27, 0.33, 0)
 
 
-def test_without_any_pair_there_are_no_examples() -> None:
-    found = chosen(corpus_of(["one", "two"]), [])
-    assert [(one.found, one.pairs, one.origin) for one in found] == [(0, (), "sample")] * len(CUTOFFS)
+def test_matching_pairs_with_other_facts_are_suspects_and_edits_are_not() -> None:
+    form = "The board of {} voted on Monday to spend {} million crowns on the channel, a spokesman of {} said"
+    texts = [form.format(*facts) for facts in (("Leeds", 40, "Leeds"), ("York", 75, "York"), ("Leeds", 40, "Leeds"))]
+    texts[2] += " when the meeting was over"
+    with corpus_of(texts) as corpus:
+        _, survey = draw_sample(corpus, sample=10)
+        pairs = sample_pairs([(0, 1, 0.7), (0, 2, 0.9)])
+        material = Material(corpus, survey.names)
+        found = suspects_of(pairs, survey, material, family=np.zeros(3, np.int64))
+        assert [(pair.left.id, pair.right.id) for pair in found] == [("0", "1")]
+        every = sample_pairs([(0, 1, 0.7), (1, 2, 0.6)])
+        assert len(suspects_of(every, survey, material, family=np.ones(3, np.int64))) == 1

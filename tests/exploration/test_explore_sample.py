@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from saying import says
 
 from neardup.documents import Corpus, corpus_of, open_corpus
 from neardup.errors import InputError
-from neardup.exploration.sample import Sample, draw_sample, hashes_of
+from neardup.exploration.sample import draw_sample, hashes_of
 
 TEXTS = [f"document {n} says {'moon ' * (n % 7)}日本 \u0627\u0644 😀" for n in range(500)]
 
@@ -54,17 +52,6 @@ def test_threads_batches_and_files_change_nothing(tmp_path: Path, monkeypatch: p
         assert drawn(open_corpus(written(tmp_path, rows, *sizes)), sample=33, seed=1, threads=2) == expected
     monkeypatch.setattr("neardup.features.reading._PIECE", 100)
     assert drawn(corpus_of(TEXTS), sample=33, seed=1, threads=2) == expected
-
-
-def test_a_larger_sample_holds_the_smaller_one_and_seeds_differ() -> None:
-    small, larger = (set(drawn(corpus_of(TEXTS), sample=size)[0]) for size in (20, 90))
-    assert small < larger
-    assert small != set(drawn(corpus_of(TEXTS), sample=20, seed=1)[0])
-
-
-def test_a_sample_larger_than_the_corpus_is_the_corpus() -> None:
-    positions, texts = drawn(corpus_of(TEXTS), sample=5000)
-    assert (positions, texts) == ([*range(500)], TEXTS)
 
 
 def test_repeated_ids_are_refused() -> None:
@@ -114,29 +101,3 @@ def test_contents_are_what_is_drawn_and_measured() -> None:
         found, survey = draw_sample(corpus, sample=5, content="tags")
     assert all("<" not in text and "Moon" in text for text in found.texts)
     assert survey.text_bytes.max() < min(map(len, pages))
-
-
-@given(st.lists(st.text(), min_size=1, max_size=8), st.integers(2, 9))
-def test_any_texts_can_be_drawn(texts: list[str], size: int) -> None:
-    clean = [text.encode("utf-8", "replace").decode() for text in texts]
-    with corpus_of(clean) as corpus:
-        found, survey = draw_sample(corpus, sample=size)
-    assert len(found) == min(size, len(clean))
-    assert len(survey) == len(clean)
-    assert found.texts == [clean[place] for place in found.positions.tolist()]
-
-
-def test_an_empty_corpus_gives_an_empty_sample() -> None:
-    with corpus_of({"text": []}, text_column="text") as corpus:
-        found, survey = draw_sample(corpus, sample=2000)
-    assert (len(found), len(survey), found.pairs, found.corpus_pairs) == (0, 0, 0, 0)
-
-
-def test_a_sample_tells_of_itself_without_its_texts() -> None:
-    with corpus_of(TEXTS) as corpus:
-        found: Sample = draw_sample(corpus, sample=2000)[0]
-    told = found.as_dict()
-    assert told["documents"] == told["of_documents"] == 500
-    assert told["pairs"] == told["of_pairs"] == 500 * 499 // 2
-    assert "TEXTS" not in json.dumps(told)
-    assert TEXTS[0] not in json.dumps(told)

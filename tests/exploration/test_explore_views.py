@@ -19,7 +19,6 @@ from neardup.exploration.views import AllPairs, all_pairs
 from neardup.features.store import Vectors
 from neardup.kernels.bounds import COSINE, EUCLIDEAN, JACCARD
 from neardup.kernels.postings import hundredths
-from neardup.search.nearest import code_of
 
 Document = dict[int, int]
 Counts = tuple[int, int, int]
@@ -125,16 +124,6 @@ def test_distances_lie_between_the_right_hundredths(square: int, unit: int) -> N
     last = (Fraction(100, q + 1) - 1) ** 2
     assert squared >= last
     assert edge == (squared == last)
-
-
-@pytest.mark.parametrize("measure", SETS)
-def test_pairs_at_a_hundredth_are_known_to_be(measure: str) -> None:
-    for a in range(1, 60):
-        for b in range(1, 60):
-            for o in range(1, min(a, b) + 1):
-                q, edge = hundredths(code_of(measure), o, a, b, 1)
-                assert q == 0 or reaches(measure, o, a, b, Fraction(q, 100))
-                assert reaches(measure, o, a, b, Fraction(q + 1, 100)) == edge
 
 
 def test_threads_and_room_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,6 @@ from neardup.exploration.profile import (
     profile_of,
     quantiles_of,
     scripts_of,
-    words_of,
 )
 from neardup.exploration.sample import draw_sample
 from neardup.pages.documents import Material
@@ -120,14 +119,6 @@ def test_tiny_corpora_have_a_profile(texts: list[str]) -> None:
     json.dumps(asdict(found))
 
 
-def test_hostile_texts_are_kept_as_they_are() -> None:
-    line = "</script><b>\u202e all of this \u0000 must stay & as it is, word by word \u2028 here"
-    texts = [f"a{at}b {line} c{at}d" for at in range(8)]
-    (passage,) = profile(corpus_of(texts), threshold=None).boilerplate.passages
-    assert passage.text in texts[0]
-    assert "</script><b>\u202e all of this \u0000 must" in texts[0]
-
-
 def test_threads_and_files_change_nothing(tmp_path: Path) -> None:
     texts = corpus_texts()
     rows = [json.dumps({"id": f"d{at}", "text": text}) + "\n" for at, text in enumerate(texts)]
@@ -162,24 +153,6 @@ def test_bins_and_quantiles(lengths: list[int]) -> None:
             assert count == sum(low <= one < high for one in lengths)
     found = quantiles_of(values)
     assert found == tuple((part / 100, naive_quantile(lengths, part)) for part in QUANTILES if lengths)
-
-
-def test_bins_are_ten_to_a_power_of_ten() -> None:
-    edges, _ = binned(np.array([1, 120_000]))
-    assert edges[:16] == (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 63)
-    assert edges[-3:] == (79433, 100000, 125893)
-
-
-@given(st.lists(st.text(max_size=30), max_size=5))
-def test_words_are_those_of_the_normalizer(texts: list[str]) -> None:
-    texts = [text.encode("utf-8", "replace").decode() for text in texts]
-    assert words_of(texts).tolist() == [len(tokens(text)) for text in texts]
-
-
-def test_a_beginning_is_one_line() -> None:
-    assert beginning("one\n two\u00a0three ") == "one two three"
-    assert beginning("x " * 200) == ("x " * 60).rstrip() + " …"
-    assert beginning("") == beginning(" \n") == ""
 
 
 @pytest.mark.shared

@@ -76,15 +76,6 @@ def test_one_text_that_lacks_what_all_others_have_is_left_out() -> None:
     assert pattern.members == (0, 1, 2, 4, 5, 6, 7)
 
 
-def test_a_slot_may_be_empty_here_and_there_and_stand_at_the_ends() -> None:
-    texts = [f"{place} job. {advert(place)} {place if at % 4 else ''}" for at, place in enumerate(PLACES)]
-    pattern = pattern_of(texts)
-    assert pattern is not None
-    holds(pattern, texts)
-    assert pattern.pieces[0] == ("Leeds", 0)
-    assert dict(pattern.slots[-1].fillers)[""] == 2
-
-
 def edited(text: str, drawn: random.Random, edits: int, places: range | None = None) -> str:
     words = text.split()
     for _ in range(edits):
@@ -108,14 +99,6 @@ def test_edited_copies_are_no_template(seed: int, count: int, edits: int) -> Non
     stretch = 120 // count
     stretches = [range(copy * stretch + 3, (copy + 1) * stretch - 3) for copy in range(count)]
     assert pattern_of([edited(base, drawn, edits, places) for places in stretches]) is None
-
-
-def test_the_states_of_a_text_over_time_are_no_template() -> None:
-    drawn = random.Random(7)
-    states = [" ".join(f"w{drawn.randrange(300)}" for _ in range(150))]
-    for _ in range(7):
-        states.append(edited(states[-1], drawn, 4))
-    assert pattern_of(states) is None
 
 
 @pytest.mark.parametrize(
@@ -173,15 +156,6 @@ def test_whatever_is_found_fits_the_texts(ends: list[str], frame: str) -> None:
     pattern = pattern_of(texts)
     if pattern is not None:
         holds(pattern, texts)
-
-
-def test_of_long_texts_the_beginning_is_compared() -> None:
-    texts = [advert(place) + " x" * 20_000 + f" {place}" for place in PLACES]
-    pattern = pattern_of(texts)
-    assert pattern is not None
-    # Longer names leave room for fewer of the words behind them.
-    assert [slot.distinct for slot in pattern.slots[:2]] == [8, 8]
-    assert sum(len(text) for text, _ in pattern.pieces) == 20_000
 
 
 def test_the_core_of_a_family_is_what_matches_its_centre() -> None:

@@ -179,10 +179,10 @@ def test_agreement_is_printed(corpus: Path, store: Path) -> None:
 def test_options_that_do_not_fit_are_refused_in_a_sentence(corpus: Path, store: Path, tmp_path: Path) -> None:
     base = (corpus, "--store", store)
     wrong = {
-        ("--port", "70000"): "--port 70000 is no port",
+        ("--port", "70000"): "--port '70000' is not a whole number from 0 to 65,535",
         ("--port", "x"): "--port 'x' is not a whole number",
         ("--pairs", "0"): "--pairs '0' is not a whole number from 1 on",
-        ("--shared", "2"): "--shared '2' is outside [0, 1]",
+        ("--shared", "2"): "--shared '2' is not a number from 0 to 1",
         ("--seed", "-1"): "--seed '-1' is not",
         ("--candidate-rule", "edit >= 0.5"): "candidate rule 'edit >= 0.5': edit is no measure of feature sets",
         ("--vector", "nonsense"): "vector: 'nonsense' is not known",

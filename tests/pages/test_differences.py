@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neardup.pages.diff import Mark, Shown, differences, direction_of, sign_between, soft_breaks
+from neardup.pages.diff import Mark, Shown, differences, sign_between, soft_breaks
 from neardup.pages.document_view import BETWEEN, LARGEST, SOFT, looks_of
 
 #: Words, with all that may stand between them and much that may not be a word at all.
@@ -100,11 +99,6 @@ def test_long_texts_are_laid_out_without_loss_and_folded() -> None:
     assert text == "Here is one that is only on the right"
 
 
-def test_short_texts_are_not_folded() -> None:
-    text = "word " * 140
-    assert [group["folded"] for group in looks_of(shown(text), shown(text + "end"))["groups"]] == [False]
-
-
 def test_the_inside_of_a_long_change_is_folded_and_counted() -> None:
     looks = looks_of(shown("begin " + "gone " * 5000 + "end"), shown("begin end"))
     folded = [group for group in looks["groups"] if group["folded"]]
@@ -128,20 +122,6 @@ def test_what_lies_beyond_the_largest_text_is_counted() -> None:
     assert looks["right"]["beyond"] == 0
 
 
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ("a b " * 30_000, "b a a " * 20_000),
-        ("same " * 60_000, "same " * 55_000 + "x"),
-        (" ".join(map(str, range(60_000))), " ".join(map(str, reversed(range(60_000))))),
-    ],
-    ids=["two words", "one word", "reversed"],
-)
-def test_texts_made_to_be_slow_are_not(left: str, right: str) -> None:
-    looks = looks_of(shown(left), shown(right))
-    assert looks["left"]["words"] >= 60_000
-
-
 def test_signs_between_equal_words_count_where_they_make_another_number() -> None:
     def signs(left: str, right: str) -> list[str]:
         looks = looks_of(shown(left), shown(right))
@@ -162,12 +142,6 @@ def test_only_lines_that_are_cut_to_a_length_are_joined_on_a_narrow_page() -> No
     assert soft_breaks("a paragraph " * 20 + "\nanother one") == []
     looks = looks_of(shown(cut), shown(cut))
     assert [text for row in looks["groups"][0]["rows"] for text, mark in row["left"] if mark == SOFT] == ["\n"]
-
-
-def test_directions() -> None:
-    assert direction_of("בשנת 1998 נחתם ההסכם with Reuters") == "rtl"
-    assert direction_of("1998: the word שלום in a sentence") == "ltr"
-    assert direction_of("12.5 / 13 !") == "auto"
 
 
 def test_titles_are_compared_too() -> None:

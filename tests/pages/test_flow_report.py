@@ -17,15 +17,13 @@ from saying import says
 from neardup.errors import RecipeError
 from neardup.pages.builder import About, Sources, build_report
 from neardup.pages.diff import Shown
-from neardup.pages.report import COPY, EQUAL_FEATURES, FLOW, KEPT, NEAR, Arrivals, Extent, Report
+from neardup.pages.report import COPY, FLOW, KEPT, NEAR, Arrivals, Extent, Report
 from neardup.pages.report_charts import arrival_charts
 from neardup.pages.report_page import report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.margin import scale_of
-from neardup.stream.document import Document
-from neardup.stream.index import matching
 
 RECIPE = Recipe(features="words:1", threshold=0.5)
 HOUR = 3_600_000_000
@@ -214,13 +212,6 @@ def test_pairs_below_the_threshold_where_they_are_known() -> None:
     assert sum(report_of(replace(flow, exact=flow.similarity > 0), Extent(), same).pair_similarity) == 4
 
 
-def test_matching_of_a_few() -> None:
-    texts = {3: "a b c d", 7: "a b c e", 9: "x y z", 12: "a b c d", 20: ""}
-    documents = {place: Document(str(place), text) for place, text in texts.items()}
-    assert matching(documents, Recipe(features="words:1", threshold=0.6)) == {(3, 7), (3, 12), (7, 12)}
-    assert matching({}, RECIPE) == set()
-
-
 @pytest.mark.parametrize(
     ("recipe", "said"),
     [
@@ -236,14 +227,6 @@ def test_counts_in_words(recipe: Recipe, said: tuple[str, ...]) -> None:
     assert says(words, *said)
     assert bool(words) == bool(said)
     assert counts_in_words(None, recipe) == ""
-
-
-def test_equal_features_are_no_copies() -> None:
-    flow = flow_of([(0, 10), (1, 20), (2, 20)])
-    flow = replace(flow, exact=np.array([False, True, False]))
-    report = report_of(flow)
-    assert [(name, count) for name, count, _ in report.reasons] == [(COPY, 1), (EQUAL_FEATURES, 1), (NEAR, 0)]
-    assert [member.why for member in report.families[0].members] == [KEPT, COPY, EQUAL_FEATURES]
 
 
 def arrivals(flow: Verdicts) -> Arrivals:
@@ -275,9 +258,3 @@ def test_time_is_cut_into_few_bars(apart: int, step: str) -> None:
     found = arrivals(replace(flow_of([(0, 10)] * 250), times=np.arange(250) * apart * 1_000_000))
     assert found.step == step
     assert len(found.stretches) <= 300
-
-
-def test_times_that_no_calendar_has() -> None:
-    flow = replace(flow_of([(0, 10), (1, 12)]), times=np.array([-(2**61), 2**61]))
-    assert len(arrivals(flow).stretches) == 2
-    assert report_of(flow).families[0].members[0].document.time == ""

@@ -128,37 +128,8 @@ def test_a_table_names_its_rows_and_columns() -> None:
     assert Markup(table(["name", "n"], [])).elements[0][1]["aria-label"] == "name, n"
 
 
-def test_nothing_is_made_of_nothing() -> None:
-    assert notes([], title="title") == ""
-    assert figures([]) == ""
-    assert section("key", "title", "", Html("")).count("<p") == 0
-
-
-def test_a_bar_is_never_too_long() -> None:
-    assert "inline-size:37.5%" in bar(0.375)
-    assert "inline-size:0%" in bar(-1.0)
-    assert "inline-size:100%" in bar(7.0)
-
-
 def chart_of(key: str, specification: dict[str, Any]) -> Chart:
     return Chart(key, "Title", "in units", "What is drawn.", specification, table(["a"], [["b"]]))
-
-
-def test_a_chart_has_a_title_a_sentence_and_a_table() -> None:
-    made = figures([chart_of("one", {"height": 240})], wide=True)
-    found = Markup(made)
-    chart = next(attributes for _, attributes in found.elements if attributes.get("class") == "chart")
-    assert chart == {
-        "class": "chart",
-        "id": "one",
-        "role": "img",
-        "aria-label": "What is drawn.",
-        "style": "min-height:240px",
-    }
-    figure = next(attributes for tag, attributes in found.elements if tag == "figure")
-    assert figure["aria-labelledby"] == "one-title"
-    assert found.text.startswith("Titlein units")
-    assert [tag for tag, _ in found.elements].count("table") == 1
 
 
 def test_specifications_are_as_wide_as_their_place_and_fetch_nothing() -> None:
@@ -221,25 +192,6 @@ def test_a_page_lists_its_sections() -> None:
     assert "First & last" in found.text
     alone = Markup(page("title", section("one", "First", "a"), {}))
     assert "nav" not in [tag for tag, _ in alone.elements]
-
-
-def test_a_page_without_charts_is_small() -> None:
-    assert len(page("title", "", {})) < 40_000
-
-
-def test_data_and_scripts_of_a_page() -> None:
-    found = Markup(page("title", "", {}, data={"text": HOSTILE}, scripts=["search.js"]))
-    kinds = [kind for kind, _ in found.scripts]
-    assert kinds == ["application/json", "application/json", None, None]
-    assert json.loads(found.scripts[1][1]) == {"text": HOSTILE}
-    asks_for_nothing(found)
-
-
-def test_charts_by_name_or_as_they_are() -> None:
-    specification = finished_bars()
-    one, other = page("t", "", {"key": specification}), page("t", "", [chart_of("key", specification)])
-    assert one == other
-    assert Markup(one).charts == {"key": specification}
 
 
 def finished_bars() -> dict[str, Any]:

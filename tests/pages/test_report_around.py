@@ -20,7 +20,7 @@ from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.search.margin import loosened, usual_margin
+from neardup.search.margin import loosened
 
 
 def found(documents: Any, recipe: Recipe, **options: Any) -> Result:
@@ -142,17 +142,6 @@ def test_too_many_pairs_around_the_threshold_are_not_found(monkeypatch: pytest.M
             looked.at(30 if recipe.signature else 0.4)
 
 
-def test_where_the_run_itself_has_too_many_pairs_nothing_more_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neardup.search import engines
-
-    monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
-    documents = [f"fox dog owl ran number {i} of them" for i in range(9)]
-    looked = found(documents, Recipe(features="words:1", threshold=0.5), pairs_per_document=0.3, margin=0.2)
-    assert not looked.summary["all_pairs"]
-    assert looked._found.margin is not None
-    assert looked._found.margin.matches is None
-
-
 @pytest.mark.parametrize(
     ("recipe", "around", "said"),
     [
@@ -171,14 +160,6 @@ def test_how_far_to_look_is_checked_before_anything_is_read(
     with pytest.raises(RecipeError) as caught:
         loosened(recipe, around)
     assert says(caught.value, *said)
-
-
-def test_how_far_one_usually_looks_can_always_be_looked() -> None:
-    for recipe, _ in WAYS.values():
-        assert isinstance(loosened(recipe, usual_margin(recipe)), Recipe)
-    assert usual_margin(Recipe(threshold=0.85)) == 0.2
-    assert usual_margin(Recipe(threshold=0.1)) == 0.05
-    assert usual_margin(Recipe(signature="simhash", measure="hamming", threshold=3)) == 2
 
 
 def test_files_and_data_look_around_alike(tmp_path: Any) -> None:

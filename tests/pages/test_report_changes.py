@@ -40,11 +40,6 @@ def test_what_went_and_what_came_stand_among_the_words_around_them() -> None:
     assert change_of(Shown("l", "", " ".join(words)), Shown("r", "", " ".join(other))).passage == 29
 
 
-def test_words_between_two_near_changes_are_shown_once() -> None:
-    look = differ("a b c d e f g", "a X c d e Y g")
-    assert plain(look).split() == ["a", "b", "X", "c", "d", "e", "f", "Y", "g"]
-
-
 def test_long_and_many_changes_are_cut_and_counted() -> None:
     long = " ".join(f"n{i}" for i in range(100))
     look = differ("a b c", f"a b c {long}")
@@ -89,11 +84,3 @@ def test_any_two_texts_are_escaped_and_can_be_written(left: str, right: str) -> 
         look.encode()
         assert set(re.findall(r"</?([a-z]+)", look)) <= {"p", "del", "ins", "span", "bdi"}
         assert not re.search("[\x00-\x08\x0b-\x1f]", look)
-
-
-def test_how_a_text_begins() -> None:
-    assert plain(beginning(Shown("x", "", "a\n rose"))) == "a rose"
-    assert plain(beginning(Shown("x", "", " "))) == "an empty text"
-    long = plain(beginning(Shown("x", "", "rose " * 500)))
-    assert long.endswith("…")
-    assert len(long) < 330

@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from saying import says
 from trained import SETS, texts, trained
 from ways import TEXTS, WAYS
 
-import neardup as nd
 from neardup.documents import corpus_of
-from neardup.errors import RecipeError
 from neardup.pages.batch_report import report_of
 from neardup.pages.report import COPY, EQUAL_FEATURES, KEPT, NEAR, Report
 from neardup.pipeline.pipeline import run
@@ -150,17 +147,6 @@ def test_the_largest_families_and_a_spread_of_the_others_are_shown_and_counted()
     assert {family.number for family in other.families} != {family.number for family in report.families}
 
 
-def test_of_a_large_family_the_least_similar_are_listed() -> None:
-    base = [f"w{i}" for i in range(40)]
-    documents = [" ".join([*base[: 40 - i // 2], *(f"x{i}-{j}" for j in range(i // 2))]) for i in range(20)]
-    result, report = made(documents, Recipe(features="words:1", threshold=0.5))
-    (family,) = report.families
-    gone = [member.similarity for member in family.members if member.why != KEPT]
-    assert gone == sorted(drop.similarity for drop in result.dropped)[:8]
-    assert family.hidden == 20 - len(family.members)
-    assert any("least similar" in note for note in report.notes)
-
-
 def test_a_copy_of_a_dropped_document_is_a_copy_whatever_its_keeper() -> None:
     documents = ["a b c d e f", "a b c d e x", "a b c d e x"]
     _, report = made(documents, Recipe(features="words:1", threshold=0.7))
@@ -221,11 +207,3 @@ def test_an_empty_corpus_and_one_without_duplicates_have_reports() -> None:
         assert not report.rows
         assert sum(report.similarity) == 0
         assert result.plot_similarity().to_dict()["layer"]
-
-
-def test_numbers_below_zero_are_refused() -> None:
-    result = nd.dedup(["a"])
-    for name in ("families", "cases", "rows", "seed"):
-        with pytest.raises(RecipeError) as caught:
-            report_of(result._found, result.summary, **{name: -1})  # type: ignore[arg-type]
-        assert says(caught.value, f"{name} -1", "below 0")

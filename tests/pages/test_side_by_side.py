@@ -76,11 +76,6 @@ def test_what_is_left_out_is_counted(text: str, most: int) -> None:
     assert len(cells.found["left"]) >= 1
 
 
-def test_what_differs_is_marked_on_its_side() -> None:
-    cells = Cells(side_by_side(shown("the board met on Tuesday"), shown("the board met on Monday", "b")))
-    assert cells.marks == [("left", "Tuesday"), ("right", "Monday")]
-
-
 def test_long_equal_stretches_are_folded_and_changes_stay_in_sight() -> None:
     sentences = [f"Sentence number {at} says what it says." for at in range(90)]
     left, right = "\n".join(sentences), "\n".join([*sentences[:60], "Here it differs.", *sentences[61:]])
@@ -106,12 +101,6 @@ def test_heads_say_what_is_shown() -> None:
     assert '<strong dir="auto">Channel widened</strong>' in alone
     assert '<strong dir="auto">id-2</strong>' in alone
     assert "<b>head</b>" in alone
-
-
-def test_a_text_that_runs_from_the_right() -> None:
-    found = side_by_side(shown("הבנק המרכזי הודיע ביום שני"), shown("the bank said", "b"))
-    assert 'class="cell left" dir="rtl"' in found
-    assert 'class="cell right" dir="ltr"' in found
 
 
 def test_hostile_texts_stay_texts() -> None:

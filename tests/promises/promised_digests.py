@@ -20,7 +20,7 @@ LEFT_OUT = frozenset(
     {
         # Times, memory and the machine.
         *("stages", "wall_ms_per_document", "cpu_ms_per_document", "cpu_us_median", "cpu_us_p99", "bytes"),
-        *("threads", "pid", "check_s", "saved_s", "per_s", "peak_memory_bytes"),
+        *("threads", "pid", "check_s", "saved_s", "per_s", "spooled_bytes", "peak_memory_bytes"),
         # Versions, paths and fingerprints; those of the named recipes have a test of their own.
         *("version", "inputs", "command", "fingerprint", "store", "inbox"),
         # The recipe, whose fields are shown by the command recipe.

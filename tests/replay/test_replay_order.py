@@ -109,11 +109,6 @@ def test_files_of_several_batches(tmp_path: Path) -> None:
         assert list(arrivals(corpus, timeline)) == expected
 
 
-def test_numbers_in_place_of_ids() -> None:
-    corpus = corpus_of({"text": ["late", "early"], "time": [2, 1]}, order_column="time")
-    assert [item.id for item in arrivals(corpus, surveyed(corpus))] == ["1", "0"]
-
-
 def test_no_time_at_all_is_refused() -> None:
     corpus = corpus_of({"text": ["a", "b"], "time": ["soon", None]}, order_column="time")
     with pytest.raises(InputError) as caught:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 from naive_window import QuickIndex
-from streaming import AT_LENGTH, DAY, NOON, SetClock, documents, held, said
+from streaming import AT_LENGTH, DAY, NOON, SetClock, documents, said
 
 import neardup as nd
 from neardup.recipe import Recipe
@@ -94,21 +93,6 @@ def test_thousands_of_slightly_different_copies(against: str, compared: int) -> 
     grown(index, before, [text for i, text in enumerate(texts) if f"d{i}" in index])
 
 
-@pytest.mark.parametrize("against", ["originals", "everything"])
-def test_a_text_that_grows_by_a_word_each_time(against: str) -> None:
-    texts = [" ".join(f"w{x}" for x in range(1, i)) for i in range(1, 320 if AT_LENGTH else 180)]
-    items = documents(texts, [NOON + 60 * i for i in range(len(texts))])
-    clock = SetClock(NOON + DAY)
-    choices: dict[str, Any] = {"window": "2h", "against": against, "now": clock}
-    index, twin = nd.Index(**choices), QuickIndex(**choices)
-    before = index.statistics.bytes
-    verdicts = index.add_many(items)
-    assert [said(v) for v in verdicts] == twin.add_many(items)
-    assert held(index, twin) == list(twin)
-    # What fell out is free again.
-    grown(index, before, [text for i, text in enumerate(texts) if i > len(texts) - 130])
-
-
 def test_memory_is_free_when_the_hour_is_over() -> None:
     rng = random.Random(1)
     index = nd.Index(window="3h", now=SetClock(NOON + 99 * DAY))
@@ -122,10 +106,3 @@ def test_memory_is_free_when_the_hour_is_over() -> None:
         assert len(index) <= 241
     # Its tables have grown for so many items after 18 hours.
     assert max(sizes[28:]) <= 1.05 * max(sizes[20:28])
-
-
-@pytest.mark.parametrize("recipe", ["ddd", "default", "manber"])
-def test_texts_shorter_than_a_gram(recipe: str) -> None:
-    texts = ["a", "ab", "abc", "a", "abcd", "ABC", "abc", "a b c", "", "b", "ab.", "日", "日本", "日 本"]
-    index, twin = nd.Index(recipe, window=None), QuickIndex(recipe, window=None)
-    assert [said(v) for v in index.add_many(documents(texts))] == twin.add_many(documents(texts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -79,23 +79,6 @@ def test_at_exactly_the_threshold_it_matches(measure: str, threshold: float) -> 
     index = nd.Index(features="words:1", measure=measure, threshold=threshold, window=None)
     kinds = [v.kind for v in index.add_many(documents(["a b c d", "a b c e"]))]
     assert kinds == ["original", "original" if threshold == 0.601 else "near"]
-
-
-@pytest.mark.parametrize(
-    "timestamp",
-    [
-        NOON,
-        float(NOON),
-        datetime(1987, 2, 26, 12, tzinfo=UTC),
-        datetime(1987, 2, 26, 12),  # without a zone it is UTC
-        datetime(1987, 2, 26, 7, tzinfo=timezone(timedelta(hours=-5))),
-        "1987-02-26 13:00:00+01:00",
-    ],
-)
-def test_the_time_of_an_item_is_its_own(timestamp: Any) -> None:
-    index = nd.Index(now=SetClock(NOON + 5 * DAY))
-    assert index.add(nd.Document("a", FOX, timestamp)).time == NOON
-    assert index.statistics.clock == NOON
 
 
 def test_without_a_time_it_is_the_arrival_which_never_goes_back() -> None:
@@ -207,15 +190,6 @@ def test_a_witness_that_was_removed_is_one_still() -> None:
     assert list(index) == ["d2"]
 
 
-def test_system_time_that_jumps_changes_nothing_for_dated_items() -> None:
-    clock = SetClock()
-    index, of = nd.Index(now=clock), []
-    for i, now in enumerate((0, 30 * DAY, 2, 400 * DAY, 4, 5)):
-        clock.time = NOON + now
-        of += [(v.flag, v.of) for v in flow(index, (FOX, i))]
-    assert of == [("", None), *[("", "d0")] * 5]
-
-
 @pytest.mark.parametrize(
     ("window_by", "after", "of"),
     [("time", 7200, "d0"), ("time", 7201, None), ("hour", 7200 + 2399, "d0"), ("hour", 7200 + 2400, None)],
@@ -225,23 +199,6 @@ def test_by_hours_times_are_floored(window_by: str, after: int, of: str | None) 
     index = nd.Index(window="2h", window_by=window_by, now=SetClock(NOON + 9 * DAY))
     verdicts = flow(index, (FOX, 1200), (FOX, 1200 + after))
     assert (verdicts[1].of, verdicts[1].time) == (of, NOON + 1200 + after)
-
-
-@pytest.mark.parametrize("window", [3, "3 documents"])
-def test_a_window_of_documents_counts_all_that_arrive(window: int | str) -> None:
-    # Times mean nothing; duplicates and texts without features count, too.
-    texts = [FOX, FOX, "", FOX, ROSE, FOX, SHIP, SHIP, SHIP, ROSE, ROSE]
-    index = nd.Index(window=window)
-    verdicts = index.add_many(documents(texts, [NOON - 9 * DAY * i for i in range(len(texts))]))
-    assert [v.of for v in verdicts] == [None, "d0", None, "d0", None, None, None, "d6", "d6", None, "d9"]
-    assert {v.flag for v in verdicts} == {"", "undecidable"}
-
-
-@pytest.mark.parametrize("window", [None, "endless"])
-def test_an_endless_window_forgets_nothing(window: str | None) -> None:
-    index = nd.Index(window=window)
-    verdicts = index.add_many(documents([FOX, ROSE, FOX, ROSE], ["0001-01-01", "9999-12-31", "2024-01-01", None]))
-    assert [(v.of, v.flag) for v in verdicts] == [(None, ""), (None, ""), ("d0", ""), ("d1", "")]
 
 
 @pytest.mark.parametrize(

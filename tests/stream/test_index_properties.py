@@ -98,17 +98,6 @@ def test_streams_give_what_the_rules_say(
     follow(index, twin, clock, timed(stream, window[2]))
 
 
-@settings(max_examples=examples(150))
-@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["words", "euclidean"]), st.booleans())
-def test_ties_and_times_give_what_the_rules_say(
-    stream: list[Step], window: tuple[Any, str, int], recipe: str, every: bool
-) -> None:
-    clock = SetClock()
-    choices = {"window": window[0], "window_by": window[1], "against": "everything" if every else "originals"}
-    index, twin = both(recipe, now=clock, **choices)
-    follow(index, twin, clock, timed(stream, window[2]))
-
-
 @settings(max_examples=examples(60))
 @given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["default", "words", "bits", "edit"]), st.data())
 def test_batches_are_judged_as_one_by_one(

@@ -109,17 +109,6 @@ def follow(data: st.DataObject, step: str, store: Store, twin: Twin, taken: set[
             twin.state[key] = value
 
 
-def test_numbers_of_numpy_come_back_as_pythons(tmp_path: Path) -> None:
-    one = np.int64(1)
-    verdict = Verdict("b", "near", "a", np.float64(0.5), np.float64(1.5), "", (one, one, one))  # type: ignore[arg-type]
-    row = Stored(one, verdict, "", one, one, np.True_, "text")  # type: ignore[arg-type]
-    with opened(tmp_path / "news.db") as store:
-        store.record([row])
-        ((found,),) = store.held()
-        assert found == row
-        assert {type(value) for value in found} == {int, str, bool, Verdict}
-
-
 def test_what_is_unplaced_can_be_placed_meanwhile(tmp_path: Path) -> None:
     with opened(tmp_path / "news.db") as store:
         store.record([stored(serial, origin="in/a") for serial in range(300)])

@@ -21,7 +21,7 @@ from storing import MARK, Twin, batch, opened, stored
 from streaming import AT_LENGTH
 
 from neardup.errors import StoreError
-from neardup.stream.store import APPLICATION, Store, Stored
+from neardup.stream.store import APPLICATION, Store
 
 HERE = str(Path(__file__).parent)
 WRITER = """
@@ -367,14 +367,3 @@ def test_a_full_disk_takes_nothing_and_the_store_goes_on(path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
     assert twin.rows
-
-
-def test_a_text_beyond_what_sqlite_holds_is_refused_and_the_rest_goes_on(path: Path) -> None:
-    with opened(path) as store:
-        store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
-        rows: list[Stored] = [stored(0), stored(1, text="x" * 200_000)]
-        with pytest.raises(StoreError) as caught:
-            store.record(rows)
-        assert says(caught.value, "news.db cannot hold this (", "a text", "1 GB")
-        assert store.next_serial == 0
-        store.record([stored(0)])

@@ -305,13 +305,6 @@ def test_rows_that_are_no_documents_are_rejected_and_judged_by_nobody() -> None:
     assert [row["flag"] for row in plain.batch(given, NOON, [0, 0, 0])] == [NO_TEXT]
 
 
-def test_an_id_that_comes_twice_is_a_name_and_no_more() -> None:
-    plain = Plain(work_of(RECIPES["words"], None, "time", "originals", 2))
-    documents = [nd.Document("a", "fox", 1.0), nd.Document("a", "fox", 2.0), nd.Document("a", "owl", 3.0)]
-    rows = plain.batch(blobs(documents), NOON, [0, 0, 0])
-    assert [(row["kind"], row["of"]) for row in rows] == [("original", None), ("exact", "a"), ("original", None)]
-
-
 def test_documents_of_a_micro_batch_go_by_time_then_id() -> None:
     rows = [("b", 2), ("a", 2), ("c", 1), ("d", None)]
     batch = pa.RecordBatch.from_pydict(

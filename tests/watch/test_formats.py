@@ -51,17 +51,6 @@ def test_each_entry_of_a_wrapper_is_an_item_every_day(room: Newsroom, made: Any)
     assert names_in(room.out) == ["1.json.jsonl", "2.json.jsonl"]
 
 
-def test_entries_of_a_json_feed_have_their_own_text_and_time(room: Newsroom) -> None:
-    room.deliver("feed.json", json_feed(1))
-    room.take()
-    lines = [json.loads(line) for line in (room.out / "feed.json.jsonl").read_text().splitlines()]
-    assert [line["id"] for line in lines] == [f"https://harbour.example/1/{n}" for n in range(3)]
-    again = [{"id": f"x{n}", "text": f"Title {n}\n{text_of(10 + n)} & more", "date": "2024-01-01"} for n in range(3)]
-    room.deliver("again.jsonl", "".join(json.dumps(line) + "\n" for line in again))
-    counters = room.take()
-    assert counters.exact == 3
-
-
 def test_a_text_beside_a_list_is_one_item_and_the_log_says_so(room: Newsroom) -> None:
     room.deliver("article.json", news(1, text=text_of(99)))
     room.take()
@@ -71,40 +60,28 @@ def test_a_text_beside_a_list_is_one_item_and_the_log_says_so(room: Newsroom) ->
     assert "articles" in said["note"]
 
 
-def test_a_feed_with_characters_that_xml_has_no_name_for_is_read(room: Newsroom) -> None:
-    feed = feed_of([("a", f"caf&eacute;&nbsp;{text_of(1)}"), ("b", f"R&D &hellip; {text_of(2)}"), ("c", text_of(3))])
+def test_a_feed_that_is_not_well_formed_is_read_and_the_log_says_so(room: Newsroom) -> None:
+    items = [
+        ("a", f"caf&eacute; {text_of(1)}"),
+        ("b", f"one<br>two <b>three</description2> {text_of(2)}"),
+        ("c", text_of(3)),
+    ]
+    feed = feed_of(items)
     room.deliver("feed.xml", feed)
     counters = room.take()
-    assert list(room.verdicts()) == ["a", "b", "c"]
-    assert counters.quarantined == 0
+    assert (list(room.verdicts()), counters.quarantined) == (["a", "b", "c"], 0)
     texts = [json.loads(line)["text"] for line in (room.out / "feed.xml.jsonl").read_text().splitlines()]
-    assert texts == [f"café {text_of(1)}", f"R&D … {text_of(2)}", text_of(3)]
+    assert texts == [f"café {text_of(1)}", f"one\ntwo three {text_of(2)}", text_of(3)]
     (said,) = room.events("noted")
-    assert (said["file"], said["where"], said["notes"]) == ("feed.xml", "the file", 1)
-    assert "eacute" in said["note"]
+    assert (said["file"], said["where"]) == ("feed.xml", "item 2")
     assert (room.done / "feed.xml").read_text() == feed
-
-
-def test_an_item_with_broken_tags_is_read_and_its_neighbours_keep_their_own(room: Newsroom) -> None:
-    items = [("a", text_of(1)), ("b", f"one<br>two <b>three</description2> {text_of(2)}"), ("c", text_of(3))]
-    room.deliver("feed.xml", feed_of(items))
-    counters = room.take()
-    assert list(room.verdicts()) == ["a", "b", "c"]
-    assert counters.quarantined == 0
-    texts = [json.loads(line)["text"] for line in (room.out / "feed.xml.jsonl").read_text().splitlines()]
-    assert texts == [text_of(1), f"one\ntwo three {text_of(2)}", text_of(3)]
-    (said,) = room.events("noted")
-    assert said["where"] == "item 2"
 
 
 @pytest.mark.parametrize(
     ("content", "text"),
     [
         ("Das Café öffnet – heute.".encode("cp1252"), "Das Café öffnet – heute."),
-        ("Une soirée passée au café".encode("latin-1"), "Une soirée passée au café"),
-        ("Ein Text".encode("utf-16"), "Ein Text"),
         ("Ein Text — neu".encode("utf-16-be"), "Ein Text — neu"),
-        ("Ein Text — neu".encode("utf-32"), "Ein Text — neu"),
     ],
 )
 def test_a_text_in_another_encoding_is_taken_at_once(room: Newsroom, content: bytes, text: str) -> None:
@@ -137,31 +114,12 @@ def test_a_text_that_ends_in_what_may_be_half_a_character_waits_and_is_taken_onc
     assert sentence_of("noted", said) == f"latin.txt: {said['note']}"
 
 
-def test_a_growing_text_cut_within_a_character_is_never_taken_for_another_encoding(room: Newsroom) -> None:
-    whole = f"{text_of(1)} café, {text_of(2)}".encode()
-    cut = whole.index(b"\xa9")
-    with room.watching(patience=20.0, settle=0.05):
-        path = room.inbox / "slow.txt"
-        path.write_bytes(whole[:cut])
-        room.deliver("mark.txt", text_of(3), at=time.time() + 1)
-        room.until(lambda: (room.out / "mark.txt").exists())
-        assert path.exists()
-        with path.open("ab") as file:
-            file.write(whole[cut:])
-        room.until(lambda: (room.out / "slow.txt").exists())
-    assert (room.out / "slow.txt").read_bytes() == whole
-    assert sorted(room.verdicts()) == ["mark.txt", "slow.txt"]
-    assert not room.events("noted")
-
-
-@pytest.mark.parametrize("content", ["", "\n", " \n\t\r\n"])
-@pytest.mark.parametrize("name", ["x.txt", "x.json", "x.jsonl", "x.xml", "x.html", "x"])
+@pytest.mark.parametrize(("name", "content"), [("x.txt", ""), ("x.json", "\n"), ("x.xml", " \n\t\r\n"), ("x", "")])
 def test_a_file_of_nothing_is_given_time_and_then_rejected(room: Newsroom, name: str, content: str) -> None:
     room.deliver(name, content, at=time.time())
     with room.watching(patience=20.0):
         room.deliver("mark.txt", text_of(1))
         room.until(lambda: (room.out / "mark.txt").exists())
-        time.sleep(0.1)
         assert (room.inbox / name).exists()
     counters = room.take()
     assert (counters.quarantined, counters.items) == (1, 0)

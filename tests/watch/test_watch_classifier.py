@@ -59,15 +59,6 @@ def test_the_evidence_lies_beside_a_duplicate(room: Newsroom) -> None:
     assert "score" not in said["copy.txt"]
 
 
-def test_everything_that_passes_the_candidate_rule_has_no_cut_to_show(tmp_path: Path) -> None:
-    room = Newsroom(tmp_path, classifier=CLASSIFIER.everything())
-    fill(room)
-    room.take()
-    near = sidecar(room.duplicates / "near.txt")
-    assert near["cut"] is None
-    assert near["reason"].startswith(f"score {near['score']:.4f}, probability ")
-
-
 def test_titles_and_times_are_those_of_the_items(tmp_path: Path) -> None:
     room = Newsroom(tmp_path, classifier=TIMED)
     days = [f"Thu, 14 Nov 2013 {hour}:00:00 GMT" for hour in ("08", "09", "11")]

@@ -76,7 +76,7 @@ def test_what_is_hidden_unfinished_or_a_link_is_left_alone(room: Newsroom, tmp_p
     assert names_in(room.out) == ["good.txt"]
     assert (outside / "secret.txt").exists()
     assert len(room.events("trouble")) == 1
-    assert "(3 links, pipes or devices)" in room.events("trouble")[0]["message"]
+    assert "links, pipes and devices are left alone in the inbox (3 of them)" in room.events("trouble")[0]["message"]
 
 
 def test_items_of_a_feed_go_their_own_ways(room: Newsroom) -> None:
@@ -111,15 +111,6 @@ def test_items_of_a_feed_go_their_own_ways(room: Newsroom) -> None:
     assert (evidence["item"], evidence["of"], evidence["file"]) == (2, "one.txt", "rss/feed.xml")
     assert (room.done / "rss/feed.xml").read_text() == feed
     assert names_in(room.inbox) == []
-
-
-def test_a_feed_of_one_item_is_moved_itself(room: Newsroom) -> None:
-    feed = feed_of([("only", text_of(1))])
-    room.deliver("feed.xml", feed)
-    room.take()
-    assert files_in(room.out) == {"feed.xml": feed.encode()}
-    assert list(room.verdicts()) == ["only"]
-    assert names_in(room.done) == []
 
 
 def test_json_lines_are_copied_as_they_are_and_broken_ones_rejected(room: Newsroom) -> None:
@@ -241,24 +232,13 @@ def test_names_that_are_hard_to_place(room: Newsroom) -> None:
 
 
 def test_many_files_at_once(room: Newsroom) -> None:
-    for number in range(2000):
+    for number in range(600):
         room.deliver(f"{number % 5}/{number:04}.txt", text_of(number if number % 10 else 7, 30))
     counters = room.take()
-    assert (counters.items, counters.originals, counters.duplicates) == (2000, 1800, 200)
-    assert len(names_in(room.out)) == 1800
+    assert (counters.items, counters.originals, counters.duplicates) == (600, 540, 60)
+    assert len(names_in(room.out)) == 540
     assert all(row[-1] for row in rows_of(room.store))
     assert not [path for path in room.out.iterdir() if path.name.startswith(".")]
-
-
-def test_files_are_taken_as_they_appear(room: Newsroom) -> None:
-    room.deliver("before.txt", text_of(1))
-    with room.watching(settle=0.05):
-        room.until(lambda: (room.out / "before.txt").exists())
-        room.deliver("new/folder/after.txt", text_of(2))
-        room.until(lambda: (room.out / "new/folder/after.txt").exists())
-        room.deliver("again.txt", text_of(2))
-        room.until(lambda: (room.duplicates / "again.txt").exists())
-    assert len(rows_of(room.store)) == 3
 
 
 def test_an_item_has_the_time_it_states(room: Newsroom) -> None:

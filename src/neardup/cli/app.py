@@ -13,30 +13,30 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from neardup.cli.command import Command, UsageError, sentence_of, shown, write_exit_codes
 from neardup.cli.screen import EXIT_CODE, TYPED, say
-from neardup.cli.usage import UsageError, sentence_of, shown, write_exit_codes
 from neardup.errors import ManyCandidates, NeardupError, command_running
 from neardup.version import __version__
 
 #: The commands and what they do. Each is a module of its name, imported when the command is called.
 COMMANDS = {
-    "explore": "Show how similar a corpus is to itself, and advise features and a threshold.",
+    "explore": "Show how similar a corpus is to itself, and suggest features and a threshold.",
     "dedup": "Remove the near-duplicates of a corpus.",
-    "pairs": "Find every pair at or above the threshold: left, right, similarity.",
-    "explain": "Show two documents side by side: what they share, the measures, and what would flip the verdict.",
-    "compare": "Compare recipes on labelled documents: precision, recall and F1 with intervals, and time.",
-    "neighbors": "Find the most similar others of each document, exactly, whatever the threshold.",
-    "query": "Find all near-duplicates of one new document, the most similar first: document, similarity.",
-    "label": "Judge pairs of texts in the browser: same, or different.",
-    "train": "Learn from labelled pairs what a near-duplicate is: a support vector machine on several measures.",
-    "audit": "Estimate how good a result is from a random sample of it: precision, recall, number of duplicates.",
-    "replay": "Run a dated corpus through the window, as if its documents arrived one after the other.",
-    "watch": "Judge files as they appear in a folder: originals go on, duplicates stop.",
-    "report": "Write one page on what a flow stopped and why, from the store that holds its verdicts.",
-    "stopped": "List what was stopped and why: the item it repeats, how similar the two are, and when.",
-    "release": "Take back that an item was stopped: its file goes to the originals.",
-    "contamination": "Find which items of a test set stand in training texts, and where.",
-    "recipe": "List, show and check recipes.",
+    "pairs": "List every pair at or above the threshold.",
+    "explain": "Show two documents side by side: what they share, and what would change the verdict.",
+    "compare": "Compare recipes on labelled documents: precision, recall, F1 and time.",
+    "neighbors": "Find the most similar other documents of each document, whatever the threshold.",
+    "query": "Find all near-duplicates of one new document, the most similar first.",
+    "label": "Label pairs of texts in the browser: same or different.",
+    "train": "Train a classifier on labelled pairs: a support vector machine on several measures.",
+    "audit": "Estimate the precision and recall of a result from a random sample of it.",
+    "replay": "Run a dated corpus through the window, as if its documents arrived one by one.",
+    "watch": "Judge files as they appear in a folder: originals pass, duplicates stop.",
+    "report": "Write a page on what a flow stopped and why, from its store.",
+    "stopped": "List what was stopped and why: the item it repeats, the similarity and the time.",
+    "release": "Release a stopped item: its file goes to the originals.",
+    "contamination": "Find which items of a test set occur in training texts, and where.",
+    "recipe": "List, show, check and cite recipes.",
     "demo": "Remove the near-duplicates of 199 sample news items, and explain one of them.",
 }
 #: How each is called; a command without arguments shows it, and so does its page of the manual.
@@ -68,8 +68,6 @@ def command_of(name: str) -> Any:
     module = import_module(f"neardup.cli.{_MODULES.get(name, name)}")
     one = module.app if hasattr(module, "app") else typer.Typer(add_completion=False, rich_markup_mode=None)
     if not hasattr(module, "app"):
-        from neardup.cli.options import Command
-
         one.command(name=name, cls=Command, no_args_is_help=name in EXAMPLES)(getattr(module, name))
     command = typer.main.get_command(one)
     command.name = name

@@ -7,44 +7,39 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from neardup.cli.command import LABELS, option, refuse_ignored, with_options
+from neardup.cli.label import PageOptions, check_store
 from neardup.cli.options import (
-    LABELS_PANEL,
     ClassifierOptions,
     Force,
     IgnoreUnknown,
     Inputs,
     Json,
     LabelColumn,
-    Page,
+    Labeller,
     Positive,
     ReadOptions,
     RecipeOptions,
     RunOptions,
     TimeColumn,
-    check_report,
-    check_store,
+    check_outputs,
     chosen_recipe,
-    refuse_ignored,
-    with_options,
 )
 from neardup.cli.screen import (
     count_text,
-    parse_number,
-    progress_bar,
+    figure_text,
+    grid,
+    reading,
     say,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
     show_json,
     typed_command,
     visible,
-    whole_number,
 )
-from neardup.errors import OutputError, RecipeError
+from neardup.errors import OutputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from neardup.evaluation.audit import Audit, Sample
@@ -86,7 +81,7 @@ def show_audit(found: Audit) -> None:
 def _points(found: Audit) -> Table:
     from rich.text import Text
 
-    table = _table("returned at", "pairs", "precision", "recall among candidates")
+    table = grid("returned at", "pairs", "precision", "recall among candidates")
     for point in found.points:
         cells = [_threshold(found, point), f"{point.returned:,}", _figure(point.precision), _figure(point.recall)]
         table.add_row(*map(Text, cells), style="bold" if point.own else "")
@@ -97,23 +92,12 @@ def _strata(found: Audit) -> Table:
     from rich.text import Text
 
     names = dict.fromkeys(visible(found.scale_of(band).name, lines=False) for band in found.strata)
-    table = _table(" / ".join(names), "returned", "pairs", "drawn", "judged", "same", "duplicates")
+    table = grid(" / ".join(names), "returned", "pairs", "drawn", "judged", "same", "duplicates")
     for band in found.strata:
         counts = [f"{count:,}" for count in (band.pairs, band.drawn, band.judged, band.same)]
         share = _figure(band.share) if band.judged else ""
         cells = [band.between(found.scale_of(band)), "yes" if band.returned else "no", *counts, share]
         table.add_row(*map(Text, cells))
-    return table
-
-
-def _table(*names: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    table.add_column(names[0], overflow="fold")
-    for name in names[1:]:
-        table.add_column(name, justify="right")
     return table
 
 
@@ -123,10 +107,7 @@ def _threshold(found: Audit, point: Point) -> str:
 
 
 def _figure(figure: Figure) -> str:
-    if figure.value is None:
-        return "not known"
-    spread = "" if figure.low is None or figure.high is None else f" {figure.low:.2f}-{figure.high:.2f}"
-    return f"{figure.value:.3f}{spread}"
+    return figure_text(figure, none="not known")
 
 
 _SAMPLE = "What is judged"
@@ -140,93 +121,68 @@ def audit(
     decided: ClassifierOptions,
     read: ReadOptions,
     running: RunOptions,
-    page: Page,
+    page: PageOptions,
     candidate_rule: Annotated[
         str | None,
-        typer.Option(
-            metavar="NUMBER|MEASURE>=NUMBER",
-            rich_help_panel=_SAMPLE,
-            help="Pairs below it are not looked at: a looser threshold of the recipe, by default 0.3 (12 bits for "
-            "simhash), or another measure's, as 'jaccard(words:3) >= 0.1'. A classifier has its own.",
+        option(
+            "NUMBER|MEASURE>=NUMBER",
+            "Pairs below it are not looked at: a lower threshold of the recipe, by default 0.3 (12 bits for simhash), "
+            "or another measure's, as 'jaccard(words:3) >= 0.1'. A classifier has its own.",
+            _SAMPLE,
         ),
     ] = None,
-    sample: Annotated[
-        str, typer.Option(metavar="NUMBER", rich_help_panel=_SAMPLE, help="How many pairs to draw.")
-    ] = "200",
-    sample_seed: Annotated[
-        str, typer.Option(metavar="NUMBER", rich_help_panel=_SAMPLE, help="Another one draws other pairs.")
-    ] = "0",
+    sample: Annotated[int, option("NUMBER", "How many pairs to draw.", _SAMPLE, min=1)] = 200,
+    sample_seed: Annotated[int, option("NUMBER", "Random seed of the sample.", _SAMPLE, min=0)] = 0,
     sample_to: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=_SAMPLE,
-            help="Write the drawn pairs as .csv, .tsv or .jsonl, to be judged there: label 1, 0, or ? for unsure.",
+        option(
+            "FILE",
+            "Write the drawn pairs as .csv, .tsv or .jsonl, to be judged there: label 1, 0, or ? for unsure.",
+            _SAMPLE,
         ),
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=LABELS_PANEL,
-            help="Judge the drawn pairs in the browser; labels are kept there, a SQLite file as of neardup label.",
-        ),
+        option("FILE", "Judge the drawn pairs in the browser; this store of neardup label keeps the labels.", LABELS),
     ] = None,
-    labeller: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=LABELS_PANEL, help="Who judges; without it the page asks for a name."
-        ),
-    ] = None,
+    labeller: Labeller = None,
     labels: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=LABELS_PANEL,
-            help="Labels of the drawn pairs: id1,id2,label as .csv, .tsv or .jsonl, or a store.",
-        ),
+        option("FILE", "Labels of the drawn pairs: id1,id2,label as .csv, .tsv or .jsonl, or a store.", LABELS),
     ] = None,
     label_column: LabelColumn = None,
-    positive: Positive = "1",
+    positive: Positive = 1.0,
     ignore_unknown: IgnoreUnknown = False,
     time_column: TimeColumn = None,
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE.html",
-            help="One page, to be read without a network: the figures, where they come from, and the pairs that were "
-            "wrong.",
-        ),
+        option("FILE.html", "An offline page: the figures, where they come from, and the pairs that were wrong."),
     ] = None,
     report_pairs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="Show so many pairs of each kind, 20 by default: those that stand for most others.",
-        ),
+        int | None,
+        option("NUMBER", "Show N pairs of each kind, 20 by default: the most representative ones.", min=0),
     ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Estimate how good a result is from a random sample of it: precision, recall, number of duplicates.
+    """Estimate the precision and recall of a result from a random sample of it.
 
-    The sample is drawn from all candidates, returned or not, by strata of their score; each figure has an
-    interval. The same pairs are drawn each time, so labels can be added bit by bit.
+    The sample is stratified by score and drawn from all candidates, returned or not. Each figure has an
+    interval. Every run draws the same pairs, so labels can be added bit by bit.
     """
     classifier = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, classifier)
-    size, seed = whole_number(sample, "--sample"), whole_number(sample_seed, "--sample-seed", 0)
-    level, port, limits = parse_number(positive, "--positive"), page.number, running.limits
     read_besides = [*inputs, *(name for name in (labels, store, decided.classifier) if name is not None)]
     if store is None:
         refuse_ignored(("labeller", "port", "no_browser"), "is for judging on the page; name a store with --store FILE")
     if labels is None:
         refuse_ignored(("label_column", "positive", "ignore_unknown"), "is for labels; name them with --labels FILE")
-    _check_sample(sample_to, read_besides, force=force)
-    check_report(report, read_besides, [sample_to, read.quarantine], force=force)
-    most = _pairs(report_pairs, report)
+    if report is None:
+        refuse_ignored(("report_pairs",), "is for a report; name one with --report FILE.html")
+    outputs = ("--sample-to", sample_to), ("--quarantine", read.quarantine), ("--report", report)
+    check_outputs(read_besides, *outputs, force=force, checks={"--sample-to": _check_sample})
 
-    from neardup.evaluation.audit import draw_sample, examples_of
+    from neardup.evaluation.audit import MOST, draw_sample, examples_of
     from neardup.evaluation.population import votes_of, votes_of_store
     from neardup.labelling.server import check_packages
     from neardup.labels.store import checked_name
@@ -238,34 +194,32 @@ def audit(
     name = None if labeller is None else checked_name(labeller)
     with ExitStack() as stack:
         corpus = stack.enter_context(read.open(inputs))
-        say_notes(corpus, recipe)
-        say_if_compiling(recipe)
-        with progress_bar() as progress:
+        with reading(corpus, recipe) as progress:
             drawn = draw_sample(
                 corpus,
                 classifier=classifier,
                 recipe=recipe if classifier is None else None,
                 candidate_rule=candidate_rule,
-                sample=size,
-                seed=seed,
+                sample=sample,
+                seed=sample_seed,
                 progress=progress,
-                **limits,
+                **running.limits,
             )
-        say_rejected(corpus)
         votes: list[Vote] = []
         if labels is not None:
             votes = votes_of(
-                labels, drawn.places, label_column=label_column, positive=level, ignore_unknown=ignore_unknown
+                labels, drawn.places, label_column=label_column, positive=positive, ignore_unknown=ignore_unknown
             )
         if store is not None:
             kept = stack.enter_context(_opened(store))
-            _ask(drawn, kept, name, port=port, open_browser=not page.no_browser)
+            _ask(drawn, kept, name, port=page.port, open_browser=not page.no_browser)
             votes += votes_of_store(kept.labels, drawn.places)
         known = drawn.judged(votes)
         if sample_to is not None:
             _write(drawn, known, sample_to, force=force)
         found = drawn.audit(known)
         if report is not None:
+            most = MOST if report_pairs is None else report_pairs
             replace(found, examples=examples_of(drawn, known, most)).write(report, force=force, command=typed_command())
     if as_json:
         show_json(found.to_dict())
@@ -276,28 +230,12 @@ def audit(
         say(f"written: {report}")
 
 
-def _pairs(given: str | None, report: str | None) -> int:
-    """Return how many pairs of each kind the page shows."""
-    from neardup.evaluation.audit import MOST
-
-    if given is None:
-        return MOST
-    if report is None:
-        raise RecipeError(f"--report-pairs {given} is for a report; name one with --report FILE.html")
-    return whole_number(given, "--report-pairs", 0)
-
-
-def _check_sample(output: str | None, inputs: list[str], *, force: bool) -> None:
-    """Refuse an output before the work starts."""
-    if output is None:
-        return
+def _check_sample(name: str, inputs: Sequence[str], force: bool) -> None:
     from neardup.documents import check_output
 
-    if not output.endswith(_TABLES):
-        raise OutputError(
-            f"{output} is no table that can be judged; name it {', '.join(_TABLES[:-1])} or {_TABLES[-1]}"
-        )
-    check_output(output, inputs, force)
+    if not name.endswith(_TABLES):
+        raise OutputError(f"{name} is no table that can be judged; name it {', '.join(_TABLES[:-1])} or {_TABLES[-1]}")
+    check_output(name, inputs, force)
 
 
 def _opened(store: str) -> LabelStore:
@@ -321,7 +259,7 @@ def _ask(drawn: Sample, store: LabelStore, labeller: str | None, *, port: int, o
         return
     session = Session(known, chooser, labeller=labeller)
     serve(session, port=port, open_browser=open_browser, tell=_tell, again=_tell)
-    say(f"{count_text(session.given, 'label')} given; they are in {store.path}")
+    say(f"{count_text(session.given, 'label')} given, written to {store.path}")
 
 
 def _tell(link: str) -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from neardup.cli.command import CLASSIFIER, LABELS, option, refuse_ignored, switch, with_options
 from neardup.cli.options import (
-    LABELS_PANEL,
-    PANEL,
     Content,
     Force,
     Html,
@@ -21,24 +18,22 @@ from neardup.cli.options import (
     ReadOptions,
     RunOptions,
     TimeColumn,
+    TitleColumn,
+    check_outputs,
     chosen_content,
-    refuse_ignored,
-    with_options,
 )
 from neardup.cli.screen import (
     count_text,
+    figure_text,
+    grid,
     interruptible,
-    parse_number,
-    progress_bar,
+    reading,
     say,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
     show_json,
     typed_command,
     visible,
 )
-from neardup.errors import OutputError, RecipeError
+from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,11 +41,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from neardup.evaluation.comparison import Comparison, Row, Scored
-    from neardup.evaluation.scores import Figure
     from neardup.recipe import Recipe
 
 #: On narrower terminals intervals stand below their figures; the second where accuracy is told, too.
 _WIDE, _WIDEST = 120, 140
+#: What recipes of all kinds use.
+_KERNELS = ("prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings")
 
 
 @with_options
@@ -62,80 +58,63 @@ def compare(
     content: Content = None,
     labels: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=LABELS_PANEL,
-            help="Labelled pairs (id1,id2,label) or clusters (id,cluster), as .csv, .tsv or .jsonl.",
-        ),
+        option("FILE", "Labelled pairs (id1,id2,label) or clusters (id,cluster), as .csv, .tsv or .jsonl.", LABELS),
     ] = None,
     clusters: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=LABELS_PANEL,
-            help="In place of --labels: a column of the inputs; documents are duplicates where it is equal.",
+        option(
+            "COLUMN",
+            "Instead of --labels: a column of the inputs; documents with equal values are duplicates.",
+            LABELS,
         ),
     ] = None,
     label_column: LabelColumn = None,
-    positive: Positive = "1",
+    positive: Positive = 1.0,
     only: Only = None,
-    complete: Annotated[
-        bool,
-        typer.Option("--complete", rich_help_panel=LABELS_PANEL, help="Pairs that are not listed are no duplicates."),
-    ] = False,
+    complete: Annotated[bool, switch("--complete", "Pairs that are not listed are not duplicates.", LABELS)] = False,
     ignore_unknown: IgnoreUnknown = False,
     recipes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,NAME", help="Recipes or TOML files, separated by commas; by default all named ones."
-        ),
+        str | None, option("NAME,NAME", "Recipes or TOML files, separated by commas; by default all named ones.")
     ] = None,
     thresholds: Annotated[
         str | None,
-        typer.Option(
-            metavar="FIRST:LAST:STEP",
-            help="Similarities, and probabilities of classifiers, to try as thresholds; or a list: .5,.7,.9. By "
-            "default .05:.95:.05, and .5:.95:.05 with more than 2,000 documents.",
+        option(
+            "FIRST:LAST:STEP",
+            "Similarities, and probabilities of classifiers, to try as thresholds; or a list: .5,.7,.9. By default "
+            ".05:.95:.05, and .5:.95:.05 with more than 2,000 documents.",
         ),
     ] = None,
     classifiers: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "FILE",
+            "A classifier from neardup train, compared with the recipes; repeatable.",
+            CLASSIFIER,
             "--classifier",
-            metavar="FILE",
-            rich_help_panel=PANEL,
-            help="What neardup train learned, compared beside the recipes; may be given several times.",
         ),
     ] = None,
-    title_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for classifiers that compare them."
-        ),
-    ] = None,
+    title_column: TitleColumn = None,
     time_column: TimeColumn = None,
     output: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "FILE",
+            "A page with curves (.html), everything (.json), the best rows for a paper (.tex), or all rows as a table "
+            "(.csv, .parquet); repeatable.",
+            None,
             "--output",
             "-o",
-            metavar="FILE",
-            help="A page with curves (.html), everything (.json), or the rows as a table (.csv, .parquet); may be "
-            "given several times.",
         ),
     ] = None,
-    report: Annotated[
-        str | None,
-        typer.Option(metavar="FILE.html", help="The page with curves, to be read without a network; as -o FILE.html."),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Print every threshold, not only each recipe's best.")] = False,
+    report: Annotated[str | None, option("FILE.html", "An offline page with curves; the same as -o FILE.html.")] = None,
+    every: Annotated[bool, switch("--all", "Print every threshold, not only each recipe's best.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Compare recipes on labelled documents: precision, recall and F1 with intervals, and time.
+    """Compare recipes on labelled documents: precision, recall, F1 and time.
 
-    Each recipe is tried at several thresholds and at its own; simhash takes Hamming distances 0 to 10 instead, and
-    recipes that know one answer only, such as checksum, keep theirs. Classifiers are tried at probabilities, and
+    Each recipe is tried at several thresholds and at its own. For simhash these are Hamming distances from 0 to 10;
+    recipes without a threshold, such as checksum, run once. Classifiers are tried at probabilities, and
     at the cut that they were saved with.
     """
     if labels is None and clusters is None:
@@ -145,40 +124,37 @@ def compare(
     if clusters is not None:
         rows_of_labels = "label_column", "positive", "only", "complete", "ignore_unknown"
         refuse_ignored(rows_of_labels, "is for --labels, not for --clusters; leave it out")
-    _check_columns(classifiers, {"--title-column": title_column, "--time-column": time_column})
-    level = parse_number(positive, "--positive")
-    limits = running.limits
-    if report is not None and not report.endswith(".html"):
-        raise OutputError(f"{report} does not end in .html, but a report is a page: name it so")
+    if not classifiers:
+        refuse_ignored(("title_column", "time_column"), "is for a classifier; give one with --classifier FILE")
     outputs = [*(output or []), *([report] if report is not None else [])]
-    _check_outputs(outputs, [*inputs, *([labels] if labels is not None else []), *(classifiers or [])], force=force)
+    check_outputs(
+        [*inputs, *([labels] if labels is not None else []), *(classifiers or [])],
+        *(("-o", name) for name in output or ()),
+        ("--report", report),
+        force=force,
+        checks={"-o": _check_output},
+    )
     chosen = _recipes(recipes, chosen_content(html, content))
 
     from neardup.evaluation.comparison import compare as compare_recipes
 
-    with read.open(inputs, order_column=clusters) as corpus:
-        say_notes(corpus, *chosen)
-        say_if_compiling(
-            None, "prefixes.match", "prefixes.band_pairs", "hamming.near_in_runs", "weighted.fill_postings"
+    with read.open(inputs, order_column=clusters) as corpus, reading(corpus, *chosen, kernels=_KERNELS) as progress:
+        found = compare_recipes(
+            corpus,
+            labels,
+            recipes=chosen,
+            classifiers=classifiers or (),
+            thresholds=thresholds,
+            label_column=label_column,
+            positive=positive,
+            only=only,
+            complete=complete,
+            ignore_unknown=ignore_unknown,
+            title_column=title_column,
+            time_column=time_column,
+            progress=progress,
+            **running.limits,
         )
-        with progress_bar() as progress:
-            found = compare_recipes(
-                corpus,
-                labels,
-                recipes=chosen,
-                classifiers=classifiers or (),
-                thresholds=thresholds,
-                label_column=label_column,
-                positive=level,
-                only=only,
-                complete=complete,
-                ignore_unknown=ignore_unknown,
-                title_column=title_column,
-                time_column=time_column,
-                progress=progress,
-                **limits,
-            )
-        say_rejected(corpus)
     for warning in found.warnings:
         say(warning)
     written: list[str] = []
@@ -206,29 +182,13 @@ def _recipes(given: str | None, content: str | None) -> list[Recipe]:
     return chosen if content is None else [recipe.changed(content=content) for recipe in chosen]
 
 
-def _check_columns(classifiers: Sequence[str] | None, columns: dict[str, str | None]) -> None:
-    """Refuse columns that nothing asks for."""
-    for option, name in columns.items():
-        if name is not None and not classifiers:
-            raise RecipeError(f"{option} {name} is for a classifier; give one with --classifier FILE")
-
-
-def _check_outputs(outputs: Sequence[str], inputs: list[str], *, force: bool) -> None:
-    """Refuse outputs before the work starts."""
-    import os
-
+def _check_output(name: str, inputs: Sequence[str], force: bool) -> None:
     from neardup.evaluation.comparison import check_comparison_output
     from neardup.pages.page import check_drawing
 
-    places: set[str] = set()
-    for name in outputs:
-        check_comparison_output(name, inputs, force=force)
-        if name.endswith(".html"):
-            check_drawing(name)
-        place = os.path.realpath(name)
-        if place in places:
-            raise OutputError(f"{name} is given twice: name two files")
-        places.add(place)
+    check_comparison_output(name, inputs, force=force)
+    if name.endswith(".html"):
+        check_drawing(name)
 
 
 def _show(found: Comparison, *, every: bool) -> None:
@@ -247,7 +207,7 @@ def _show(found: Comparison, *, every: bool) -> None:
             best = row is scored.best
             cells = [visible(scored.name, lines=False), _threshold(scored, row, wide=wide)]
             figures = [row.f1, row.precision, row.recall, *([] if found.complete else [row.accuracy])]
-            cells += [_figure(figure, " " if wide else "\n") for figure in figures]
+            cells += [figure_text(figure, " " if wide else "\n") for figure in figures]
             cells += _counts(row, found, wide=wide)
             cells.append(f"{scored.cpu_s * per_document:.2g}" if best else "")
             table.add_row(*map(Text, cells), style="bold" if best and scored.name == found.best else "")
@@ -265,18 +225,13 @@ def _told(scored: Scored) -> list[Row]:
 
 
 def _table(found: Comparison, *, wide: bool) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    table.add_column("recipe", overflow="fold", min_width=9)
     names = ["at", "F1", "precision", "recall", *([] if found.complete else ["accuracy"])]
     if found.complete or wide:
         names += ["returned", "correct", *([] if found.complete else ["unlabelled"])]
     else:
         names += ["correct/\nreturned"]
-    for name in [*names, "CPU ms/doc" if wide else "CPU\nms/doc"]:
-        table.add_column(name, justify="right", no_wrap=True)
+    table = grid("recipe", *names, "CPU ms/doc" if wide else "CPU\nms/doc")
+    table.columns[0].min_width = 9
     return table
 
 
@@ -293,10 +248,3 @@ def _threshold(scored: Scored, row: Row, *, wide: bool) -> str:
     if scored.scale == "probability":
         return f"{row.threshold:.4g}{(' own' if wide else chr(10) + 'own') if row.own else ''}"
     return f"{'<= ' if scored.scale == 'distance' else ''}{row.threshold:g}"
-
-
-def _figure(figure: Figure, gap: str) -> str:
-    if figure.value is None:
-        return "none"
-    spread = "" if figure.low is None or figure.high is None else f"{gap}{figure.low:.2f}-{figure.high:.2f}"
-    return f"{figure.value:.3f}{spread}"

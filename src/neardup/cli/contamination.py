@@ -7,29 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neardup.cli.options import (
-    Force,
-    Inputs,
-    Json,
-    ReadOptions,
-    check_outputs,
-    check_report,
-    with_options,
-)
+from neardup.cli.command import option, with_options
+from neardup.cli.options import Force, Inputs, Json, ReadOptions, Threads, check_outputs
 from neardup.cli.screen import (
     EXIT_CODE,
     count_text,
     interruptible,
-    progress_bar,
+    reading,
     say,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
     show_json,
+    show_rows,
     size_text,
     typed_command,
 )
-from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
     from neardup.containment.contamination import Contamination
@@ -39,60 +29,64 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
+def parse_share(text: str | float) -> float:
+    """Return a share that is written as 0.5 or as 50%."""
+    text = str(text)
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise typer.BadParameter(f"{text!r} is no share: give one from 0 to 1, such as 0.5 or 50%")
+    return share
+
+
 @with_options
 def contamination(
     inputs: Inputs,
-    test: Annotated[
-        list[str], typer.Option("--test", metavar="FILE", help="The test set; give it again for more files of it.")
-    ],
+    test: Annotated[list[str], option("FILE", "A file of the test set; repeatable.", None, "--test")],
     read: ReadOptions,
     test_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Columns of the test set that are looked for apart and together, such as question,answer; its texts "
-            "by default.",
+        option(
+            "NAME,...",
+            "Columns of the test set to look for, apart and together, such as question,answer; its texts by default.",
         ),
     ] = None,
-    test_id_column: Annotated[str | None, typer.Option(metavar="NAME", help="Column of the items' ids.")] = None,
-    ngrams: Annotated[int, typer.Option(metavar="NUMBER", min=1, help="Words of an n-gram.")] = 13,
+    test_id_column: Annotated[str | None, option("NAME", "Column of the items' ids.")] = None,
+    ngrams: Annotated[int, option("NUMBER", "Words of an n-gram.", min=1)] = 13,
     at_least: Annotated[
-        str,
-        typer.Option(metavar="SHARE", help="Share of an item's n-grams that one training text must have."),
-    ] = "0.5",
-    min_words: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, help="Texts of the test set with fewer words are not looked for.")
-    ] = 8,
+        float,
+        option(
+            "SHARE",
+            "Share of an item's n-grams that one training text must have.",
+            parser=parse_share,
+            show_default="0.5",
+        ),
+    ] = 0.5,
+    min_words: Annotated[int, option("NUMBER", "Skip texts of the test set with fewer words.", min=1)] = 8,
     fail_over: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="Exit with 1 where a larger share of items is found, such as 0.1%."),
+        float | None,
+        option("SHARE", "Exit with 1 where a larger share of items is found, such as 0.1%.", parser=parse_share),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="A table of what was found: a row for each span in both texts."
-        ),
+        option("FILE", "A table of what was found: a row for each span in both texts.", None, "--output", "-o"),
     ] = None,
-    items: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A table of all items with their largest containment.")
-    ] = None,
-    clean: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The training texts without those that contain an item.")
-    ] = None,
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="A page to read, as HTML.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="NUMBER", min=1, help="Threads; all processors by default.")
-    ] = None,
+    items: Annotated[str | None, option("FILE", "A table of all items with their largest containment.")] = None,
+    clean: Annotated[str | None, option("FILE", "The training texts without those that contain an item.")] = None,
+    report: Annotated[str | None, option("FILE.html", "An offline page to read.")] = None,
+    threads: Threads = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Find which items of a test set stand in training texts, and where."""
-    share = None if fail_over is None else _share(fail_over, "--fail-over")
-    least = _share(at_least, "--at-least")
+    """Find which items of a test set occur in training texts, and where.
+
+    The answer is exact, and the training texts are read once.
+    """
     columns = [] if test_column is None else [name.strip() for name in test_column.split(",")]
-    tables = {"-o": output, "--items": items, "--clean": clean, "--quarantine": read.quarantine}
-    check_outputs(tables, None, [*inputs, *test], force=force)
-    check_report(report, [*inputs, *test], tables.values(), force=force)
+    tables = ("-o", output), ("--items", items), ("--clean", clean), ("--quarantine", read.quarantine)
+    check_outputs([*inputs, *test], *tables, ("--report", report), force=force)
 
     from neardup.containment.contamination import SPANS, contamination_of
     from neardup.documents import open_corpus, open_writer
@@ -101,17 +95,15 @@ def contamination(
         tests = stack.enter_context(
             open_corpus(test, text_column=columns[0] if columns else None, id_column=test_id_column, strict=read.strict)
         )
-        say_notes(train)
-        say_if_compiling(None, "containment.find_grams")
         written: list[str] = []
-        with interruptible(written), progress_bar() as progress:
+        with interruptible(written), reading(train, kernels=["containment.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
             found = contamination_of(
                 train,
                 tests,
                 columns=columns,
                 ngrams=ngrams,
-                at_least=least,
+                at_least=at_least,
                 min_words=min_words,
                 threads=threads,
                 progress=progress,
@@ -124,27 +116,15 @@ def contamination(
             if report is not None:
                 from neardup.containment.page import write_page
 
-                write_page(found, report, force=force, fail_over=share, typed=typed_command())
-        say_rejected(train)
-    failed = share is not None and found.share > share
+                write_page(found, report, force=force, fail_over=fail_over, typed=typed_command())
+    failed = fail_over is not None and found.share > fail_over
     if failed:
         EXIT_CODE.set(FAILED)
     if as_json:
-        show_json(found.summary | {"fail_over": share, "failed": failed})
+        show_json(found.summary | {"fail_over": fail_over, "failed": failed})
     _show(found, {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
-        say(f"{found.share:.4%} of the items are contaminated, and --fail-over allows {fail_over}")
-
-
-def _share(text: str, option: str) -> float:
-    """Return a share that is written as 0.5 or as 50%."""
-    try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise RecipeError(f"{option} {text!r} is no share: give one from 0 to 1, such as 0.5 or 50%")
-    return share
+        say(f"{found.share:.2%} of the items are contaminated: more than --fail-over {fail_over:g} allows")
 
 
 def _write(found: Contamination, output: str, *, force: bool) -> None:
@@ -167,8 +147,6 @@ def _show(found: Contamination, places: dict[str, str | None]) -> None:
     )
     rows["rule"] = f"{summary['at_least']:.4g} of an item's {summary['ngrams']}-grams of words in one training text"
     rows["time"] = ", ".join(f"{stage['name']} {stage['wall_s']:.1f} s" for stage in summary["stages"])
-    rows |= {name: place for name, place in places.items() if place}
+    rows |= {name: place or "" for name, place in places.items()}
     head = f"{count_text(summary['items'], 'item')}: {summary['contaminated']:,} contaminated ({summary['share']:.2%})"
-    typer.echo(typer.style(head, bold=True), err=True)
-    for name, value in rows.items():
-        typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {value}", err=True)
+    show_rows(head, rows)

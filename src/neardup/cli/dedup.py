@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import math
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from neardup.cli.command import MORE, option, switch, with_options
 from neardup.cli.options import (
-    MORE,
     ClassifierOptions,
     EngineOptions,
     Force,
@@ -21,25 +21,20 @@ from neardup.cli.options import (
     ReportOptions,
     RunOptions,
     check_outputs,
-    check_report,
     chosen_recipe,
     classifier_text,
     on_spark,
-    with_options,
 )
 from neardup.cli.screen import (
     Report,
     count_text,
     interruptible,
     lsh_text,
-    parse_number,
-    progress_bar,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
+    reading,
     show_json,
+    show_rows,
     size_text,
-    visible,
+    write_json,
 )
 from neardup.errors import OutputError, RecipeError
 
@@ -53,6 +48,14 @@ _ONLY_WITH_KEPT = (
 )
 
 
+def _parse_most(text: str | float) -> float:
+    """Return how many pairs a document may have; any number of them is infinity."""
+    try:
+        return math.inf if text == "all" else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number; write it like 20, or all") from None
+
+
 @with_options
 def dedup(
     inputs: Inputs,
@@ -64,34 +67,30 @@ def dedup(
     reported: ReportOptions,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Where kept documents go, in the format of its name; - is stdout."
-        ),
+        option("FILE", "Write the kept documents, in the format of the name; - for stdout.", None, "--output", "-o"),
     ] = None,
     duplicates: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A table of dropped documents: dropped, keeper, similarity, family."),
+        option("FILE", "Write a table of the dropped documents: dropped, keeper, similarity, family."),
     ] = None,
-    summary: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Counts, times, memory and the recipe, as JSON.")
-    ] = None,
+    summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
     keep: Keep = None,
     time_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=MORE, help="Column of times, for newest and oldest and for classifiers."
-        ),
+        option("NAME", "Column of times, for newest and oldest and for classifiers.", MORE),
     ] = None,
     pairs_per_document: Annotated[
-        str,
-        typer.Option(
-            metavar="NUMBER|all",
-            rich_help_panel=MORE,
-            help="Find all pairs up to N per document (and a million); beyond, only those of dropped documents with "
-            "kept ones, which decide what is kept.",
+        float,
+        option(
+            "NUMBER|all",
+            "Find all pairs up to N per document (and a million); beyond that, only pairs of dropped with kept "
+            "documents, which decide what is kept.",
+            MORE,
+            parser=_parse_most,
+            show_default="20",
         ),
-    ] = "20",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count, and write only the report.")] = False,
+    ] = 20.0,
+    dry_run: Annotated[bool, switch("--dry-run", "Only count; write nothing but the report.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -117,21 +116,22 @@ def dedup(
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
         **{"--classifier": classifier, "--report": reported.report},
     )
-    most = None if pairs_per_document == "all" else parse_number(pairs_per_document, "--pairs-per-document")
-    tables = {"-o": output, "--duplicates": duplicates, "--quarantine": read.quarantine}
-    if not dry_run:
-        check_outputs(tables, summary, inputs, force=force)
-    check_report(reported.report, inputs, () if dry_run else (*tables.values(), summary), force=force)
+    most = None if math.isinf(pairs_per_document) else pairs_per_document
+    written_too = (
+        ("-o", output),
+        ("--duplicates", duplicates),
+        ("--quarantine", read.quarantine),
+        ("--summary", summary),
+    )
+    check_outputs(inputs, *(() if dry_run else written_too), ("--report", reported.report), force=force)
 
     from neardup.keep.order import order_column
     from neardup.pipeline.pipeline import run
     from neardup.pipeline.result import Result
 
-    with read.open(inputs, order_column=order_column(recipe, time_column), write=not dry_run) as corpus:
-        say_notes(corpus, recipe)
-        if engine is None:
-            say_if_compiling(recipe)
-        with progress_bar() as report, ExitStack() as stack:
+    column, kernels = order_column(recipe, time_column), () if engine is None else None
+    with read.open(inputs, order_column=column, write=not dry_run) as corpus:  # noqa: SIM117
+        with reading(corpus, recipe, kernels=kernels) as report, ExitStack() as stack:
             result: Result | Answer
             if engine is not None:
                 records = read.quarantine is not None and not dry_run
@@ -154,7 +154,6 @@ def dedup(
                     _write(result, output or "", duplicates, summary, written, force=force, report=report)
                 if reported.report is not None and isinstance(result, Result):
                     result.report(reported.report, force=force, **wanted)
-        say_rejected(corpus)
     found = result.summary
     if as_json:
         show_json(found)
@@ -197,15 +196,8 @@ def _write(
             written.append(output)
         written.append(duplicates)
     if summary is not None:
-        _write_json(result.summary, summary)
+        write_json(result.summary, summary)
         written.append(summary)
-
-
-def _write_json(content: dict[str, Any], name: str) -> None:
-    from neardup.documents.output import OutputFile
-
-    with OutputFile(name) as file:
-        file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")
 
 
 def _undecidable(number: int, recipe: dict[str, Any]) -> str:
@@ -239,9 +231,6 @@ def _show(found: dict[str, Any], chosen: Recipe, places: dict[str, str | None]) 
     }
     if found.get("without_keep_value"):
         rows["keep"] = f"{count_text(found['without_keep_value'], 'document')} without a value to go by, put last"
-    rows |= {name: "stdout" if place == "-" else place for name, place in places.items() if place}
+    rows |= {name: "stdout" if place == "-" else place or "" for name, place in places.items()}
     head = f"{count_text(found['documents'], 'document')}: {found['kept']:,} kept, {found['dropped']:,} dropped"
-    typer.echo(typer.style(head, bold=True), err=True)
-    for name, value in rows.items():
-        if value:
-            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {visible(value, lines=False)}", err=True)
+    show_rows(head, rows)

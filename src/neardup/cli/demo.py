@@ -12,7 +12,8 @@ from typing import Annotated
 
 import typer
 
-from neardup.cli.options import Force, with_options
+from neardup.cli.command import with_options
+from neardup.cli.options import Force
 from neardup.cli.screen import TYPED, say, show
 from neardup.errors import OutputError
 

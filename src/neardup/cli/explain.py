@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from neardup.cli.options import (
-    ClassifierOptions,
-    Json,
-    ReadOptions,
-    RecipeOptions,
-    TimeColumn,
-    chosen_recipe,
-    cut_text,
-    refuse_ignored,
-    with_options,
-)
-from neardup.cli.screen import count_text, progress_bar, say_if_compiling, say_notes, show_json, visible
+from neardup.cli.command import refuse_ignored, with_options
+from neardup.cli.options import ClassifierOptions, Json, ReadOptions, RecipeOptions, TimeColumn, chosen_recipe, cut_text
+from neardup.cli.screen import count_text, grid, progress_bar, say_if_compiling, say_notes, show_json, visible
 from neardup.errors import InputError, UnknownDocument
 
 if TYPE_CHECKING:
@@ -49,7 +40,7 @@ def explain(
     time_column: TimeColumn = None,
     as_json: Json = False,
 ) -> None:
-    """Show two documents side by side: what they share, the measures, and what would flip the verdict."""
+    """Show two documents side by side: what they share, and what would change the verdict."""
     if len(arguments) < 3:
         given = " ".join(arguments)
         raise InputError(f"explain {given!r} names no pair: give an input and two ids, as in explain news.jsonl 3 17")
@@ -129,14 +120,13 @@ def _find(corpus: Corpus, ids: Sequence[str], *, whole: bool) -> dict[str, _Foun
 
 def _show(why: Explanation, left: str, right: str) -> None:
     """Print the two texts side by side and the numbers below them to stdout."""
-    from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     colours = console.is_terminal and not console.no_color
-    table = Table(box=box.SIMPLE_HEAD, expand=True, padding=(0, 1), show_edge=False)
+    table = grid(expand=True, padding=(0, 1))
     for name, size in zip((left, right), why.sizes, strict=True):
         head = f"{visible(name, lines=False)}  ({count_text(size, 'feature')})"
         table.add_column(Text(head, "bold"), ratio=1, overflow="fold")
@@ -161,15 +151,8 @@ def _show(why: Explanation, left: str, right: str) -> None:
 
 def _contributions(evidence: Evidence) -> Any:
     """Return a table of the measures of a classifier, the strongest first, below where the score starts from."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    table.add_column(Text("measure", "bold"), overflow="fold")
-    for name in ("value", "contribution"):
-        table.add_column(Text(name, "bold"), justify="right")
-    table.add_column(Text("towards", "bold"))
+    table = grid("measure", "value", "contribution", "towards", padding=(0, 1))
+    table.columns[-1].justify = "left"
     rows = [("all at their means", "", evidence.start or 0.0)]
     rows += [
         (name, "unknown" if value is None else f"{value:.4f}", amount) for name, value, amount in evidence.contributions

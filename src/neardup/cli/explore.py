@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.options import (
-    Content,
-    Force,
-    Html,
-    Inputs,
-    Json,
-    ReadOptions,
-    RunOptions,
-    chosen_content,
-    with_options,
-)
-from neardup.cli.screen import (
-    interruptible,
-    parse_number,
-    progress_bar,
-    say,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
-    show_json,
-    whole_number,
-)
+from neardup.cli.command import option, switch, with_options
+from neardup.cli.options import Content, Force, Html, Inputs, Json, ReadOptions, RunOptions, chosen_content
+from neardup.cli.screen import interruptible, reading, say, show_json
 from neardup.errors import OutputError, RecipeError
 from neardup.exploration.options import ExplorationOptions
 
@@ -41,6 +22,21 @@ _DEFAULTS = ExplorationOptions()
 _LENGTHS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?")
 
 
+def parse_lengths(text: str | tuple[int, ...]) -> tuple[int, ...]:
+    """Return the lengths that a text like ``1-7``, ``4`` or ``1,3,5-7`` names, ascending."""
+    if text == "none" or isinstance(text, tuple):
+        return ()
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _LENGTHS.fullmatch(part.strip())
+        first = int(match[1]) if match is not None else 0
+        last = int(match[2] or first) if match is not None else 0
+        if not 1 <= first <= last:
+            raise typer.BadParameter(f"{text!r} names no lengths: write it like 1-7, 4 or 1,3,5, from 1 on")
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
+
+
 @with_options
 def explore(
     inputs: Inputs,
@@ -48,85 +44,65 @@ def explore(
     running: RunOptions,
     output: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Write a page (.html) or all figures (.json) instead of printing a summary.",
+            None,
             "--output",
             "-o",
-            metavar="FILE",
-            help="Write a page (.html) or all figures (.json); by default a summary is printed.",
         ),
     ] = None,
     sample: Annotated[
-        str,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_SAMPLE,
-            help="How many documents to compare pairwise; time and memory grow with its square.",
+        int,
+        option(
+            "NUMBER", "How many documents to compare pairwise; time and memory grow with its square.", _SAMPLE, min=2
         ),
-    ] = str(_DEFAULTS.sample),
-    seed: Annotated[
-        str, typer.Option(metavar="NUMBER", rich_help_panel=_SAMPLE, help="Random seed of the sample.")
-    ] = str(_DEFAULTS.seed),
+    ] = _DEFAULTS.sample,
+    seed: Annotated[int, option("NUMBER", "Random seed of the sample.", _SAMPLE, min=0)] = _DEFAULTS.seed,
     lengths: Annotated[
-        str,
-        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Word n-grams: 1-7, 4, or 1,3,5; or none."),
+        Any, option("FROM-TO", "Word n-grams: 1-7, 4, or 1,3,5; or none.", _SAMPLE, parser=parse_lengths)
     ] = f"{_DEFAULTS.lengths[0]}-{_DEFAULTS.lengths[-1]}",
     qgrams: Annotated[
-        str | None,
-        typer.Option(metavar="FROM-TO", rich_help_panel=_SAMPLE, help="Character q-grams as well: 3-6 or 5."),
+        Any, option("FROM-TO", "Character q-grams as well: 3-6 or 5.", _SAMPLE, parser=parse_lengths)
     ] = None,
     recipes: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "NAME|FILE",
+            "Compare a recipe as well, by its features, weights and measure; repeatable.",
+            _SAMPLE,
             "--recipe",
-            metavar="NAME|FILE",
-            rich_help_panel=_SAMPLE,
-            help="Compare a recipe as well, by its features, weights and measure; repeatable.",
         ),
     ] = None,
-    multiset: Annotated[
-        bool, typer.Option("--multiset", rich_help_panel=_SAMPLE, help="Count repeats: compare bags, not sets.")
-    ] = False,
+    multiset: Annotated[bool, switch("--multiset", "Count repeats: compare bags, not sets.", _SAMPLE)] = False,
     html: Html = False,
     content: Content = None,
     lowest: Annotated[
-        str,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_SHOWN,
-            help="Lowest threshold of the curve of the whole corpus; a lower one finds more pairs and takes longer.",
+        float,
+        option(
+            "NUMBER",
+            "Lowest threshold of the curve for the whole corpus; a lower one finds more pairs and takes longer.",
+            _SHOWN,
         ),
-    ] = str(_DEFAULTS.lowest),
-    no_curve: Annotated[
-        bool,
-        typer.Option("--no-curve", rich_help_panel=_SHOWN, help="Compare only the sample, not the whole corpus."),
-    ] = False,
+    ] = _DEFAULTS.lowest,
+    no_curve: Annotated[bool, switch("--no-curve", "Compare only the sample, not the whole corpus.", _SHOWN)] = False,
     examples: Annotated[
-        str,
-        typer.Option(metavar="NUMBER", rich_help_panel=_SHOWN, help="Pairs to read at each cutoff; 0 for none."),
-    ] = str(_DEFAULTS.examples),
-    title_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_SHOWN, help="Column of titles; detected automatically."),
-    ] = None,
-    time_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_SHOWN, help="Column of times; detected automatically."),
-    ] = None,
+        int, option("NUMBER", "Pairs to read at each cutoff; 0 for none.", _SHOWN, min=0)
+    ] = _DEFAULTS.examples,
+    title_column: Annotated[str | None, option("NAME", "Column of titles; detected automatically.", _SHOWN)] = None,
+    time_column: Annotated[str | None, option("NAME", "Column of times; detected automatically.", _SHOWN)] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show how similar a corpus is to itself, and advise features and a threshold.
+    """Show how similar a corpus is to itself, and suggest features and a threshold.
 
-    All pairs of a random sample are compared for every n, and the whole corpus is joined once, exactly. The page shows
-    histograms, pairs to read at each cutoff and what each threshold would do, and advises a recipe.
+    All pairs of a random sample are compared for each n, and the whole corpus is joined once, exactly. The page shows
+    histograms, pairs to read at each cutoff and the effect of each threshold, and suggests a recipe.
     """
     _check_output(output, inputs, force=force)
-    limits = running.limits
-    drawn, shown = whole_number(sample, "--sample", 2), whole_number(examples, "--examples", 0)
-    number = whole_number(seed, "--seed", 0)
-    of_words = () if lengths == "none" else parse_lengths(lengths, "--lengths")
-    of_characters = () if qgrams is None else parse_lengths(qgrams, "--qgrams")
-    least = _lowest(lowest)
+    of_words, of_characters = lengths, qgrams or ()
+    if not 0 < lowest <= 1:
+        raise RecipeError(f"--lowest {lowest} is outside (0, 1]: give a similarity, such as 0.2")
     chosen = _recipes(recipes or [])
     if not of_words and not of_characters and not chosen:
         raise RecipeError("--lengths none leaves nothing to compare: give --qgrams 3-6 or a --recipe NAME")
@@ -136,15 +112,15 @@ def explore(
     from neardup.pages.page import make_ready
 
     options = ExplorationOptions(
-        sample=drawn,
-        seed=number,
+        sample=sample,
+        seed=seed,
         lengths=of_words,
         qgrams=of_characters,
         recipes=chosen,
         multiset=multiset,
-        lowest=least,
+        lowest=lowest,
         content=of_texts,
-        examples=shown,
+        examples=examples,
         curve=not no_curve,
         title_column=title_column,
         time_column=time_column,
@@ -153,51 +129,23 @@ def explore(
     if output is not None and output.endswith(".html"):
         make_ready()
     with read.open(inputs) as corpus:
-        say_notes(corpus, *chosen)
-        say_if_compiling(None, "prefixes.match", "postings.count_pairs", "weighted.fill_postings")
-        with progress_bar() as report:
-            found = run(corpus, options, progress=report, inputs=inputs, reading=_as_typed(read), **limits)
-        say_rejected(corpus)
+        kernels = ["prefixes.match", "postings.count_pairs", "weighted.fill_postings"]
+        with reading(corpus, *chosen, kernels=kernels) as report:
+            found = run(corpus, options, progress=report, inputs=inputs, reading=_as_typed(read), **running.limits)
     for note in found.notes:
         say(note)
     _give(found, output, force=force, as_json=as_json)
 
 
-def parse_lengths(text: str, option: str) -> tuple[int, ...]:
-    """Return the lengths that a text like ``1-7``, ``4`` or ``1,3,5-7`` names, ascending.
-
-    Raises
-    ------
-    RecipeError
-        If it names none, or one outside 1 to 999.
-    """
-    found: set[int] = set()
-    for part in text.split(","):
-        match = _LENGTHS.fullmatch(part.strip())
-        first = int(match[1]) if match is not None else 0
-        last = int(match[2] or first) if match is not None else 0
-        if not 1 <= first <= last:
-            raise RecipeError(f"{option} {text!r} names no lengths: write it like 1-7, 4 or 1,3,5, from 1 on")
-        found.update(range(first, last + 1))
-    return tuple(sorted(found))
-
-
-def _lowest(text: str) -> float:
-    value = parse_number(text, "--lowest")
-    if not 0 < value <= 1:
-        raise RecipeError(f"--lowest {text} is outside (0, 1]: give a similarity, such as 0.2")
-    return value
-
-
 def _as_typed(read: ReadOptions) -> list[str]:
     """Return the options of reading that were given, as the advised command needs them, too."""
     given: list[str] = []
-    for option, value in (
+    for name, value in (
         ("--text-column", read.text_column),
         ("--id-column", read.id_column),
         ("--max-document", read.max_document),
     ):
-        given += [] if value is None else [option, value]
+        given += [] if value is None else [name, str(value)]
     return [*given, "--strict"] if read.strict else given
 
 
@@ -237,6 +185,7 @@ def _give(found: Exploration, output: str | None, *, force: bool, as_json: bool)
     else:
         from neardup.exploration import messages
 
-        say(f"begin with {messages.advised_rule(found.advice)}. {messages.would_drop(found)}".rstrip())
+        begin = f"begin with {messages.advised_rule(found.advice)}. {messages.would_drop(found)}".rstrip()
+        say(begin if found.advice.given else messages.no_advice(found.advice))
     for name in written:
         say(f"written: {name}")

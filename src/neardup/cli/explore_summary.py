@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from neardup.cli.screen import size_text, speaks_unicode, visible
+from neardup.cli.screen import grid, size_text, speaks_unicode, visible
 from neardup.exploration import messages
 from neardup.exploration.views import CUTOFFS, per_million
 from neardup.pages import numbers
@@ -16,14 +16,11 @@ if TYPE_CHECKING:
 
     from neardup.exploration.curve import Curve
     from neardup.exploration.exploration import Exploration
-    from neardup.exploration.profile import CorpusProfile
 
 #: Characters of a sparkline: each is five hundredths.
 _CELLS = 20
 #: Characters of the bar of dropped documents.
 _BAR = 24
-#: So many passages, copied texts and families are named.
-_NAMED = 3
 
 
 def show_exploration(found: Exploration) -> None:
@@ -44,15 +41,24 @@ def show_exploration(found: Exploration) -> None:
         console.print(Text(f"whole corpus: {visible(curve.recipe.features)}, {curve.recipe.measure}, exact"))
         console.print(_curve(curve, found.advice.threshold, blocks=blocks))
     console.print()
-    for name, lines in _contents(found.profile).items():
-        _lines(console, name, lines)
+    for name, lines in messages.contents(found.profile).items():
+        if lines:
+            _lines(console, name, lines)
     if found.examples:
         console.print()
         console.print(Text("pairs to read; neardup explain INPUT ID ID shows two documents side by side"))
         console.print(_examples(found, console.width))
     console.print()
+    if not found.advice.given:
+        console.print(Text(messages.no_advice(found.advice)))
+        return
     console.print(Text(f"begin with {messages.advised_rule(found.advice)}", style="bold"))
     console.print(Text(f"{visible(found.advice.reason)} {messages.would_drop(found)}".strip()))
+    for doubt in messages.doubts(found):
+        console.print(Text(f"not sure: {doubt}"))
+    for pair in found.suspects:
+        ids = " ".join(visible(shown.id, lines=False) for shown in (pair.left, pair.right))
+        console.print(Text(f"  {pair.similarity:.3f}  {ids}"))
     # A command is copied: it must not be broken into lines.
     console.print(Text(f"  {visible(messages.advised_command(found.advice), lines=False)}"), soft_wrap=True)
 
@@ -62,7 +68,7 @@ def _views(found: Exploration, *, blocks: bool) -> Table:
 
     scale = f"0{'similarity':^{_CELLS - 2}}1"
     cutoffs = [f"{cutoff:g}".removeprefix("0") for cutoff in CUTOFFS]
-    table = _table("compared", scale, *cutoffs, "valley", left=2)
+    table = grid("compared", scale, *cutoffs, "valley", left=2)
     table.padding = (0, 0, 0, 0)
     table.columns[0].min_width = 8
     advised = messages.advised_view(found)
@@ -77,7 +83,7 @@ def _views(found: Exploration, *, blocks: bool) -> Table:
 def _curve(curve: Curve, advised: float, *, blocks: bool) -> Table:
     from rich.text import Text
 
-    table = _table("threshold", "pairs", "families", "largest", "dropped", "of all", "")
+    table = grid("threshold", "pairs", "families", "largest", "dropped", "of all", "")
     table.columns[0].justify, table.columns[-1].justify = "right", "left"
     round_ones = [one for one in curve.table if one.threshold == advised or round(100 * one.threshold) % 10 == 0]
     for point in round_ones:
@@ -92,7 +98,7 @@ def _curve(curve: Curve, advised: float, *, blocks: bool) -> Table:
 def _examples(found: Exploration, width: int) -> Table:
     from rich.text import Text
 
-    table = _table("near", "pairs", "similarity", "such as", "longest run of words in both")
+    table = grid("near", "pairs", "similarity", "such as", "longest run of words in both")
     table.columns[0].justify, table.columns[0].no_wrap = "right", True
     # What is left of the line goes to the two texts: ids first.
     room = max(width - 29, 24)
@@ -108,33 +114,6 @@ def _examples(found: Exploration, width: int) -> Table:
     return table
 
 
-def _contents(profile: CorpusProfile) -> dict[str, list[str]]:
-    """Return what the corpus is made of, by name, a few lines each."""
-    copies, boilerplate = profile.copies, profile.boilerplate
-    scripts = [
-        f"{one.name} {numbers.share(one.documents, profile.scripts.documents)}" for one in profile.scripts.scripts
-    ]
-    found: dict[str, list[str]] = {
-        "lengths": [messages.lengths_in_words(profile.words)],
-        "scripts": [", ".join(scripts[:_NAMED])],
-        "exact copies": [f"{copies.copies:,} of {numbers.counted(copies.groups, 'text')}"],
-        "boilerplate": [
-            f"{numbers.counted(boilerplate.found, 'passage')} of {boilerplate.run} words or more in "
-            f"{numbers.counted(boilerplate.documents, 'document')}, {boilerplate.share_of_words:.1%} of all words",
-            *(f"{passage.documents:,} times: {passage.text}" for passage in boilerplate.passages[:_NAMED]),
-        ],
-        "templates": [
-            f"{numbers.counted(one.documents, 'document')}, {numbers.counted(len(one.slots), 'slot')}, "
-            f"{one.constant:,} words that never change"
-            for one in profile.templates[:_NAMED]
-        ],
-    }
-    if profile.families:
-        families = numbers.counted(profile.families_found, "family", "families")
-        found["families"] = [f"{families}, the largest of {profile.families[0].documents:,} documents"]
-    return {name: lines for name, lines in found.items() if lines}
-
-
 def _lines(console: Console, name: str, lines: Sequence[str]) -> None:
     """Print a name and lines beside it, each cut where the terminal ends; a single one is wrapped."""
     from rich.table import Table
@@ -146,14 +125,3 @@ def _lines(console: Console, name: str, lines: Sequence[str]) -> None:
     for at, line in enumerate(lines):
         table.add_row(Text("" if at else name), Text(visible(" ".join(line.split()), lines=False)))
     console.print(table)
-
-
-def _table(*names: str, left: int = 1) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    for at, name in enumerate(names):
-        first = at < left
-        table.add_column(name, justify="left" if first else "right", overflow="fold", no_wrap=not (first and not at))
-    return table

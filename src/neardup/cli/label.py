@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from neardup.cli.command import option, refuse_ignored, switch, with_options
 from neardup.cli.options import (
-    Asking,
+    Content,
     Force,
+    Html,
     Inputs,
     Json,
-    Page,
+    Labeller,
     ReadOptions,
     RunOptions,
-    Tables,
-    check_store,
-    refuse_ignored,
-    with_options,
+    check_nothing,
+    check_outputs,
+    chosen_content,
 )
-from neardup.cli.screen import (
-    count_text,
-    progress_bar,
-    say,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
-    show_json,
-    visible,
-)
-from neardup.errors import OutputError
+from neardup.cli.screen import count_text, grid, progress_bar, reading, say, say_notes, show_json, visible
+from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +31,7 @@ if TYPE_CHECKING:
     from neardup.labelling.queue import Pool
     from neardup.labels.agreement import Agreement
     from neardup.labels.store import LabelStore
+    from neardup.recipe import Recipe
 
 #: What has a say only where pairs are asked.
 _ON_THE_PAGE = (
@@ -48,33 +40,128 @@ _ON_THE_PAGE = (
 )
 
 
+_QUEUE, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels in tables, in place of the page"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOptions:
+    """Which pairs are asked, and how they are shown."""
+
+    candidate_rule: Annotated[
+        str | None,
+        option("MEASURE>=NUMBER", "Pairs below it are not asked; jaccard(words:3) >= 0.1 by default.", _QUEUE),
+    ] = None
+    vector: Annotated[
+        str,
+        option(
+            "MEASURES",
+            "Measures of the model that chooses pairs: default, cheap, short, or a list as for train.",
+            _QUEUE,
+        ),
+    ] = "default"
+    title_column: Annotated[str | None, option("NAME", "Column of titles; detected automatically.", _QUEUE)] = None
+    time_column: Annotated[str | None, option("NAME", "Column of times, for the measure hours_apart.", _QUEUE)] = None
+    html: Html = False
+    content: Content = None
+    pairs: Annotated[int | None, option("NUMBER", "Stop after N answers of each labeller.", _QUEUE, min=1)] = None
+    shared: Annotated[
+        float,
+        option(
+            "SHARE",
+            "Share of a labeller's pairs that others have judged too; for agreement.",
+            _QUEUE,
+            min=0,
+            max=1,
+        ),
+    ] = 0.25
+    seed: Annotated[int, option("NUMBER", "Random seed.", _QUEUE, min=0)] = 0
+
+    @property
+    def recipe(self) -> Recipe:
+        """The candidate rule."""
+        from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
+
+        return rule_of(
+            CANDIDATE_RULE if self.candidate_rule is None else self.candidate_rule,
+            content=chosen_content(self.html, self.content) or "",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOptions:
+    """Where the page is."""
+
+    port: Annotated[
+        int, option("NUMBER", "Port on this machine; 0 for any that is free.", _PAGE, min=0, max=65_535)
+    ] = 0
+    no_browser: Annotated[bool, switch("--no-browser", "Print the link without opening a browser.", _PAGE)] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """What is done with labels in place of the page."""
+
+    import_file: Annotated[
+        str | None, option("FILE", "Import labels: id1,id2,label, perhaps labeller.", _TABLES, "--import")
+    ] = None
+    export: Annotated[str | None, option("FILE", "Write labels as CSV: id1,id2,label, by majority.", _TABLES)] = None
+    each: Annotated[bool, switch("--each", "With --export: a row for each labeller.", _TABLES)] = False
+    agreement: Annotated[bool, switch("--agreement", "Print how far labellers agree.", _TABLES)] = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything is to be done.
+
+        Raises
+        ------
+        RecipeError
+            If an option is missing the one that it belongs to.
+        """
+        if self.each and self.export is None:
+            raise RecipeError("--each belongs to --export FILE; name a file, or leave it out")
+        return self.import_file is not None or self.export is not None or self.agreement
+
+
+def check_store(store: str, inputs: list[str]) -> None:
+    """Refuse what cannot be a store of labels before the work; a new one is only made once there is something to keep.
+
+    Raises
+    ------
+    NeardupError
+        If it is something else, or cannot be made.
+    """
+    from neardup.documents.output import check_place
+    from neardup.labels.store import labels_of
+
+    if os.path.exists(store):
+        labels_of(store)
+    else:
+        check_place(store, inputs)
+
+
 @with_options
 def label(
     inputs: Inputs,
     store: Annotated[
         str,
-        typer.Option(
-            metavar="FILE", show_default=False, help="Where labels are kept: a SQLite file, made where there is none."
-        ),
+        option("FILE", "Where labels are kept: a SQLite file, created if missing.", show_default=False),
     ],
     read: ReadOptions,
-    asking: Asking,
-    page: Page,
-    tables: Tables,
+    asking: QueueOptions,
+    page: PageOptions,
+    tables: TableOptions,
     running: RunOptions,
-    labeller: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who judges; without it the page asks for a name.")
-    ] = None,
+    labeller: Labeller = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Judge pairs of texts in the browser: same, or different.
+    """Label pairs of texts in the browser: same or different.
 
-    The page is served to this machine alone, until Ctrl-C; an answer is on the disk before the next pair appears.
+    The page is served to this machine only, until Ctrl-C. Each answer is saved before the next pair appears.
 
-    Pairs are chosen to teach most: spread over similarity at first, then where a model of the labels so far doubts.
+    Pairs are chosen to teach the most: first spread over similarity, then where a model of the labels is unsure.
 
-    The labels are for train, compare and audit: --labels labels.db.
+    train, compare and audit read the labels: --labels labels.db.
     """
     if not tables.asked:
         refuse_ignored(("force", "as_json"), "is for --export and --agreement; leave it out")
@@ -87,8 +174,8 @@ def label(
         refuse_ignored(("force",), "is for --export FILE; leave it out")
     if not tables.agreement:
         refuse_ignored(("as_json",), "is for --agreement; leave it out")
-    if tables.export is not None:
-        _check_export(tables.export, inputs, store, force=force)
+    stores = ("--store", store), ("--export", tables.export)
+    check_outputs(inputs, *stores, force=force, checks={"--store": check_nothing, "--export": _check_export})
 
     _exchange(inputs, store, read, asking, tables, labeller=labeller, as_json=as_json)
 
@@ -98,11 +185,11 @@ def _serve(
     store: str,
     labeller: str | None,
     read: ReadOptions,
-    asking: Asking,
-    page: Page,
+    asking: QueueOptions,
+    page: PageOptions,
     running: RunOptions,
 ) -> None:
-    from neardup.classifier.vector import statistics_for
+    from neardup.classifier.vector import Vector, statistics_for
     from neardup.labelling.index import LabelIndex
     from neardup.labelling.queue import ActiveLearningQueue, Model, pool_of
     from neardup.labelling.server import check_packages, serve
@@ -111,26 +198,17 @@ def _serve(
     from neardup.runtime import default_threads
 
     name = None if labeller is None else checked_name(labeller)
-    candidate_rule, vector, seed, goal, share, port = (
-        asking.recipe,
-        asking.measures,
-        asking.number,
-        asking.goal,
-        asking.share,
-        page.number,
-    )
+    candidate_rule, vector = asking.recipe, Vector.parse(asking.vector)
     limits = running.limits
     check_packages("sklearn")
     check_store(store, inputs)
     with ExitStack() as stack:
         corpus = stack.enter_context(read.open(inputs))
-        say_notes(corpus, candidate_rule)
-        say_if_compiling(candidate_rule)
-        with progress_bar() as report:
+        with reading(corpus, candidate_rule) as report:
             pool, material = pool_of(
                 corpus,
                 candidate_rule,
-                seed=seed,
+                seed=asking.seed,
                 title_column=asking.title_column or "",
                 time_column=asking.time_column or "",
                 progress=report,
@@ -142,15 +220,16 @@ def _serve(
             statistics = statistics_for(
                 vector, corpus, content=candidate_rule.content, threads=limits["threads"], report=report
             )
-        say_rejected(corpus)
         for note in notes:
             say(note)
         _say_pool(pool)
         model = stack.enter_context(
             closing(Model(pool, known, vector, statistics, threads=limits["threads"] or default_threads()))
         )
-        session = Session(known, ActiveLearningQueue(pool, known, model, shared=share), labeller=name, goal=goal)
-        serve(session, port=port, open_browser=not page.no_browser, tell=_tell, again=_tell_again)
+        session = Session(
+            known, ActiveLearningQueue(pool, known, model, shared=asking.shared), labeller=name, goal=asking.pairs
+        )
+        serve(session, port=page.port, open_browser=not page.no_browser, tell=_tell, again=_tell_again)
         _say_end(session.given, labels)
 
 
@@ -175,23 +254,20 @@ def _say_end(given: int, labels: LabelStore) -> None:
     say(f"{count_text(given, 'label')} given; {labels.path} holds {sum(counts.values()):,}: {parts}")
 
 
-def _check_export(output: str, inputs: list[str], store: str, *, force: bool) -> None:
-    """Refuse an output before the work starts."""
+def _check_export(name: str, inputs: Sequence[str], force: bool) -> None:
     from neardup.documents import check_output
 
-    if not output.endswith(".csv"):
-        raise OutputError(f"{output} does not end in .csv, but labels are exported as CSV: name it so")
-    if os.path.realpath(output) == os.path.realpath(store):
-        raise OutputError(f"{output} is the store itself; name another file")
-    check_output(output, inputs, force)
+    if not name.endswith(".csv"):
+        raise OutputError(f"{name} does not end in .csv, but labels are exported as CSV: name it so")
+    check_output(name, inputs, force)
 
 
 def _exchange(
     inputs: list[str],
     store: str,
     read: ReadOptions,
-    asking: Asking,
-    tables: Tables,
+    asking: QueueOptions,
+    tables: TableOptions,
     *,
     labeller: str | None,
     as_json: bool,
@@ -246,19 +322,15 @@ def _taken(taken: Imported, source: str) -> str:
 
 def _show(found: Sequence[Agreement]) -> None:
     """Print how far labellers agree to stdout."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     if not any(one.pairs for one in found):
         console.print("No two labellers have judged the same pair.")
         return
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), show_edge=False)
-    table.add_column("labellers", overflow="fold", min_width=12)
-    for name in ("pairs", "agree", "kappa", "95 %", "same", "different", "apart", "unsure"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = grid("labellers", "pairs", "agree", "kappa", "95 %", "same", "different", "apart", "unsure")
+    table.columns[0].min_width = 12
     for one in found:
         both, first, second, none = one.table
         interval = one.interval

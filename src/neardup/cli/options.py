@@ -1,46 +1,52 @@
-"""The options that choose a recipe: its name, and one option for each of its fields."""
+"""The options that several commands share: recipe, reading, running, engine, report, window, and their outputs."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import typer
-from typer.core import TyperCommand
 
-from neardup.cli.screen import count_text, parse_number, parse_seconds, parse_size, whole_number
-from neardup.cli.usage import ARGUMENTS, UsageError, help_record, shown, write_exit_codes
+from neardup.cli.command import (
+    CLASSIFIER,
+    ENGINE,
+    FLOW,
+    LABELS,
+    MATCHES,
+    READ,
+    REPORT,
+    RUN,
+    option,
+    refuse_ignored,
+    switch,
+)
+from neardup.cli.screen import count_text, parse_seconds, parse_size, typed_command
 from neardup.errors import OutputError, RecipeError
 from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.classifier.vector import Vector
     from neardup.cli.screen import Report
-    from neardup.documents import Corpus, Ids
+    from neardup.documents import Corpus
     from neardup.pages.batch_report import Wanted
     from neardup.recipe import Recipe
     from neardup.spark.command import Answer, Engine
 
-_PANEL = "What matches"
 
-
-def _of_recipe(name: str) -> Any:
+def _of_recipe(name: str, panel: str | None = MATCHES) -> Any:
     """Return the option of a field of ``Recipe``, as its metadata has it."""
     known = OPTIONS[name]
-    return typer.Option(metavar=known.values, rich_help_panel=_PANEL, help=known.help)
+    return option(known.values, known.help, panel)
 
 
-Html = Annotated[bool, typer.Option("--html", rich_help_panel=_PANEL, help="Compare the main content of web pages.")]
+Html = Annotated[bool, switch("--html", "Compare the main content of web pages.", MATCHES)]
 Content = Annotated[str | None, _of_recipe("content")]
-Keep = Annotated[str | None, typer.Option(metavar=OPTIONS["keep"].values, help=OPTIONS["keep"].help)]
+Keep = Annotated[str | None, _of_recipe("keep", None)]
 
 
 def chosen_content(html: bool, content: str | None) -> str | None:
@@ -60,20 +66,16 @@ def chosen_content(html: bool, content: str | None) -> str | None:
 class RecipeOptions:
     """A recipe, and the fields of it that take another value: options for the common ones, ``--set`` for the rest."""
 
-    recipe: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", rich_help_panel=_PANEL, help="A recipe's name or TOML file."),
-    ] = None
+    recipe: Annotated[str | None, option("NAME|FILE", "A recipe's name or TOML file.", MATCHES)] = None
     html: Html = False
     content: Content = None
     features: Annotated[str | None, _of_recipe("features")] = None
     measure: Annotated[str | None, _of_recipe("measure")] = None
-    threshold: Annotated[str | None, _of_recipe("threshold")] = None
+    threshold: Annotated[float | None, _of_recipe("threshold")] = None
     second_step: Annotated[str | None, _of_recipe("second_step")] = None
     search: Annotated[str | None, _of_recipe("search")] = None
     set_fields: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", rich_help_panel=_PANEL, help="Set another field of the recipe."),
+        list[str] | None, option("FIELD=VALUE", "Set another field of the recipe.", MATCHES, "--set")
     ] = None
 
     def chosen(self, **others: str | None) -> Recipe:
@@ -87,11 +89,10 @@ class RecipeOptions:
         from neardup.recipe.named import chosen
 
         changes: dict[str, Any] = self.given | {name: value for name, value in others.items() if value is not None}
-        name = changes.pop("recipe", "default")
-        return chosen(name, {field: _typed(field, value) for field, value in changes.items()})
+        return chosen(changes.pop("recipe", "default"), changes)
 
     @property
-    def given(self) -> dict[str, str]:
+    def given(self) -> dict[str, str | float]:
         """What was asked for, by the names of fields, the recipe among them.
 
         Raises
@@ -105,7 +106,7 @@ class RecipeOptions:
         return {name: value for name, value in values.items() if value is not None} | _set(self.set_fields or ())
 
 
-def _set(settings: Iterable[str]) -> dict[str, str]:
+def _set(settings: Iterable[str]) -> dict[str, str | float]:
     """Return the rare fields that ``--set`` names, and their values."""
     rare = [name for name, known in OPTIONS.items() if not known.common]
     found: dict[str, str] = {}
@@ -122,21 +123,20 @@ def _set(settings: Iterable[str]) -> dict[str, str]:
         if name in found:
             raise RecipeError(f"--set {name} is given twice, as {found[name]!r} and {value!r}; give it once")
         found[name] = value
-    return found
+    return {name: _typed(name, value) for name, value in found.items()}
 
 
-def _typed(name: str, value: str) -> str | float | int:
+def _typed(name: str, value: str) -> str | float:
     """Return the value of a field of a recipe, by the type of the field."""
     kind = type(OPTIONS[name].default)
-    option = " ".join(command_words(name, value)).removesuffix(value).removesuffix(" ").removesuffix("=")
-    if kind is float:
-        return parse_number(value, option)
-    return whole_number(value, option, 0) if kind is int else value
+    if kind is str:
+        return value
+    try:
+        return float(value) if kind is float else int(value)
+    except ValueError:
+        noun = "a number" if kind is float else "a whole number"
+        raise RecipeError(f"--set {name} {value!r} is not {noun}; write it like {OPTIONS[name].default}") from None
 
-
-_READ, _RUN = "Reading", "Running"
-#: This call of a command: it knows which options were typed.
-_CALL: ContextVar[typer.Context] = ContextVar("_CALL")
 
 Inputs = Annotated[
     list[str],
@@ -147,72 +147,45 @@ Inputs = Annotated[
         "- for stdin.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-LABELS_PANEL = "Labels"
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", rich_help_panel=LABELS_PANEL, help="Column of the labels, by default label or level."),
-]
-Positive = Annotated[
-    str,
-    typer.Option(metavar="NUMBER", rich_help_panel=LABELS_PANEL, help="Labels at or above it mean duplicate."),
-]
+Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
+Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
+LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]
+Positive = Annotated[float, option("NUMBER", "Labels at or above this value mean duplicate.", LABELS)]
 Only = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN=VALUE",
-        rich_help_panel=LABELS_PANEL,
-        help="Only labels with this value in this column, such as split=train.",
-    ),
+    option("COLUMN=VALUE", "Only labels with this value in this column, such as split=train.", LABELS),
 ]
-IgnoreUnknown = Annotated[
-    bool,
-    typer.Option("--ignore-unknown", rich_help_panel=LABELS_PANEL, help="Ignore labels of unknown documents."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
+IgnoreUnknown = Annotated[bool, switch("--ignore-unknown", "Ignore labels of unknown documents.", LABELS)]
+Labeller = Annotated[str | None, option("NAME", "Name of the labeller; otherwise the page asks for it.", LABELS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """How documents are read."""
 
-    text_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_READ, help="Column of the texts; detected automatically."),
-    ] = None
+    text_column: Annotated[str | None, option("NAME", "Column of the texts; detected automatically.", READ)] = None
     id_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_READ,
-            help="Column of the ids; detected automatically, else row numbers.",
-        ),
+        str | None, option("NAME", "Column of the ids; detected automatically, else row numbers.", READ)
     ] = None
     max_document: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", rich_help_panel=_READ, help="Reject texts larger than this, such as 10MB."),
+        int | None, option("SIZE", "Reject texts larger than this, such as 10MB.", READ, parser=parse_size)
     ] = None
-    strict: Annotated[
-        bool, typer.Option("--strict", rich_help_panel=_READ, help="Stop at the first broken record.")
-    ] = False
-    quarantine: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", rich_help_panel=_READ, help="Where unreadable records go, as JSON lines."),
-    ] = None
-
+    strict: Annotated[bool, switch("--strict", "Stop at the first broken record.", READ)] = False
+    quarantine: Annotated[str | None, option("FILE", "Write unreadable records to this file, as JSON lines.", READ)] = (
+        None
+    )
     ids: Annotated[
-        str,
-        typer.Option(
-            metavar="column|rows|file+id",
-            rich_help_panel=_READ,
-            help="What documents are called: by the column of ids, by row numbers, or by file name and id, for shards "
-            "that each count from 0.",
+        Literal["column", "rows", "file+id"],
+        option(
+            "column|rows|file+id",
+            "How to name documents: by the id column, by row number, or by file name and id, for shards that each "
+            "count from 0.",
+            READ,
         ),
     ] = "column"
-    allow_torn: Annotated[
-        bool,
-        typer.Option("--allow-torn", rich_help_panel=_READ, help="Exit with 0, not 3, where a file is cut short."),
-    ] = False
+    allow_torn: Annotated[bool, switch("--allow-torn", "Exit with 0 instead of 3 if a file is cut short.", READ)] = (
+        False
+    )
 
     def open(self, inputs: list[str], *, order_column: str | None = None, write: bool = True) -> Corpus:
         """Open the inputs; without ``write``, nothing goes to the quarantine file."""
@@ -225,8 +198,8 @@ class ReadOptions:
             order_column=order_column,
             strict=self.strict,
             quarantine=self.quarantine if write else None,
-            max_document=parse_size(self.max_document, "--max-document"),
-            ids=cast("Ids", self.ids),
+            max_document=self.max_document,
+            ids=self.ids,
             allow_torn=self.allow_torn,
         )
 
@@ -238,208 +211,105 @@ class Limits(TypedDict):
     memory: int | None
 
 
+Threads = Annotated[int | None, option("NUMBER", "Threads; all processors by default.", RUN, min=1)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """What a run may use."""
 
-    threads: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_RUN, help="Threads; all processors by default."),
-    ] = None
+    threads: Threads = None
     memory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            rich_help_panel=_RUN,
-            help="Memory limit, such as 2GB; what does not fit is read again, or goes to disk.",
+        int | None,
+        option(
+            "SIZE",
+            "Memory limit, such as 2GB; what does not fit is read again, or goes to disk.",
+            RUN,
+            parser=parse_size,
         ),
     ] = None
 
     @property
     def limits(self) -> Limits:
         """Threads and memory for ``pipeline.run``."""
-        threads = None if self.threads is None else whole_number(self.threads, "--threads")
-        return {"threads": threads, "memory": parse_size(self.memory, "--memory")}
+        return {"threads": self.threads, "memory": self.memory}
 
 
-def check_outputs(tables: dict[str, str | None], summary: str | None, inputs: list[str], *, force: bool) -> None:
+#: Refuses an output by its name, the inputs, and whether it may be replaced.
+Check = Callable[[str, Sequence[str], bool], None]
+
+
+def check_outputs(
+    inputs: Sequence[str],
+    *outputs: tuple[str, str | None],
+    force: bool,
+    checks: Mapping[str, Check] | None = None,
+) -> None:
     """Refuse, before the work starts, outputs that cannot or must not be written, or two of one name.
 
     Parameters
     ----------
-    tables : dict of str to str or None
-        Names of tables by the option that gave them.
-    summary : str or None
-        A name for JSON.
+    inputs : sequence of str
+        What will be read.
+    *outputs : (str, str or None)
+        An option, and the name that it was given.
+    force : bool
+        Whether existing files may be replaced.
+    checks : mapping of str to callable, optional
+        What checks the name of an option; tables, summaries, quarantines and reports are known.
     """
-    import os
-
     from neardup.documents import check_output
 
-    if summary is not None and not summary.endswith(".json"):
-        raise OutputError(f"{summary} does not end in .json, but a summary is JSON: name it so")
-    quarantine = tables.get("--quarantine")
-    if quarantine is not None and not re.search(r"\.(jsonl|ndjson)(\.gz|\.zst)?$", quarantine):
-        raise OutputError(f"{quarantine} does not end in .jsonl, but a quarantine is JSON lines: name it so")
+    known: dict[str, Check] = {"--summary": _check_json, "--quarantine": _check_lines, "--report": _check_page}
+    known |= checks or {}
     taken: dict[str, str] = {}
-    for option, name in (tables | {"--summary": summary}).items():
+    for option_name, name in outputs:
         if name is None:
             continue
-        check_output(name, inputs, force)
+        known.get(option_name, check_output)(name, inputs, force)
         place = name if name == "-" else os.path.realpath(name)
         if place in taken:
-            raise OutputError(f"{name} is given for {taken[place]} and for {option}: name two files")
-        taken[place] = option
+            raise OutputError(f"{name} is given for {taken[place]} and for {option_name}: name two files")
+        taken[place] = option_name
 
 
-def refuse_ignored(names: Iterable[str], why: str) -> None:
-    """Refuse options that were typed and would be ignored.
-
-    Parameters
-    ----------
-    names : iterable of str
-        What the command calls them.
-    why : str
-        The reason and the way out.
-
-    Raises
-    ------
-    RecipeError
-        Naming the first one.
-    """
-    context = _CALL.get()
-    options = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            value = context.params[name]
-            raise RecipeError(f"{options[name]} {why}" if value is True else f"{options[name]} {value} {why}")
+def check_nothing(name: str, inputs: Sequence[str], force: bool) -> None:
+    """Take any name: what is there, or could be, is looked at when it is opened."""
 
 
-#: Panels of options that few need, and those of them that most do: help shows the latter, --help-all everything.
-MORE = "More"
-_USUAL = ("classifier", "text_column", "id_column", "report", "html", "recipe", "set_fields")
-_ALL = "neardup.help_all"
+def _check_json(name: str, inputs: Sequence[str], force: bool) -> None:
+    from neardup.documents import check_output
+
+    if not name.endswith(".json"):
+        raise OutputError(f"{name} does not end in .json, but a summary is JSON: name it so")
+    check_output(name, inputs, force)
 
 
-class Command(TyperCommand):
-    """A command whose help fits a screen, in sections, without Rich, which takes long to import."""
+def _check_lines(name: str, inputs: Sequence[str], force: bool) -> None:
+    from neardup.documents import check_output
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words, and keep them for what is said of a wrong one."""
-        ctx.meta[ARGUMENTS] = tuple(args)
-        try:
-            return super().parse_args(ctx, args)
-        except UsageError as error:
-            error.ctx = ctx  # type: ignore[attr-defined]
-            raise
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words after the name of the command."""
-        return ["[OPTIONS]", *(shown(one) for one in self.get_params(ctx) if one.param_type_name == "argument")]
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write a section for each panel."""
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for parameter in self.get_params(ctx):
-            record = help_record(parameter, ctx)
-            panel = getattr(parameter, "rich_help_panel", None)
-            if record is not None and (_ALL in ctx.meta or _is_usual(parameter.name or "", panel)):
-                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                sections.setdefault(panel or kind, []).append(record)
-        if _ALL in ctx.meta and any(parameter.name == "set_fields" for parameter in self.params):
-            rare = {name: known for name, known in OPTIONS.items() if not known.common}
-            sections["Fields for --set"] = [(f"{name}={known.values}", known.help) for name, known in rare.items()]
-        if _ALL not in ctx.meta:
-            # A heading over one line takes more room than the line.
-            for title in [title for title, records in sections.items() if len(records) == 1 and title != "Arguments"]:
-                if title != "Options":
-                    sections["Options"] += sections.pop(title)
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records, col_max=34)
-        if _ALL in ctx.meta:
-            write_exit_codes(formatter)
+    if not re.search(r"\.(jsonl|ndjson)(\.gz|\.zst)?$", name):
+        raise OutputError(f"{name} does not end in .jsonl, but a quarantine is JSON lines: name it so")
+    check_output(name, inputs, force)
 
 
-def _is_usual(name: str, panel: str | None) -> bool:
-    if panel == _PANEL:
-        return name in _USUAL or (name in OPTIONS and OPTIONS[name].common and name != "content")
-    return panel not in (PANEL, _READ, _RUN, _ENGINE, _REPORT_PANEL, MORE) or name in _USUAL
+def _check_page(name: str, inputs: Sequence[str], force: bool) -> None:
+    from neardup.pages.report_page import check_page
+
+    check_page(name, inputs, force=force)
 
 
-def _show_all(context: typer.Context, wanted: bool) -> None:
-    if wanted:
-        context.meta[_ALL] = True
-        typer.echo(context.get_help())
-        raise typer.Exit
-
-
-HelpAll = Annotated[
-    bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show all options and exit.")
-]
-
-
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with an option for each field of the records that it takes."""
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    records: dict[str, Any] = {}
-    for name, parameter in inspect.signature(command).parameters.items():
-        kind = hints[name]
-        if not is_dataclass(kind):
-            parameters.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        records[name] = kind
-        field_hints = get_type_hints(kind, include_extras=True)
-        for field in fields(kind):
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
-            parameters.append(
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=field_hints[field.name],
-                )
-            )
-
-    only = inspect.Parameter.KEYWORD_ONLY
-    parameters.append(inspect.Parameter("help_all", only, default=False, annotation=HelpAll))
-    parameters.append(inspect.Parameter("call", only, annotation=typer.Context))
-
-    def call(**values: Any) -> None:
-        _CALL.set(values.pop("call"))
-        values.pop("help_all")
-        made = {name: kind(**{f.name: values.pop(f.name) for f in fields(kind)}) for name, kind in records.items()}
-        command(**values, **made)
-
-    call.__doc__, call.__name__ = command.__doc__, command.__name__
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return call
-
-
-#: Where help lists these options.
-PANEL = "A classifier"
-TimeColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", rich_help_panel=PANEL, help="Column of times, for classifiers that compare them."),
-]
-
-
+TitleColumn = Annotated[str | None, option("NAME", "Column of titles, for classifiers that compare them.", CLASSIFIER)]
+TimeColumn = Annotated[str | None, option("NAME", "Column of times, for classifiers that compare them.", CLASSIFIER)]
 ClassifierFile = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", rich_help_panel=PANEL, help="A trained classifier, from neardup train, instead of a recipe."
-    ),
+    str | None, option("FILE", "A trained classifier, from neardup train, instead of a recipe.", CLASSIFIER)
 ]
 Precision = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER",
-        rich_help_panel=PANEL,
-        help="The lowest cut that had this precision on the training pairs, such as 0.99; g(x) >= 0 by default.",
+    float | None,
+    option(
+        "NUMBER",
+        "Use the lowest cut with this precision on the training pairs, such as 0.99; by default g(x) >= 0.",
+        CLASSIFIER,
     ),
 ]
 
@@ -450,20 +320,10 @@ class ClassifierOptions:
 
     classifier: ClassifierFile = None
     precision: Precision = None
-    title_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=PANEL, help="Column of titles, for classifiers that compare them."
-        ),
-    ] = None
-
+    title_column: TitleColumn = None
     force_domain: Annotated[
         bool,
-        typer.Option(
-            "--force-domain",
-            rich_help_panel=PANEL,
-            help="Go on where the documents are unlike those that the classifier was trained on.",
-        ),
+        switch("--force-domain", "Go on where the documents are unlike those of the training.", CLASSIFIER),
     ] = False
 
     def loaded(
@@ -503,7 +363,7 @@ class ClassifierOptions:
             )
         if self.precision is None:
             return classifier
-        return classifier.at_precision(parse_number(self.precision, "--precision"))
+        return classifier.at_precision(self.precision)
 
 
 def chosen_recipe(options: RecipeOptions, classifier: Classifier | None, *, keep: str | None = None) -> Recipe:
@@ -548,56 +408,42 @@ def cut_text(fingerprint: str, cut: float | None, precision: float, recall: floa
     return f"{fingerprint}, {least}: precision {precision:.3f} and recall {recall:.3f} on its training pairs, unseen"
 
 
-_ENGINE = "Engine"
-ENGINES = ("memory", "spark")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
     """Where the work is done."""
 
     engine: Annotated[
-        str,
-        typer.Option(
-            metavar="memory|spark",
-            rich_help_panel=_ENGINE,
-            help="Where to run: in this process or on Spark; the answer is the same.",
-        ),
+        Literal["memory", "spark"],
+        option("memory|spark", "Where to run: in this process or on Spark; the results are the same.", ENGINE),
     ] = "memory"
     master: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            rich_help_panel=_ENGINE,
-            help="Spark's master: local[N], spark://HOST:PORT, yarn, k8s://...; by default all processors here.",
+        option(
+            "URL",
+            "Spark master: local[N], spark://HOST:PORT, yarn, k8s://...; by default all local processors.",
+            ENGINE,
         ),
     ] = None
     checkpoint_dir: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR",
-            rich_help_panel=_ENGINE,
-            help="Keep finished stages in this folder, which all workers can write to.",
-        ),
+        option("DIR", "Save finished stages in this folder; all workers must be able to write to it.", ENGINE),
     ] = None
-    resume: Annotated[
-        bool, typer.Option("--resume", rich_help_panel=_ENGINE, help="Resume from the stages in --checkpoint-dir DIR.")
-    ] = False
-    ship: Annotated[
-        bool, typer.Option("--ship", rich_help_panel=_ENGINE, help="Send this package to Spark's workers.")
-    ] = False
+    resume: Annotated[bool, switch("--resume", "Resume from the stages in --checkpoint-dir DIR.", ENGINE)] = False
+    ship: Annotated[bool, switch("--ship", "Send this package to Spark's workers.", ENGINE)] = False
     spark_conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE", rich_help_panel=_ENGINE, help="A Spark setting, such as spark.executor.memory=8g."
-        ),
+        list[str] | None, option("NAME=VALUE", "A Spark setting, such as spark.executor.memory=8g.", ENGINE)
     ] = None
-    spark_log: Annotated[str | None, typer.Option(metavar="FILE", rich_help_panel=_ENGINE, help="Spark log file.")] = (
-        None
-    )
+    spark_log: Annotated[str | None, option("FILE", "Spark log file.", ENGINE)] = None
     wait: Annotated[
-        str, typer.Option(metavar="TIME", rich_help_panel=_ENGINE, help="How long to wait for a first worker.")
-    ] = "60s"
+        float,
+        option(
+            "TIME",
+            "How long to wait for the first worker, such as 5m.",
+            ENGINE,
+            parser=parse_seconds,
+            show_default="60s",
+        ),
+    ] = 60.0
 
     def chosen(self, recipe: Recipe | None, **others: object) -> Engine | None:
         """Return the engine where it is Spark, else None; refuse what does not go together.
@@ -609,8 +455,6 @@ class EngineOptions:
         **others
             Options that Spark does not have, None or False where they were not given.
         """
-        if self.engine not in ENGINES:
-            raise RecipeError(f"--engine {self.engine} is unknown: give {' or '.join(ENGINES)}")
         own: dict[str, object] = {
             "--master": self.master,
             "--checkpoint-dir": self.checkpoint_dir,
@@ -639,7 +483,7 @@ class EngineOptions:
             resume=self.resume,
             settings=self._settings(),
             log=self.spark_log,
-            wait=parse_seconds(self.wait, "--wait"),
+            wait=self.wait,
             ship=self.ship,
         )
         if recipe is None:
@@ -667,72 +511,34 @@ def on_spark(
     return answered(corpus, recipe, engine, progress=progress, **options)
 
 
-_REPORT_PANEL = "A report"
-
-ReportFile = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE.html",
-        rich_help_panel=_REPORT_PANEL,
-        help="A page on what was dropped and why, and on other thresholds.",
-    ),
-]
-ReportFamilies = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER",
-        rich_help_panel=_REPORT_PANEL,
-        help="Show the N largest families, 50 by default, and half as many others at random.",
-    ),
-]
-ReportRows = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER",
-        rich_help_panel=_REPORT_PANEL,
-        help="List up to N dropped documents, 2000 by default, drawn at random if there are more.",
-    ),
-]
-
-
-def check_report(name: str | None, inputs: list[str], others: Iterable[str | None], *, force: bool) -> None:
-    """Refuse, before the work starts, a report that cannot or must not be written.
-
-    Parameters
-    ----------
-    name : str or None
-        Of the page; None where none is asked for.
-    inputs : list of str
-        What will be read.
-    others : iterable of str or None
-        Names of the other outputs.
-    force : bool
-        Whether an existing file may be replaced.
-    """
-    if name is None:
-        return
-    from neardup.pages.report_page import check_page
-
-    check_page(name, inputs, force=force)
-    place = os.path.realpath(name)
-    if any(other is not None and other != "-" and os.path.realpath(other) == place for other in others):
-        raise OutputError(f"{name} is given for --report and for another output: name two files")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
     """A report of a run, and how much it shows."""
 
-    report: ReportFile = None
-    report_families: ReportFamilies = None
-    report_rows: ReportRows = None
+    report: Annotated[
+        str | None,
+        option("FILE.html", "Write a page: what was dropped and why, and other thresholds.", REPORT),
+    ] = None
+    report_families: Annotated[
+        int | None,
+        option("NUMBER", "Show the N largest families, 50 by default, and half as many at random.", REPORT, min=0),
+    ] = None
+    report_rows: Annotated[
+        int | None,
+        option(
+            "NUMBER",
+            "List up to N dropped documents, 2000 by default, drawn at random if there are more.",
+            REPORT,
+            min=0,
+        ),
+    ] = None
     report_margin: Annotated[
         str | None,
-        typer.Option(
-            metavar="NUMBER|none",
-            rich_help_panel=_REPORT_PANEL,
-            help="How far below the threshold the report looks, 0.2 by default (half the threshold below 0.4; 2 bits "
-            "with simhash); none for not at all.",
+        option(
+            "NUMBER|none",
+            "How far below the threshold the report looks, 0.2 by default (half the threshold below 0.4; 2 bits with "
+            "simhash); none for not at all.",
+            REPORT,
         ),
     ] = None
 
@@ -746,34 +552,28 @@ class ReportOptions:
         """
         if self.report is None:
             options = ("report_families", "report_rows", "report_margin")
-            given = next((name for name in options if getattr(self, name) is not None), None)
-            if given is not None:
-                option = "--" + given.replace("_", "-")
-                raise RecipeError(f"{option} {getattr(self, given)} is for a report; name one with --report FILE.html")
+            refuse_ignored(options, "is for a report; name one with --report FILE.html")
             return None
         if self.report_margin == "none":
             return None
         if self.report_margin is not None:
-            return parse_number(self.report_margin, "--report-margin")
+            try:
+                return float(self.report_margin)
+            except ValueError:
+                raise RecipeError(
+                    f"--report-margin {self.report_margin!r} is not a number; write it like 0.2, or none"
+                ) from None
         from neardup.search.margin import usual_margin
 
         return usual_margin(recipe)
 
     def wanted(self, *, title_column: str | None = None, time_column: str | None = None) -> Wanted:
-        """Return what the report is to show.
-
-        Raises
-        ------
-        RecipeError
-            If a number is none.
-        """
-        from neardup.cli.screen import typed_command
-
+        """Return what the report is to show."""
         found: Wanted = {"command": typed_command()}
         if self.report_families is not None:
-            found["families"] = whole_number(self.report_families, "--report-families", 0)
+            found["families"] = self.report_families
         if self.report_rows is not None:
-            found["rows"] = whole_number(self.report_rows, "--report-rows", 0)
+            found["rows"] = self.report_rows
         if title_column:
             found["title_column"] = title_column
         if time_column:
@@ -781,192 +581,15 @@ class ReportOptions:
         return found
 
 
-_ASKING, _PAGE, _TABLES = "Which pairs are asked", "The page", "Labels in tables, in place of the page"
-_LARGEST_PORT = 65_535
-
-
-def check_store(store: str, inputs: list[str]) -> None:
-    """Refuse what cannot be a store of labels before the work; a new one is only made once there is something to keep.
-
-    Raises
-    ------
-    NeardupError
-        If it is something else, or cannot be made.
-    """
-    from neardup.documents.output import check_place
-    from neardup.labels.store import labels_of
-
-    if os.path.exists(store):
-        labels_of(store)
-    else:
-        check_place(store, inputs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """Which pairs are asked, and how they are shown."""
-
-    candidate_rule: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MEASURE>=NUMBER",
-            rich_help_panel=_ASKING,
-            help="Pairs below it are not asked; jaccard(words:3) >= 0.1 by default.",
-        ),
-    ] = None
-    vector: Annotated[
-        str,
-        typer.Option(
-            metavar="MEASURES",
-            rich_help_panel=_ASKING,
-            help="What the model that chooses pairs goes by: default, cheap, short, or measures as train takes them.",
-        ),
-    ] = "default"
-    title_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_ASKING, help="Column of titles; detected automatically."),
-    ] = None
-    time_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_ASKING, help="Column of times, for the measure hours_apart."),
-    ] = None
-    html: Html = False
-    content: Content = None
-    pairs: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER", rich_help_panel=_ASKING, help="Stop after N answers of each labeller."),
-    ] = None
-    shared: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=_ASKING,
-            help="Share of a labeller's pairs that others have judged too; for agreement.",
-        ),
-    ] = "0.25"
-    seed: Annotated[str, typer.Option(metavar="NUMBER", rich_help_panel=_ASKING, help="Random seed.")] = "0"
-
-    @property
-    def recipe(self) -> Recipe:
-        """The candidate rule."""
-        from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
-
-        return rule_of(
-            CANDIDATE_RULE if self.candidate_rule is None else self.candidate_rule,
-            content=chosen_content(self.html, self.content) or "",
-        )
-
-    @property
-    def measures(self) -> Vector:
-        """The vector."""
-        from neardup.classifier.vector import Vector
-
-        return Vector.parse(self.vector)
-
-    @property
-    def number(self) -> int:
-        """The seed."""
-        return whole_number(self.seed, "--seed", 0)
-
-    @property
-    def goal(self) -> int | None:
-        """How many answers are enough."""
-        return None if self.pairs is None else whole_number(self.pairs, "--pairs")
-
-    @property
-    def share(self) -> float:
-        """How many of a labeller's pairs others judge, too."""
-        share = parse_number(self.shared, "--shared")
-        if not 0 <= share <= 1:
-            raise RecipeError(f"--shared {self.shared!r} is outside [0, 1]; give a share such as 0.25, or 0 for none")
-        return share
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Where the page is."""
-
-    port: Annotated[
-        str, typer.Option(metavar="NUMBER", rich_help_panel=_PAGE, help="Port on this machine; 0 for any that is free.")
-    ] = "0"
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", rich_help_panel=_PAGE, help="Print the link without opening a browser.")
-    ] = False
-
-    @property
-    def number(self) -> int:
-        """The port."""
-        port = whole_number(self.port, "--port", 0)
-        if port > _LARGEST_PORT:
-            raise RecipeError(f"--port {port} is no port; give one up to {_LARGEST_PORT}, or 0 for any that is free")
-        return port
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """What is done with labels in place of the page."""
-
-    import_file: Annotated[
-        str | None,
-        typer.Option(
-            "--import", metavar="FILE", rich_help_panel=_TABLES, help="Take labels in: id1,id2,label, perhaps labeller."
-        ),
-    ] = None
-    export: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=_TABLES, help="Write labels as CSV: id1,id2,label, as most labellers say."
-        ),
-    ] = None
-    each: Annotated[
-        bool, typer.Option("--each", rich_help_panel=_TABLES, help="With --export: a row for each labeller.")
-    ] = False
-    agreement: Annotated[
-        bool, typer.Option("--agreement", rich_help_panel=_TABLES, help="Print how far labellers agree.")
-    ] = False
-
-    @property
-    def asked(self) -> bool:
-        """Whether anything is to be done.
-
-        Raises
-        ------
-        RecipeError
-            If an option is missing the one that it belongs to.
-        """
-        if self.each and self.export is None:
-            raise RecipeError("--each belongs to --export FILE; name a file, or leave it out")
-        return self.import_file is not None or self.export is not None or self.agreement
-
-
-_FLOW = "The flow"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowOptions:
     """What a document that arrives is compared with."""
 
-    window: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME|COUNT", rich_help_panel=_FLOW, help="24h, 90m, 7d; '8000 documents'; endless for all."
-        ),
-    ] = "24h"
-    window_by: Annotated[
-        str,
-        typer.Option(
-            metavar="time|hour",
-            rich_help_panel=_FLOW,
-            help="Compare times as they are, or by whole hours, as in the paper.",
-        ),
-    ] = "time"
+    window: Annotated[str, option("TIME|COUNT", "24h, 90m, 7d; '8000 documents'; endless for all.", FLOW)] = "24h"
+    window_by: Annotated[str, option("time|hour", "Compare exact times, or whole hours, as in the paper.", FLOW)] = (
+        "time"
+    )
     against: Annotated[
-        str,
-        typer.Option(
-            metavar="originals|everything", rich_help_panel=_FLOW, help="Compare with originals only, or with all."
-        ),
+        str, option("originals|everything", "Compare with originals only, or with all documents.", FLOW)
     ] = "originals"
-    store: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", rich_help_panel=_FLOW, help="Keep window and verdicts in this SQLite file."),
-    ] = None
+    store: Annotated[str | None, option("FILE", "Store the window and all verdicts in this SQLite file.", FLOW)] = None

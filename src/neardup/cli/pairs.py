@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from neardup.cli.command import option, switch, with_options
 from neardup.cli.options import (
     ClassifierOptions,
     EngineOptions,
@@ -20,18 +19,14 @@ from neardup.cli.options import (
     chosen_recipe,
     classifier_text,
     on_spark,
-    with_options,
 )
 from neardup.cli.screen import (
     count_text,
     interruptible,
     lsh_text,
     print_rows,
-    progress_bar,
+    reading,
     say,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
 )
 from neardup.errors import OutputError
 
@@ -50,20 +45,21 @@ def pairs(
     where: EngineOptions,
     output: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "FILE",
+            "A table of left, right and similarity, in the format of the name; with a classifier also score and "
+            "evidence; - prints.",
+            None,
             "--output",
             "-o",
-            metavar="FILE",
-            help="A table of left, right and similarity, in the format of the name; with a classifier also score and "
-            "evidence; - prints.",
         ),
     ] = None,
-    printing: Annotated[bool, typer.Option("--print", help="Print the pairs on stdout, parted by tabs.")] = False,
+    printing: Annotated[bool, switch("--print", "Print the pairs on stdout, separated by tabs.")] = False,
     time_column: TimeColumn = None,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the pairs on stdout as JSON lines.")] = False,
+    as_json: Annotated[bool, switch("--json", "Print the pairs on stdout as JSON lines.")] = False,
 ) -> None:
-    """Find every pair at or above the threshold: left, right, similarity."""
+    """List every pair at or above the threshold."""
     to_file = None if output == "-" else output
     to_screen = output == "-" or printing or as_json
     if to_file is None and not to_screen:
@@ -75,15 +71,12 @@ def pairs(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"], "--classifier": classifier},
     )
-    check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, inputs, force=force)
+    check_outputs(inputs, ("-o", to_file), ("--quarantine", read.quarantine), force=force)
 
     from neardup.pipeline.pipeline import run
 
     with read.open(inputs) as corpus:
-        say_notes(corpus, recipe)
-        if engine is None:
-            say_if_compiling(recipe)
-        with progress_bar() as report, ExitStack() as stack:
+        with reading(corpus, recipe, kernels=() if engine is None else None) as report, ExitStack() as stack:
             result: Result | Answer
             if engine is not None:
                 records = read.quarantine is not None
@@ -96,8 +89,7 @@ def pairs(
             with interruptible([to_file] if to_file is not None else []):
                 tables = result.pairs.chunks(full=as_json)
                 print_rows(tables, result.pairs.schema().names, as_json=as_json)
-        say_rejected(corpus)
-    place = f"; they are in {to_file}" if to_file is not None else ""
+    place = f", written to {to_file}" if to_file is not None else ""
     documents = count_text(result.summary["documents"], "document")
     say(f"{count_text(len(result.pairs), 'pair')} among {documents}{place}")
     promised, learned = lsh_text(result.summary["search"]), classifier_text(result.summary)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from neardup.cli.command import CLASSIFIER, option, switch, with_options
 from neardup.cli.options import (
-    PANEL,
     ClassifierOptions,
     Force,
     Inputs,
@@ -18,17 +16,12 @@ from neardup.cli.options import (
     TimeColumn,
     check_outputs,
     chosen_recipe,
-    with_options,
 )
 from neardup.cli.screen import (
     count_text,
     print_rows,
-    progress_bar,
+    reading,
     say,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
-    whole_number,
     write_rows,
 )
 from neardup.errors import InputError
@@ -48,51 +41,44 @@ def query(
     running: RunOptions,
     document: Annotated[
         str,
-        typer.Option(
-            "--document", "-d", metavar="FILE", help="The new document, a text in UTF-8 or an HTML page; - for stdin."
-        ),
+        option("FILE", "The new document, a text in UTF-8 or an HTML page; - for stdin.", None, "--document", "-d"),
     ],
     k: Annotated[
-        str | None,
-        typer.Option("--k", metavar="NUMBER", help="Show the so many nearest instead, whatever their similarity."),
+        int | None,
+        option("NUMBER", "Show the N nearest instead, whatever their similarity.", None, "--k", min=1),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Table of documents and similarities, in the format of the name; with a classifier also score, evidence.",
+            None,
             "--output",
             "-o",
-            metavar="FILE",
-            help="Table of documents and similarities, format by the name; with a classifier also score and evidence.",
         ),
     ] = None,
     title: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT",
-            rich_help_panel=PANEL,
-            help="Title of the new document, for classifiers that compare them; unknown by default.",
-        ),
+        option("TEXT", "Title of the new document, for classifiers that compare them; unknown by default.", CLASSIFIER),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            rich_help_panel=PANEL,
-            help="Time of the new document, such as 2024-01-31T12:30:00Z, for classifiers that compare them; unknown "
-            "by default.",
+        option(
+            "TIME",
+            "Time of the new document, such as 2024-01-31T12:30:00Z, for classifiers that compare them; unknown by "
+            "default.",
+            CLASSIFIER,
         ),
     ] = None,
     time_column: TimeColumn = None,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    as_json: Annotated[bool, switch("--json", "Print JSON lines.")] = False,
 ) -> None:
-    """Find all near-duplicates of one new document, the most similar first: document, similarity."""
+    """Find all near-duplicates of one new document, the most similar first."""
     to_file = None if output == "-" else output
     classifier = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, classifier)
-    wanted = None if k is None else whole_number(k, "--k")
-    limits = running.limits
-    check_outputs({"-o": to_file, "--quarantine": read.quarantine}, None, [*inputs, document], force=force)
+    check_outputs([*inputs, document], ("-o", to_file), ("--quarantine", read.quarantine), force=force)
     what = "the document on stdin" if document == "-" else document
     if document == "-" and "-" in inputs:
         raise InputError("stdin is both an input and the document: name a file for one of them")
@@ -104,35 +90,32 @@ def query(
     if classifier is None:
         refuse_unasked(recipe_options.given, nearest=k is not None)
     with read.open(inputs) as corpus:
-        say_notes(corpus, recipe)
-        say_if_compiling(None, "postings.fill_lists")
-        with progress_bar() as report:
+        with reading(corpus, recipe, kernels=["postings.fill_lists"]) as report:
             found = find(
                 corpus,
                 recipe,
                 text,
-                k=wanted,
+                k=k,
                 classifier=classifier,
                 title=title,
                 time=time,
                 what=what,
                 progress=report,
-                **limits,
+                **running.limits,
             )
             if to_file is not None:
                 write_rows(found, to_file, force=force)
         if to_file is None or as_json:
             table = found.to_arrow(full=as_json)
             print_rows([table], table.column_names, as_json=as_json)
-        say_rejected(corpus)
-    kind = "nearest document" if wanted is not None else "near-duplicate"
+    kind = "nearest document" if k is not None else "near-duplicate"
     said = count_text(len(found), kind) if len(found) else f"no {kind}"
-    rest = f"; they are in {to_file}" if to_file is not None else ""
+    rest = f", written to {to_file}" if to_file is not None else ""
     if not len(found) and found.documents:
         if classifier is not None:
             rest = f"; {_candidates(found.candidates, classifier.candidate_rule)}"
         else:
-            rest = "; no document shares a feature" if wanted is not None else "; --k 3 shows the three nearest"
+            rest = "; no document shares a feature" if k is not None else "; --k 3 shows the three nearest"
     say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
 
 

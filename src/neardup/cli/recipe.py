@@ -1,4 +1,4 @@
-"""``neardup recipe``: list, show and check recipes."""
+"""``neardup recipe``: list, show, check and cite recipes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from neardup.cli.screen import show as out
 from neardup.cli.screen import show_json, visible
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="List, show and check recipes."
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="List, show, check and cite recipes."
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -50,3 +50,11 @@ def check(
 
     recipe = load_recipe(file)
     out(f"{visible(recipe.name, lines=False)} is a good recipe; fingerprint {recipe.fingerprint}")
+
+
+@app.command()
+def cite(name: Annotated[str, typer.Argument(metavar="NAME", help="A recipe's name.")]) -> None:
+    """Print where a recipe comes from, as BibTeX."""
+    from neardup.recipe.named import sources
+
+    out(sources(name))

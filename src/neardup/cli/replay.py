@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from neardup.cli.command import REPORT, option, switch, with_options
 from neardup.cli.options import (
     ClassifierOptions,
     Force,
@@ -20,23 +18,20 @@ from neardup.cli.options import (
     RecipeOptions,
     ReportOptions,
     WindowOptions,
+    check_nothing,
     check_outputs,
-    check_report,
     chosen_recipe,
-    with_options,
 )
 from neardup.cli.screen import (
     Report,
     count_text,
     interruptible,
-    parse_number,
     progress_bar,
     say_if_compiling,
     say_notes,
     say_rejected,
+    show_rows,
     size_text,
-    visible,
-    whole_number,
 )
 from neardup.errors import OutputError, RecipeError
 
@@ -127,16 +122,13 @@ def show_totals(
         "on the wall, on average",
         "balance": _balance(totals, downstream),
     }
-    rows |= {name: place for name, place in places.items() if place}
+    rows |= {name: place or "" for name, place in places.items()}
     share = f" ({totals.share:.1%})" if totals.items else ""
     head = (
         f"{count_text(totals.items, 'item')}: {totals.items - totals.duplicates:,} originals, "
         f"{count_text(totals.duplicates, 'duplicate')}{share}"
     )
-    typer.echo(typer.style(head, bold=True), err=True)
-    for name, value in rows.items():
-        if value:
-            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {visible(value, lines=False)}", err=True)
+    show_rows(head, rows)
 
 
 def _microseconds(nanoseconds: int, totals: Totals) -> str:
@@ -154,22 +146,18 @@ def _balance(totals: Totals, downstream: float) -> str:
     )
 
 
-_PANEL = "A report"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReportOptions(ReportOptions):
     """A report of a replay, and how much it shows."""
 
     report: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "FILE.html",
+            "An offline page: what was stopped and why, what other thresholds would do, and curves of time and memory.",
+            REPORT,
             "--report",
             "--page",
-            metavar="FILE.html",
-            rich_help_panel=_PANEL,
-            help="One page, to be read without a network: what was stopped and why, what another threshold would do, "
-            "and curves of time and memory.",
         ),
     ] = None
 
@@ -290,39 +278,30 @@ def replay(
     windows: WindowOptions,
     read: ReadOptions,
     reported: ReplayReportOptions,
-    time_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Column of the times; detected automatically.")
-    ] = None,
+    time_column: Annotated[str | None, option("NAME", "Column of the times; detected automatically.")] = None,
     as_listed: Annotated[
-        bool, typer.Option("--as-listed", help="Let documents arrive in the order of the input, not in that of time.")
+        bool, switch("--as-listed", "Let documents arrive in input order, not in order of time.")
     ] = False,
     speed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER", help="How many times as fast time passes: 60 is an hour a minute; without, nothing waits."
-        ),
+        float | None,
+        option("NUMBER", "Play time N times as fast: 60 is an hour per minute; by default without waiting."),
     ] = None,
     at_once: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="Judge up to N at once, and show their mean time: 1, with --store 256.",
-        ),
+        int | None,
+        option("NUMBER", "Judge up to N at once, and show their mean time: 1, with --store 256.", min=1),
     ] = None,
     downstream: Annotated[
-        str, typer.Option(metavar="SECONDS", help="What an item costs behind the check, for the balance.")
-    ] = "10",
+        float, option("SECONDS", "Cost of an item downstream of the check, for the balance.", min=0, max=1_000_000_000)
+    ] = 10.0,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The verdict of each item, in the format of the name."),
+        option("FILE", "Write the verdict of each item, in the format of the name.", None, "--output", "-o"),
     ] = None,
-    originals: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The originals, whole records in the order of the input.")
-    ] = None,
+    originals: Annotated[str | None, option("FILE", "Write the originals: whole records in input order.")] = None,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines: the hours, then the totals.")] = False,
+    as_json: Annotated[bool, switch("--json", "Print JSON lines: the hours, then the totals.")] = False,
 ) -> None:
-    """Run a dated corpus through the window, as if its documents arrived one after the other.
+    """Run a dated corpus through the window, as if its documents arrived one by one.
 
     Documents without a readable time are rejected and counted.
     """
@@ -336,14 +315,14 @@ def replay(
             "the classifier compares titles, for which inputs are opened twice, and stdin cannot be; name a file"
         )
     settings = ReplaySettings(recipe, windows.window, windows.window_by, windows.against, windows.store, classifier)
-    pace = None if speed is None else parse_number(speed, "--speed")
-    if pace is not None:
-        Pace(pace)
-    seconds = _seconds(downstream)
-    batch = (_AT_ONCE_WITH_STORE if windows.store else 1) if at_once is None else whole_number(at_once, "--at-once")
+    if speed is not None:
+        Pace(speed)
+    batch = at_once or (_AT_ONCE_WITH_STORE if windows.store else 1)
     page = reported.page(recipe)
-    tables = {"-o": output, "--originals": originals, "--quarantine": read.quarantine}
-    _check_places(tables, reported.report, windows.store, inputs, force=force)
+    tables = ("-o", output), ("--originals", originals), ("--quarantine", read.quarantine)
+    others = ("--report", reported.report), ("--store", windows.store)
+    checks = {"-o": _check_table, "--originals": _check_table, "--store": check_nothing}
+    check_outputs(inputs, *tables, *others, force=force, checks=checks)
 
     from neardup.documents import FIND_TIME, open_writer
 
@@ -384,7 +363,7 @@ def replay(
             if watching is not None:
                 watching.see(items, judged)
 
-        run = Replay(index, batch=batch, speed=pace, by_clock=as_listed, see=see)
+        run = Replay(index, batch=batch, speed=speed, by_clock=as_listed, see=see)
         with clock.stage("replay"):
             for hour in run.hours(_counted(arrivals(corpus, timeline), len(timeline.order), report)):
                 shown.hour(hour)
@@ -392,29 +371,22 @@ def replay(
         if watching is not None:
             watching.look_around(corpus, timeline)
         rejected(corpus, timeline)
-        shown.totals(run.totals, seconds)
+        shown.totals(run.totals, downstream)
         if originals is not None:
             corpus.copy(notes.originals(corpus.raw_rows), originals, force=force)
             written.append(originals)
         if watching is not None:
             told = settings.as_dict() | {"inputs": list(inputs), "batch": batch}
-            watching.write(corpus, timeline, told, shown.hours, run.totals, seconds)
+            watching.write(corpus, timeline, told, shown.hours, run.totals, downstream)
             written.append(watching.output)
     say_rejected(corpus)
     show_totals(
         run.totals,
         timeline,
         corpus,
-        seconds,
+        downstream,
         {"verdicts": output, "originals": originals, "report": reported.report},
     )
-
-
-def _seconds(text: str) -> float:
-    seconds = parse_number(text, "--downstream")
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise RecipeError(f"--downstream {text!r} is no time: give seconds, such as 10")
-    return seconds
 
 
 def _titled(
@@ -428,15 +400,12 @@ def _titled(
         return timeline._replace(titles=titles_of(titles, timeline.rows, report))
 
 
-def _check_places(
-    tables: dict[str, str | None], page: str | None, store: str | None, inputs: list[str], *, force: bool
-) -> None:
-    """Refuse outputs before the work starts."""
-    for option, name in tables.items():
-        if name == "-":
-            raise OutputError(f"{option} - is stdout, where the hours go: name a file")
-    check_outputs(tables, None, inputs, force=force)
-    check_report(page, inputs, (*tables.values(), store), force=force)
+def _check_table(name: str, inputs: Sequence[str], force: bool) -> None:
+    from neardup.documents import check_output
+
+    if name == "-":
+        raise OutputError("- is stdout, where the hours go: name a file")
+    check_output(name, inputs, force)
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from neardup.cli.options import ClassifierFile, ClassifierOptions, Force, Precision, with_options
-from neardup.cli.screen import count_text, say, typed_command, whole_number
+from neardup.cli.command import option, with_options
+from neardup.cli.options import ClassifierFile, ClassifierOptions, Force, Precision
+from neardup.cli.screen import count_text, say, typed_command
 
 
 @with_options
@@ -20,33 +21,27 @@ def report(
     ],
     output: Annotated[
         str,
-        typer.Option(
+        option(
+            "PAGE.html",
+            "The page, which needs no network. An earlier report is replaced.",
+            None,
             "--output",
             "-o",
-            metavar="PAGE.html",
             show_default=False,
-            help="The page, to be read without a network. An earlier report is replaced.",
         ),
     ],
-    items: Annotated[
-        str, typer.Option(metavar="NUMBER", help="How many of the latest items the report is about.")
-    ] = "100000",
+    items: Annotated[int, option("NUMBER", "How many of the latest items the report is about.", min=1)] = 100_000,
     families: Annotated[
-        str,
-        typer.Option(
-            metavar="NUMBER", help="How many of the largest families to show, and half as many others drawn at random."
-        ),
-    ] = "50",
-    rows: Annotated[
-        str, typer.Option(metavar="NUMBER", help="How many of the latest duplicates to list and search.")
-    ] = "2000",
+        int, option("NUMBER", "How many of the largest families to show, and half as many drawn at random.", min=0)
+    ] = 50,
+    rows: Annotated[int, option("NUMBER", "How many of the latest duplicates to list and search.", min=0)] = 2000,
     classifier: ClassifierFile = None,
     precision: Precision = None,
     force: Force = False,
 ) -> None:
-    """Write one page on what a flow stopped and why, from the store that holds its verdicts.
+    """Write a page on what a flow stopped and why, from its store.
 
-    The store is only read: a watcher that fills it goes on.
+    The store is only read, so a watcher can go on filling it.
     """
     from neardup.pages.report import Extent
     from neardup.watch.report import StoreReport
@@ -54,8 +49,8 @@ def report(
     wanted = StoreReport(
         store=store,
         output=output,
-        items=whole_number(items, "--items"),
-        extent=Extent(families=whole_number(families, "--families", 0), rows=whole_number(rows, "--rows", 0)),
+        items=items,
+        extent=Extent(families=families, rows=rows),
         command=typed_command(),
         classifier=ClassifierOptions(classifier=classifier, precision=precision).loaded(),
     )

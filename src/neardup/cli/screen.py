@@ -1,4 +1,4 @@
-"""Numbers and sizes as they are written on the command line."""
+"""What a terminal shows, and sizes and times as they are written on the command line."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from neardup.errors import RecipeError
 from neardup.pages.numbers import counted, sized
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.table import Table as Grid
 
     from neardup.documents import Corpus
+    from neardup.evaluation.scores import Figure
     from neardup.pipeline.query import Table
     from neardup.recipe import Recipe
 
@@ -29,65 +30,23 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _POWER = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
-def parse_number(text: str, option: str) -> float:
-    """Return a number from the command line.
-
-    Raises
-    ------
-    RecipeError
-        If it is none.
-    """
-    try:
-        return float(text)
-    except ValueError:
-        raise RecipeError(f"{option} {text!r} is not a number; write it like 0.8") from None
-
-
-def whole_number(text: str, option: str, least: int = 1) -> int:
-    """Return a whole number from the command line.
-
-    Raises
-    ------
-    RecipeError
-        If it is none, or below the least one.
-    """
-    if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise RecipeError(f"{option} {text!r} is not a whole number from {least} on")
-    return int(text)
-
-
-def parse_seconds(text: str, option: str) -> float:
-    """Return the seconds that a text like ``30s``, ``10m``, ``1.5h``, ``2d`` or ``90`` means.
-
-    Raises
-    ------
-    RecipeError
-        If it is no time.
-    """
-    match = _TIME.fullmatch(text.strip())
+def parse_seconds(text: str | float) -> float:
+    """Return the seconds that a text like ``30s``, ``10m``, ``1.5h``, ``2d`` or ``90`` means."""
+    match = _TIME.fullmatch(str(text).strip())
     if match is None:
-        raise RecipeError(f"{option} {text!r} is not a time; write it like 30s, 10m or 1h")
+        raise typer.BadParameter(f"{text!r} is not a time; write it like 30s, 10m or 1h")
     return float(match["number"]) * _SECONDS[match["unit"].lower()]
 
 
-def parse_size(text: str | None, option: str) -> int | None:
-    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means; None for None.
-
-    Raises
-    ------
-    RecipeError
-        If it is no size, or none of at least one byte.
-    """
-    if text is None:
-        return None
-    match = _SIZE.fullmatch(text.strip())
-    bare = match is not None and match["binary"] and not match["prefix"]
+def parse_size(text: str | int) -> int:
+    """Return the bytes that a text like ``512MB`` (10**6), ``1.5GiB`` (2**30) or ``9`` means, at least one."""
+    match = _SIZE.fullmatch(str(text).strip())
     size = 0
-    if match is not None and not bare:
+    if match is not None and (match["prefix"] or not match["binary"]):
         base = 1024 if match["binary"] else 1000
         size = int(float(match["number"]) * base ** _POWER[match["prefix"].upper()])
     if size < 1:
-        raise RecipeError(f"{option} {text!r} is not a size; write it like 512MB, 2GB or 1.5GiB")
+        raise typer.BadParameter(f"{text!r} is not a size; write it like 512MB, 2GB or 1.5GiB")
     return size
 
 
@@ -110,7 +69,7 @@ TORN = 3
 #: What a command exits with; help and the manual list them.
 EXIT_CODES = {
     0: "done; broken records were counted",
-    1: "the reader of stdout went away",
+    1: "the reader of stdout went away, or --fail-over of contamination was exceeded",
     2: "refused, with one sentence on stderr; nothing was written",
     TORN: "done, but an input file is cut short",
     130: "interrupted",
@@ -158,6 +117,14 @@ def show_json(content: Any) -> None:
     typer.echo(json.dumps(content, ensure_ascii=not speaks_unicode(), indent=2))
 
 
+def write_json(content: Any, name: str) -> None:
+    """Write JSON to a file."""
+    from neardup.documents.output import OutputFile
+
+    with OutputFile(name) as file:
+        file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")
+
+
 def speaks_unicode() -> bool:
     """Return whether the encoding of stdout has every character; if not, JSON writes them as escapes."""
     return (sys.stdout.encoding or "").lower().startswith("utf")
@@ -193,6 +160,67 @@ def say_rejected(corpus: Corpus) -> None:
         )
     if corpus.torn and not corpus.allow_torn:
         EXIT_CODE.set(TORN)
+
+
+def show_rows(head: str, rows: Mapping[str, str | None]) -> None:
+    """Print a heading to stderr, and below it what there is by name; nothing of what is empty."""
+    typer.echo(typer.style(head, bold=True), err=True)
+    for name, value in rows.items():
+        if value:
+            typer.echo(f"  {typer.style(f'{name:<12}', dim=True)}  {visible(value, lines=False)}", err=True)
+
+
+def grid(*names: str, left: int = 1, **options: Any) -> Grid:
+    """Return an empty table for the terminal.
+
+    Parameters
+    ----------
+    *names : str
+        Of its columns.
+    left : int
+        How many of them hold texts; the others hold numbers, which end at the right.
+    **options
+        As ``rich.table.Table`` takes them.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, **({"padding": (0, 0, 0, 1)} | options))
+    for at, name in enumerate(names):
+        first = at == 0
+        table.add_column(
+            name, justify="left" if at < left else "right", overflow="fold" if first else "ellipsis", no_wrap=not first
+        )
+    return table
+
+
+def figure_text(figure: Figure, gap: str = " ", none: str = "none") -> str:
+    """Return a figure with its interval behind it."""
+    if figure.value is None:
+        return none
+    spread = "" if figure.low is None or figure.high is None else f"{gap}{figure.low:.2f}-{figure.high:.2f}"
+    return f"{figure.value:.3f}{spread}"
+
+
+@contextmanager
+def reading(corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = ()) -> Iterator[Report | None]:
+    """Say what there is to say of a corpus before it is read and behind it; give what shows progress.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        An open one.
+    *recipes : Recipe
+        What is to be done with it.
+    kernels : sequence of str, optional
+        Those that are used, as ``module.function``; by default those of the recipe, for None none at all.
+    """
+    say_notes(corpus, *recipes)
+    if kernels is not None:
+        say_if_compiling(recipes[0] if recipes else None, *kernels)
+    with progress_bar() as report:
+        yield report
+    say_rejected(corpus)
 
 
 def say_if_compiling(recipe: Recipe | None, *others: str) -> None:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neardup.cli.options import ClassifierFile, ClassifierOptions, Precision, with_options
+from neardup.cli.command import option, switch, with_options
+from neardup.cli.options import ClassifierFile, ClassifierOptions, Precision
 from neardup.cli.screen import count_text, say, show, speaks_unicode, visible
 from neardup.errors import InputError, RecipeError, StoreError
 
 if TYPE_CHECKING:
     from neardup.stream.store import Stored
+
+#: Seconds that a watcher may take to answer: it finishes its current batch first.
+_WAIT = 60.0
 
 StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, help="The store of neardup watch.")]
 
@@ -23,15 +29,13 @@ StoreFile = Annotated[str, typer.Argument(metavar="STORE", show_default=False, h
 @with_options
 def stopped(
     store: StoreFile,
-    today: Annotated[bool, typer.Option("--today", help="Only items of today (UTC).")] = False,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only items from this time on: 2026-11-22, 2026-11-22T08:00.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    today: Annotated[bool, switch("--today", "Only items of today (UTC).")] = False,
+    since: Annotated[str | None, option("TIME", "Only items from this time on: 2026-11-22, 2026-11-22T08:00.")] = None,
+    as_json: Annotated[bool, switch("--json", "Print JSON lines.")] = False,
 ) -> None:
-    """List what was stopped and why: the item it repeats, how similar the two are, and when.
+    """List what was stopped and why: the item it repeats, the similarity and the time.
 
-    A watcher that fills the store goes on. neardup release takes an item back.
+    The store may be in use by a watcher. neardup release takes an item back.
     """
     from neardup.stream.store import StoreReader
 
@@ -96,26 +100,30 @@ def _file(origin: str) -> str:
 def release(
     store: StoreFile,
     name: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="The item, as neardup stopped says.")],
-    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who takes it back; by default you.")] = None,
+    by: Annotated[str | None, option("NAME", "Who releases it; you by default.")] = None,
     sample: Annotated[
         str | None,
-        typer.Option(metavar="INPUT", help="The corpus that the watcher takes frequencies from."),
+        option("INPUT", "The corpus that the watcher takes frequencies from."),
     ] = None,
     classifier: ClassifierFile = None,
     precision: Precision = None,
 ) -> None:
-    """Take back that an item was stopped: its file goes to the originals.
+    """Release a stopped item: its file goes to the originals.
 
-    It enters the window, so that its copies are stopped from now on, and the store notes who took it back and when.
+    It enters the window, so its copies are stopped from now on. The store records who released it, and when.
 
-    One process writes to a store: stop its watcher for that moment.
+    While a watcher runs on the store, the watcher does it; otherwise this command does.
     """
     from neardup.cli.watch import read_statistics
     from neardup.stream.index import Index
-    from neardup.stream.store import StoreReader
+    from neardup.stream.store import Lock, StoreReader, request_release
     from neardup.watch.release import release as take_back
     from neardup.watch.report import recipe_of
 
+    person = by or getpass.getuser()
+    if Lock.is_held(Path(os.path.realpath(store))):
+        _say_released(name, request_release(store, name, person, _WAIT))
+        return
     chosen = ClassifierOptions(classifier=classifier, precision=precision).loaded()
     with StoreReader(store) as reader:
         recipe = recipe_of(reader) if chosen is None else None
@@ -132,5 +140,11 @@ def release(
     ) as index:
         if index.store is None:
             raise StoreError(f"{store} cannot be used")
-        target = take_back(index, index.store, name, by or getpass.getuser())
+        _say_released(name, {"file": take_back(index, index.store, name, person)})
+
+
+def _say_released(name: str, answer: dict[str, str]) -> None:
+    if "error" in answer:
+        raise InputError(answer["error"])
+    target = answer["file"]
     say(f"{visible(name)} is an original now" + (f"; its file is {visible(target)}" if target else ""))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
+from neardup.cli.command import LABELS, option, with_options
 from neardup.cli.options import (
-    LABELS_PANEL,
     Content,
     Force,
     Html,
@@ -19,26 +16,26 @@ from neardup.cli.options import (
     Only,
     Positive,
     ReadOptions,
+    Threads,
     check_outputs,
     chosen_content,
-    with_options,
 )
 from neardup.cli.screen import (
     count_text,
+    figure_text,
+    grid,
     interruptible,
-    parse_number,
-    progress_bar,
+    reading,
     say,
-    say_if_compiling,
-    say_notes,
-    say_rejected,
     show_json,
     visible,
-    whole_number,
+    write_json,
 )
-from neardup.errors import RecipeError
+from neardup.errors import OutputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
     from rich.table import Table
 
@@ -50,6 +47,7 @@ if TYPE_CHECKING:
 _SHOWN, _SHOWN_OUTSIDE = 10, 5
 #: So many measures say why.
 _REASONS = 3
+_PADDING = (0, 1, 0, 1)
 _SPEAKS = {"for": "for duplicates", "against": "against them", "both": "for or against"}
 
 
@@ -76,18 +74,8 @@ def show_training(training: Training) -> None:
     _show_wrong(console, training)
 
 
-def _table(*names: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 1), show_edge=False)
-    for number, name in enumerate(names):
-        table.add_column(name, justify="right" if number else "left", overflow="fold" if not number else "ellipsis")
-    return table
-
-
 def _figures(training: Training) -> Table:
-    table = _table("unseen pairs", "F1", "precision", "recall", "accuracy")
+    table = grid("unseen pairs", "F1", "precision", "recall", "accuracy", padding=_PADDING)
     for name, figures in (("learned", training.figures), ("best threshold", training.baseline)):
         table.add_row(name, *map(_figure, _four(figures)))
     low, high = training.gain.difference.low, training.gain.difference.high
@@ -101,10 +89,7 @@ def _four(figures: Figures) -> tuple[Figure, ...]:
 
 
 def _figure(figure: Figure) -> str:
-    if figure.value is None:
-        return "none"
-    spread = "" if figure.low is None or figure.high is None else f"\n{figure.low:.2f}-{figure.high:.2f}"
-    return f"{figure.value:.3f}{spread}"
+    return figure_text(figure, "\n")
 
 
 def _verdict(training: Training) -> str:
@@ -133,7 +118,9 @@ def _machine(training: Training) -> str:
 
 def _weights(training: Training) -> Table:
     linear = training.summary["machine"]["kernel"] == "linear"
-    table = _table("measure", "mean contribution", "higher speaks", *(["coefficient"] if linear else []))
+    table = grid(
+        "measure", "mean contribution", "higher speaks", *(["coefficient"] if linear else []), padding=_PADDING
+    )
     for weight in training.weights:
         cells = [weight.measure, f"{weight.contribution:.3f}", _SPEAKS[weight.direction]]
         table.add_row(*cells, *([f"{weight.coefficient:+.3f}"] if weight.coefficient is not None else []))
@@ -141,7 +128,7 @@ def _weights(training: Training) -> Table:
 
 
 def _working_points(training: Training) -> Table:
-    table = _table("asked precision", "from score", "precision", "recall")
+    table = grid("asked precision", "from score", "precision", "recall", padding=_PADDING)
     for point in training.working_points:
         cut = "not reached" if point.cut is None else f"{point.cut:.3f}"
         table.add_row(f"{point.asked:g}", cut, _figure(point.precision), _figure(point.recall))
@@ -206,89 +193,70 @@ def train(
     inputs: Inputs,
     labels: Annotated[
         str,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "Labelled pairs (id1,id2,label) as .csv, .tsv or .jsonl, or what neardup label stores.",
+            LABELS,
             show_default=False,
-            rich_help_panel=LABELS_PANEL,
-            help="Labelled pairs (id1,id2,label) as .csv, .tsv or .jsonl, or what neardup label stores.",
         ),
     ],
     read: ReadOptions,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where the classifier goes, such as classifier.neardup."),
+        option("FILE", "Save the classifier to this file, such as classifier.neardup.", None, "--output", "-o"),
     ] = None,
     label_column: LabelColumn = None,
-    positive: Positive = "1",
+    positive: Positive = 1.0,
     only: Only = None,
     ignore_unknown: IgnoreUnknown = False,
     vector: Annotated[
         str,
-        typer.Option(
-            metavar="MEASURES",
-            rich_help_panel=_LEARNED,
-            help="The measures: default, cheap, short (for sentences and headlines), terms-svm, terms-svm-sentence, or "
-            "a list of these and of measures: 'short, jaccard(words:4), cosine(terms:64:tfidf), title'.",
+        option(
+            "MEASURES",
+            "The measures: default, cheap, short (for sentences and headlines), terms-svm, terms-svm-sentence, or a "
+            "list of these and of measures: 'short, jaccard(words:4), cosine(terms:64:tfidf), title'.",
+            _LEARNED,
         ),
     ] = "default",
     candidate_rule: Annotated[
         str | None,
-        typer.Option(
-            metavar="MEASURE>=NUMBER",
-            rich_help_panel=_LEARNED,
-            help="Pairs below it are never looked at, by default those with jaccard(words:3) below 0.1, or below "
-            "that of all labelled pairs.",
+        option(
+            "MEASURE>=NUMBER",
+            "Ignore pairs below it; by default jaccard(words:3) >= 0.1, or that of the least similar labelled pair.",
+            _LEARNED,
         ),
     ] = None,
     html: Html = False,
     content: Content = None,
-    title_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_LEARNED, help="Column of titles; found by itself when obvious."),
-    ] = None,
+    title_column: Annotated[str | None, option("NAME", "Column of titles; detected automatically.", _LEARNED)] = None,
     time_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_LEARNED, help="Column of times, for the measure hours_apart."),
+        str | None, option("NAME", "Column of times, for the measure hours_apart.", _LEARNED)
     ] = None,
     kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_TRAINING,
-            help="linear, rbf, or both: then linear unless rbf is clearly better.",
-        ),
+        Literal["linear", "rbf", "both"],
+        option("NAME", "linear, rbf, or both: then linear, unless rbf is clearly better.", _TRAINING),
     ] = "both",
-    folds: Annotated[
-        str,
-        typer.Option(metavar="NUMBER", rich_help_panel=_TRAINING, help="Parts of the labels; each is judged once."),
-    ] = "5",
-    seed: Annotated[str, typer.Option(metavar="NUMBER", rich_help_panel=_TRAINING, help="Of what is shuffled.")] = "0",
-    threads: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=_TRAINING,
-            help="Threads that read and measure; all processors by default. Machines are trained in one.",
-        ),
-    ] = None,
-    summary: Annotated[
-        str | None, typer.Option(metavar="FILE", help="All figures and all pairs judged wrongly, as JSON.")
-    ] = None,
+    folds: Annotated[int, option("NUMBER", "Number of cross-validation folds.", _TRAINING, min=2)] = 5,
+    seed: Annotated[int, option("NUMBER", "Random seed of the folds.", _TRAINING, min=0)] = 0,
+    threads: Threads = None,
+    summary: Annotated[str | None, option("FILE", "Write all figures and all misjudged pairs as JSON.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Learn from labelled pairs what a near-duplicate is: a support vector machine on several measures.
+    """Train a classifier on labelled pairs: a support vector machine on several measures.
 
-    The figures are of pairs that the machine judging them had not seen, nor any document of them.
+    All figures are cross-validated: the machine that judges a pair has seen none of its documents.
 
-    Without -o nothing is saved: the figures alone are printed.
+    Without -o only the figures are printed; nothing is saved.
     """
-    level = parse_number(positive, "--positive")
-    parts, shuffled = whole_number(folds, "--folds", 2), whole_number(seed, "--seed", 0)
-    if kernel not in ("linear", "rbf", "both"):
-        raise RecipeError(f"--kernel {kernel!r} is not known; choose linear, rbf or both")
-    workers = None if threads is None else whole_number(threads, "--threads")
-    _check_outputs(output, summary, [*inputs, labels], quarantine=read.quarantine, force=force)
+    check_outputs(
+        [*inputs, labels],
+        ("-o", output),
+        ("--summary", summary),
+        ("--quarantine", read.quarantine),
+        force=force,
+        checks={"-o": _check_classifier},
+    )
 
     from neardup.classifier.classifier import CANDIDATE_RULE, rule_of
     from neardup.training.fit import KERNELS
@@ -296,9 +264,8 @@ def train(
 
     wide, chosen = CANDIDATE_RULE if candidate_rule is None else candidate_rule, chosen_content(html, content) or ""
     with read.open(inputs) as corpus:
-        say_notes(corpus, rule_of(wide, content=chosen))
-        say_if_compiling(None, "pairs.overlaps", "pairs.discriminant")
-        with progress_bar() as report:
+        kernels = ["pairs.overlaps", "pairs.discriminant"]
+        with reading(corpus, rule_of(wide, content=chosen), kernels=kernels) as report:
             training = train_corpus(
                 corpus,
                 labels,
@@ -306,18 +273,17 @@ def train(
                 candidate_rule=candidate_rule,
                 content=chosen,
                 label_column=label_column,
-                positive=level,
+                positive=positive,
                 only=only,
                 ignore_unknown=ignore_unknown,
                 kernels=KERNELS if kernel == "both" else (kernel,),
-                folds=parts,
-                seed=shuffled,
-                threads=workers,
+                folds=folds,
+                seed=seed,
+                threads=threads,
                 title_column=title_column,
                 time_column=time_column,
                 progress=report,
             )
-        say_rejected(corpus)
     for warning in training.warnings:
         say(warning)
     written: list[str] = []
@@ -326,7 +292,7 @@ def train(
             training.classifier.save(output, force=force)
             written.append(output)
         if summary is not None:
-            _write_json(training.summary, summary)
+            write_json(training.summary, summary)
             written.append(summary)
     if as_json:
         show_json(training.summary)
@@ -336,28 +302,10 @@ def train(
         say(f"written: {name}")
 
 
-def _check_outputs(
-    output: str | None, summary: str | None, inputs: list[str], *, quarantine: str | None, force: bool
-) -> None:
-    """Refuse outputs before the work starts."""
-    import os
-
+def _check_classifier(name: str, inputs: Sequence[str], force: bool) -> None:
+    """Refuse a place where no classifier can be."""
     from neardup.documents.output import check_place
-    from neardup.errors import OutputError
 
-    check_outputs({"--quarantine": quarantine}, summary, inputs, force=force)
-    if output is None:
-        return
-    if output == "-":
+    if name == "-":
         raise OutputError("-o - is no file, and a classifier is one: name it, such as classifier.neardup")
-    check_place(output, inputs, force)
-    for option, name in (("--summary", summary), ("--quarantine", quarantine)):
-        if name is not None and os.path.realpath(name) == os.path.realpath(output):
-            raise OutputError(f"{output} is given for -o and for {option}: name two files")
-
-
-def _write_json(content: dict[str, object], name: str) -> None:
-    from neardup.documents.output import OutputFile
-
-    with OutputFile(name) as file:
-        file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")
+    check_place(name, inputs, force)

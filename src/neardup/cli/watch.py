@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from neardup.cli.command import MATCHES, option, switch, with_options
 from neardup.cli.options import (
     ClassifierFile,
     ClassifierOptions,
@@ -21,16 +22,8 @@ from neardup.cli.options import (
     WindowOptions,
     chosen_content,
     chosen_recipe,
-    with_options,
 )
-from neardup.cli.screen import (
-    count_text,
-    parse_number,
-    parse_size,
-    say,
-    size_text,
-    visible,
-)
+from neardup.cli.screen import count_text, parse_size, say, size_text, visible
 from neardup.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -52,11 +45,11 @@ class ItemRecipe(RecipeOptions):
 
     content: Annotated[
         str | None,
-        typer.Option(
-            metavar="auto|html|tags|plain",
-            rich_help_panel="What matches",
-            help="auto: of files that are web pages their article, of others their text. html, tags: of every text the "
-            "article, or all but the tags. plain: every text as it is.",
+        option(
+            "auto|html|tags|plain",
+            "auto: the article of web pages, the text of other files. html, tags: the article of every text, or all "
+            "but its tags. plain: every text as it is.",
+            MATCHES,
         ),
     ] = "auto"
 
@@ -107,10 +100,10 @@ class DurableWindow(WindowOptions):
 
     store: Annotated[
         str,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "SQLite file for the window and all verdicts. A new run continues where the last one ended.",
             show_default=False,
-            help="SQLite file that keeps the window and all verdicts. A new run goes on where the last one ended.",
         ),
     ] = ""
 
@@ -119,44 +112,41 @@ class DurableWindow(WindowOptions):
 class Folders:
     """Where files go."""
 
-    originals: Annotated[
-        str,
-        typer.Option(metavar="FOLDER", show_default=False, rich_help_panel=_WHERE, help="Where originals go."),
-    ] = ""
+    originals: Annotated[str, option("FOLDER", "Where originals go.", _WHERE, show_default=False)] = ""
     duplicates: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER",
+        option(
+            "FOLDER",
+            "Where duplicates go, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
+            _WHERE,
             show_default=False,
-            rich_help_panel=_WHERE,
-            help="Where duplicates go, each with its evidence beside it; INBOX/.neardup/duplicates by default.",
         ),
     ] = ""
     quarantine: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER",
+        option(
+            "FOLDER",
+            "Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
+            _WHERE,
             show_default=False,
-            rich_help_panel=_WHERE,
-            help="Where unreadable files go, with the reason beside each; INBOX/.neardup/quarantine by default.",
         ),
     ] = ""
     done: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER",
-            show_default=False,
-            rich_help_panel=_WHERE,
-            help="Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by "
+        option(
+            "FOLDER",
+            "Where feeds and other files of several items go once their items are judged; INBOX/.neardup/done by "
             "default.",
+            _WHERE,
+            show_default=False,
         ),
     ] = ""
     place: Annotated[
-        str,
-        typer.Option(
-            metavar="move|link",
-            rich_help_panel=_WHERE,
-            help="Move files, or leave them in the inbox and give them a second name (a copy on another disk).",
+        Literal["move", "link"],
+        option(
+            "move|link",
+            "Move files, or leave them in the inbox and give them a second name (a copy on another disk).",
+            _WHERE,
         ),
     ] = "move"
 
@@ -166,31 +156,18 @@ class ReadingOptions:
     """When and how files are taken."""
 
     poll: Annotated[
-        str,
-        typer.Option(
-            metavar="SECONDS",
-            rich_help_panel=_WHEN,
-            help="Check the whole inbox every N seconds, whatever file events say.",
-        ),
-    ] = "2"
-    settle: Annotated[
-        str,
-        typer.Option(
-            metavar="SECONDS", rich_help_panel=_WHEN, help="Take files that have been unchanged for N seconds."
-        ),
-    ] = "0.5"
+        float, option("SECONDS", "Check the whole inbox every N seconds, whatever file events say.", _WHEN)
+    ] = 2.0
+    settle: Annotated[float, option("SECONDS", "Take files that have been unchanged for N seconds.", _WHEN)] = 0.5
     patience: Annotated[
-        str,
-        typer.Option(
-            metavar="SECONDS",
-            rich_help_panel=_WHEN,
-            help="Wait up to N seconds for the rest of a file that ends in the middle, or is empty.",
-        ),
-    ] = "30"
+        float,
+        option("SECONDS", "Wait up to N seconds for the rest of a file that ends in the middle, or is empty.", _WHEN),
+    ] = 30.0
     largest: Annotated[
-        str, typer.Option(metavar="SIZE", rich_help_panel=_WHEN, help="Set larger files aside without reading them.")
-    ] = "64MB"
-    once: Annotated[bool, typer.Option("--once", rich_help_panel=_WHEN, help="Take what is there, then end.")] = False
+        int,
+        option("SIZE", "Reject larger files without reading them.", _WHEN, parser=parse_size, show_default="64MB"),
+    ] = 64_000_000
+    once: Annotated[bool, switch("--once", "Process what is there, then exit.", _WHEN)] = False
 
 
 def check_folders(folders: Folders, windows: DurableWindow) -> None:
@@ -219,27 +196,25 @@ def watch(
     decided: ItemClassifier,
     sample: Annotated[
         str | None,
-        typer.Option(
-            metavar="INPUT",
-            help="A corpus to take frequencies from, for recipes that need them; the same one at each start.",
+        option(
+            "INPUT", "A corpus to take frequencies from, for recipes that need them; use the same one at each start."
         ),
     ] = None,
     downstream: Annotated[
-        str,
-        typer.Option(metavar="SECONDS", help="What an item costs behind the watcher, for the balance that is shown."),
-    ] = "10",
+        float, option("SECONDS", "Cost of an item downstream of the watcher, for the balance.")
+    ] = 10.0,
 ) -> None:
-    """Judge files as they appear in a folder: originals go on, duplicates stop.
+    """Judge files as they appear in a folder: originals pass, duplicates stop.
 
-    It reads text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines.
+    It reads plain text, web pages, feeds (RSS, Atom, NewsML, NITF), JSON and JSON lines.
 
-    A verdict is on the disk before its file is moved; a new run goes on where one ended.
+    A verdict is saved before its file is moved; a new run continues where the last one ended.
 
     Nothing is deleted or overwritten.
 
-    At a terminal a panel shows what happens, elsewhere JSON lines on stderr.
+    A terminal shows a panel; otherwise events go to stderr as JSON lines.
 
-    neardup report makes a page of what was stopped, while it runs or later.
+    neardup report writes a page on what was stopped, while the watcher runs or later.
     """
     classifier = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(classifier)
@@ -255,13 +230,13 @@ def watch(
         quarantine=folders.quarantine,
         done=folders.done,
         place=folders.place,
-        poll=parse_number(reading.poll, "--poll"),
-        settle=parse_number(reading.settle, "--settle"),
-        patience=parse_number(reading.patience, "--patience"),
-        largest=parse_size(reading.largest, "--largest") or 0,
+        poll=reading.poll,
+        settle=reading.settle,
+        patience=reading.patience,
+        largest=reading.largest,
         content=content,
         once=reading.once,
-        downstream=parse_number(downstream, "--downstream"),
+        downstream=downstream,
     )
     settings.check_store(windows.store)
 

@@ -18,7 +18,7 @@ from neardup.errors import InputError, RecipeError, option, shown
 from neardup.features.extraction import Extractor
 from neardup.kernels.containment import enter_grams
 from neardup.kernels.grams import LISTED
-from neardup.kernels.tokens import enter
+from neardup.kernels.tables import enter, slots_for
 from neardup.recipe import Recipe
 from neardup.text.normalize import Token, tokens
 
@@ -149,13 +149,13 @@ class Passages:
     @cached_property
     def tables(self) -> tuple[Words, Integers, Words, Words]:
         """First words of shorter texts, slots, keys and filter, as ``kernels.containment.find_grams`` takes them."""
-        size = 1 << (2 * len(self.distinct) + 1).bit_length()
+        size = slots_for(len(self.distinct))
         keys, slots = np.zeros(size, np.uint64), np.zeros(size, np.int64)
         bits = 1 << max((_FILTER_BITS * len(self.distinct)).bit_length(), 6)
         known = np.zeros(bits // 64, np.uint64)
         enter_grams(self.distinct, slots, keys, known)
         first = np.unique(self.first_words)
-        begins = np.zeros(1 << (2 * len(first) + 1).bit_length(), np.uint64)
+        begins = np.zeros(slots_for(len(first)), np.uint64)
         enter(first, begins)
         return begins, slots, keys, known
 

@@ -71,7 +71,11 @@ def contamination_page(found: Contamination, *, fail_over: float | None = None, 
         f"An item is contaminated where one training text has at least {summary['at_least']:.4g} of its "
         f"{summary['ngrams']}-grams of words."
     )
-    shown = sorted(found.findings.values(), key=lambda one: (-one.containment, one.passage))
+    by_item: dict[int, Finding] = {}
+    # Of an item's columns the one with the most grams is shown.
+    for one in sorted(found.findings.values(), key=lambda one: (-one.grams, one.passage)):
+        by_item.setdefault(int(found.passages.item[one.passage]), one)
+    shown = sorted(by_item.values(), key=lambda one: (-one.containment, one.passage))
     body = [
         opening(_TITLE, rule),
         tiles(list(_tiles(found, fail_over))),
@@ -91,7 +95,9 @@ def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str,
         "contaminated items",
         f"of {found.looked_for:,} that were looked for" + (", in a column or in all together" if several else ""),
     )
-    allowed = "" if fail_over is None else f"{'more than' if found.share > fail_over else 'within'} the {fail_over:.4%}"
+    allowed = ""
+    if fail_over is not None:
+        allowed = f"{'more than' if found.share > fail_over else 'within'} the {share_text(fail_over, 1)}"
     yield share_text(len(found.contaminated), found.looked_for), "of the items", allowed and f"{allowed} allowed"
     yield (
         f"{found.contaminated_documents:,}",

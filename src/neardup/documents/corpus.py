@@ -147,6 +147,8 @@ class Corpus:
         Number of raw rows, broken ones too; known when `scan` has ended, 0 before.
     pages : int
         How many of the files are web pages by their names.
+    spooled_bytes : int
+        Bytes on disk of what can be read once only, such as standard input, or out of order, and was copied first.
     rejected : Rejected
         What was rejected: ``counts`` by reason, and the first ``examples``.
     torn : list of Torn
@@ -183,6 +185,7 @@ class Corpus:
         self.allow_torn, self.torn = allow_torn, list[Torn]()
         self._bounds = [0]
         # Runs at the latest when the corpus is forgotten: a result that nobody closed leaves no files behind.
+        self.spooled_bytes = 0 if spool is None else sum(file.stat().st_size for file in os.scandir(spool.path))
         self._clean = None if spool is None else weakref.finalize(self, spool.discard)
 
     @property

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
@@ -129,6 +129,8 @@ def delimiter_of(header: bytes, name: str) -> str:
 
 _NOT_DATA = frozenset({"_SUCCESS", "_metadata", "_common_metadata", "Thumbs.db"})
 STDIN = "standard input"
+#: Bytes that are read at a time; what is shorter is not worth compressing.
+_HEAD = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +213,21 @@ def _spooled_stdin(spool: str) -> Found:
     path = os.path.join(spool, "stdin")
     if os.path.exists(path):
         raise InputError("- is given twice: standard input can be read only once")
-    with readable(STDIN), open(path, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+    with readable(STDIN):
+        _spool_lines(sys.stdin.buffer, path)
     return _found(arrow_fs.LocalFileSystem(), path, STDIN)
+
+
+def _spool_lines(stream: BinaryIO, path: str) -> None:
+    """Copy to a file what can be read once only; lines are compressed, for they are read in order."""
+    head = stream.read(_HEAD)
+    plain = codec_of_bytes(head) is not None or any(head.startswith(magic) for magic, _ in _MAGIC_KINDS)
+    with pa.OSFile(path, "wb") as file:
+        spool = file if plain or len(head) < _HEAD else pa.CompressedOutputStream(file, "zstd")
+        with spool:
+            while head:
+                spool.write(head)
+                head = stream.read(_HEAD)
 
 
 def _of_uri(uri: str, notes: list[str], spool: str) -> list[Found]:

@@ -221,8 +221,22 @@ class Comparison:
 
         return comparison_page(self.to_dict(), typed=command)
 
+    def to_latex(self) -> str:
+        """Return each system at its best threshold as a tabular of LaTeX, figures with their intervals."""
+        lines = [
+            f"% Best threshold of each system by F1; {self.documents:,} documents, {self.duplicates:,} labelled "
+            "duplicates; 95 % intervals.",
+            r"\begin{tabular}{lrrrr}",
+            r"system & threshold & precision & recall & $F_1$ \\",
+            r"\hline",
+        ]
+        for one in self.recipes:
+            figures = (_latex_figure(figure) for figure in (one.best.precision, one.best.recall, one.best.f1))
+            lines.append(" & ".join([one.name.replace("_", r"\_"), f"{one.best.threshold:g}", *figures]) + r" \\")
+        return "\n".join([*lines, r"\end{tabular}"])
+
     def write(self, output: str | os.PathLike[str], *, force: bool = False, command: str = "") -> None:
-        """Write a page (.html), everything (.json) or the table of rows (.csv, .parquet and others).
+        """Write a page (.html), everything (.json), the best rows for a paper (.tex) or all (.csv, .parquet, others).
 
         Parameters
         ----------
@@ -240,11 +254,15 @@ class Comparison:
         """
         name = os.fspath(output)
         check_comparison_output(name, force=force)
-        if not name.endswith((".html", ".json")):
+        if not name.endswith((".html", ".json", ".tex")):
             write_table(self.to_arrow(), name, force=force)
             return
-        page = name.endswith(".html")
-        content = self.to_html(command=command) if page else json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+        if name.endswith(".html"):
+            content = self.to_html(command=command)
+        elif name.endswith(".tex"):
+            content = self.to_latex()
+        else:
+            content = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
         with OutputFile(name) as file:
             file.write(content.encode() + b"\n")
 
@@ -287,9 +305,16 @@ def check_comparison_output(output: str, inputs: Sequence[str] = (), *, force: b
     OutputError
         With the reason and the way out.
     """
-    if output == "-" or not (output.endswith(".html") or names_table(output)):
-        raise OutputError(f"{output} says no format of a comparison; name it .html, .json, .csv or .parquet")
+    if output == "-" or not (output.endswith((".html", ".tex")) or names_table(output)):
+        raise OutputError(f"{output} says no format of a comparison; name it .html, .json, .tex, .csv or .parquet")
     check_place(output, inputs, force)
+
+
+def _latex_figure(figure: Figure) -> str:
+    if figure.value is None:
+        return "--"
+    interval = "" if figure.low is None else rf" ({figure.low:.2f}--{figure.high:.2f})"
+    return f"{figure.value:.3f}{interval}"
 
 
 def _row(row: Row) -> dict[str, Any]:

@@ -49,6 +49,8 @@ _WORTH, _MEASURE = 0.05, "jaccard"
 _MIDDLE, _HIGHEST, _STEP = 50, 90, 5
 #: A threshold for copies and light edits: that of the recipe ``default``.
 _COPIES = 0.85
+#: Nothing is advised for fewer documents.
+FEWEST_DOCUMENTS = 100
 #: Fields of a recipe that no option is made of, or one in any case.
 _SAID_APART = ("name", "description", "features", "threshold", "keep")
 
@@ -101,7 +103,7 @@ class Advice:
     reason : str
         A sentence or two: why these.
     command : tuple of str
-        What to run: the words behind ``neardup``.
+        What to run: the words behind ``neardup``; none where nothing is advised.
     alternatives : tuple of (str, str)
         Other features, and why not these.
     valley : Valley or None
@@ -110,12 +112,15 @@ class Advice:
         Whether that is of the whole corpus; else of the sample.
     separations : tuple of (str, Separation)
         By the name of the view.
+    documents : int
+        How many the corpus has. For fewer than 100 nothing is advised: features and threshold are what figures are of.
     """
 
     recipe: Recipe
     reason: str
     command: tuple[str, ...]
     alternatives: tuple[tuple[str, str], ...]
+    documents: int
     valley: Valley | None = None
     whole: bool = False
     separations: tuple[tuple[str, Separation], ...] = ()
@@ -135,9 +140,15 @@ class Advice:
         """The advised threshold."""
         return self.recipe.threshold
 
+    @property
+    def given(self) -> bool:
+        """Whether there are documents enough to advise anything."""
+        return self.documents >= FEWEST_DOCUMENTS
+
     def as_dict(self) -> dict[str, Any]:
         """Return it ready for JSON."""
         return {
+            "given": self.given,
             "features": self.features,
             "measure": self.measure,
             "threshold": self.threshold,
@@ -233,7 +244,7 @@ def advise(
     curve: Curve | None,
     *,
     lowest: float,
-    corpus_pairs: int,
+    documents: int,
     inputs: Sequence[str] = (),
     reading: Sequence[str] = (),
 ) -> Advice:
@@ -247,8 +258,8 @@ def advise(
         Of the whole corpus, by these features.
     lowest : float
         No lower threshold is advised.
-    corpus_pairs : int
-        All pairs of the whole corpus.
+    documents : int
+        How many the corpus has.
     inputs, reading : sequence of str
         What the command is to read, and options of reading.
     """
@@ -257,7 +268,7 @@ def advise(
     if curve is not None and whole:
         exact = {round(BINS * one.threshold, 6): one.pairs for one in curve.points}
         places = [at for at in range(1, BINS + 1) if at in exact]
-        pairs, known = np.full(BINS + 1, float(corpus_pairs)), places[0]
+        pairs, known = np.full(BINS + 1, documents * (documents - 1) / 2), places[0]
         pairs[places] = [exact[at] for at in places]
     valley, recipe = valley_of(pairs, known), view.recipe
     if not measure(recipe.measure).distance:
@@ -265,9 +276,10 @@ def advise(
     return Advice(
         recipe=recipe,
         reason=f"{_why_features(choice)} {_why_threshold(recipe, valley, pairs, whole=whole)}",
-        command=_command_of(recipe, inputs, reading),
+        command=_command_of(recipe, inputs, reading) if documents >= FEWEST_DOCUMENTS else (),
         alternatives=_alternatives_of(choice, recipe, pairs, whole=whole),
         valley=valley,
+        documents=documents,
         whole=whole,
         separations=tuple((other.name, own) for other, own in choice.separations),
     )

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neardup.exploration.messages import valley_in_short
+from neardup.exploration.messages import threshold_name, valley_in_short
 from neardup.exploration.views import BINS, CUTOFFS, View, per_million
-from neardup.pages.charts import COLOURS, FAINT, count_axis, finished
+from neardup.pages.charts import (
+    COLOURS,
+    FAINT,
+    NOTHING,
+    count_axis,
+    finished,
+    histogram,
+    line,
+    log_counts,
+    rule_at,
+    similarities,
+    tooltips,
+)
 from neardup.pages.html import Chart, Html, bar, table
 from neardup.pages.numbers import counted, rate, share
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from neardup.exploration.advice import Advice
     from neardup.exploration.curve import Curve, Point
     from neardup.exploration.profile import Lengths
@@ -24,9 +34,6 @@ if TYPE_CHECKING:
 RAMP = ("#e0a22e", "#e07b39", "#d8525a", "#bf4a92", "#9157bd", "#5f6bd8", "#2f90c8")
 #: So many bins are one where histograms lie over each other; more where there are fewer pairs, which would jump.
 _TOGETHER, _TOGETHER_FEW, _FEW_PAIRS = 2, 5, 500_000
-#: The lowest line of a logarithmic axis, for a logarithm of nothing.
-_NOTHING = 0.5
-TENTHS = [at / 10 for at in range(11)]
 _NONE_SHARED = "no two documents of the sample have anything in common"
 _SHOWN = "highlight == '' || datum.view == highlight"
 
@@ -40,15 +47,15 @@ def views_colours(views: Sequence[View]) -> list[str]:
     return [COLOURS[2] if view.recipe.is_weighted else next(ramp) for view in views]
 
 
-def similarity_chart(views: Sequence[View], advised: View | None = None, threshold: float | None = None) -> Plot:
-    """Return the histograms of views overlaid, with a legend; the advised one thicker, and a rule at a threshold."""
+def similarity_chart(views: Sequence[View], advised: View | None = None, advice: Advice | None = None) -> Plot:
+    """Return the histograms of views overlaid, with a legend; the advised one thicker, and a rule at its threshold."""
     from neardup.pages.plot import nothing
 
     if not _any_shared(views):
         return nothing(_NONE_SHARED)
     data = {"steps": _steps(views, advised, _together(views)), "valley": []}
     here = any(view is advised for view in views)
-    drawn: Plot = _histogram(threshold, chosen=here, named=views).properties(datasets=data)
+    drawn: Plot = _outlines(advice, chosen=here, named=views).properties(datasets=data)
     return drawn
 
 
@@ -58,14 +65,15 @@ def overlaid(key: str, title: str, views: Sequence[View], advice: Advice, advise
     together = _together(views)
     note = f"Each line is a histogram in steps of {together / BINS:g}; pairs that share nothing are left out."
     if here and advice.valley is not None:
-        note += f" Shaded: the valley of {advice.features} in the {'whole corpus' if advice.whole else 'sample'}."
+        where = "whole corpus" if advice.whole else "sample"
+        note += f" Shaded: the valley of {advice.features} in the {where}, the sparse stretch above unrelated pairs."
     nothing = [f"{share(view.zero, view.pairs)} of {view.name}" for view in (views[0], views[-1])]
     told = (
         f"Numbers of pairs on a logarithmic scale by similarity from 0 to 1, a line each for "
         f"{', '.join(view.name for view in views)}; of {counted(views[0].pairs, 'pair')} "
         f"{' and '.join(dict.fromkeys(nothing))} share nothing"
     )
-    drawn = finished(_histogram(advice.threshold if here else None, chosen=here), height=400)
+    drawn = finished(_outlines(advice if here else None, chosen=here), height=340)
     data = {"steps": _steps(views, advised, together), "valley": _stretch(advice.valley if here else None)}
     behind, missing = _bins_table(views, together), "" if _any_shared(views) else _NONE_SHARED
     return Chart(key, title, note, told, drawn | {"datasets": data}, behind, missing)
@@ -74,7 +82,7 @@ def overlaid(key: str, title: str, views: Sequence[View], advice: Advice, advise
 def apart(prefix: str, views: Sequence[View], advised: View | None) -> list[Chart]:
     """Return a small histogram for each view, all on the same scales, each with its valley shaded."""
     # They differ in their rows alone, and to make a chart takes longer than all that is counted in it.
-    drawn = finished(_histogram(most=max((count for view in views for count in view.counts), default=1)), height=170)
+    drawn = finished(_outlines(most=max((count for view in views for count in view.counts), default=1)), height=170)
     found = []
     for at, (view, colour) in enumerate(zip(views, views_colours(views), strict=True)):
         note = f"{share(view.zero, view.pairs)} share nothing; valley {valley_in_short(view)}"
@@ -95,28 +103,19 @@ def _any_shared(views: Sequence[View]) -> bool:
     return any(any(view.counts) for view in views)
 
 
-def _span() -> alt.Scale:
-    """Return the scale of similarities."""
-    import altair as alt
-
-    return alt.Scale(domain=[0, 1], nice=False)
-
-
 def _together(views: Sequence[View]) -> int:
     return _TOGETHER if max((view.pairs for view in views), default=0) >= _FEW_PAIRS else _TOGETHER_FEW
 
 
-def _histogram(
-    threshold: float | None = None, *, chosen: bool = True, named: Sequence[View] = (), most: int = 0
-) -> Plot:
+def _outlines(advice: Advice | None = None, *, chosen: bool = True, named: Sequence[View] = (), most: int = 0) -> Plot:
     """Return the outlines of histograms over a shaded stretch, the chosen one filled.
 
     Its data sets are called ``steps`` (``_steps``) and ``valley`` (``_stretch``).
 
     Parameters
     ----------
-    threshold : float, optional
-        Where a rule stands.
+    advice : Advice, optional
+        A rule stands at its threshold.
     chosen : bool
         Whether one of the views is chosen.
     named : sequence of View
@@ -129,27 +128,24 @@ def _histogram(
     from neardup.pages.plot import Plot
 
     style = _line_style(named) | ({"strokeWidth": alt.value(1.4)} if most else {})
-    ticks = alt.Axis(values=TENTHS[:: 2 if most else 1], format=".1f")
-    x = alt.X("low:Q", title=None if most else "similarity of a pair", scale=_span(), axis=ticks)
-    ends = (_NOTHING, max(most, 10) * 1.5) if most else None
-    y = logarithmic("shown", "pairs" if most else "pairs (logarithmic)", least=_NOTHING, ends=ends)
+    x = similarities("low", None if most else "similarity of a pair", step=0.2 if most else 0.1)
+    ends = (NOTHING, max(most, 10) * 1.5) if most else ()
+    y = log_counts("shown", "pairs" if most else "pairs (logarithmic)", ends=ends)
     valley = alt.Chart(alt.NamedData(name="valley")).encode(x=x)
     chart = alt.Chart(alt.NamedData(name="steps")).encode(x=x, y=y, **style)
     area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
-    filled = area.encode(x=x, y=y, y2=alt.YDatum(_NOTHING), color=style["color"], opacity=alt.value(0.12))
+    filled = area.encode(x=x, y=y, y2=alt.YDatum(NOTHING), color=style["color"], opacity=alt.value(0.12))
     # A line tells nothing of its steps: what does are unseen points in the middle of each.
     unseen = chart.mark_circle(size=160).encode(
-        x=alt.X("middle:Q", scale=_span()),
+        x="middle:Q",
         opacity=alt.value(0),
         strokeWidth=alt.value(0),
-        tooltip=_tooltips("low", "high", "pairs"),
+        tooltip=tooltips(view=("", "compared"), low=(".2f", "above"), high=(".2f", "up to"), pairs=(",", "pairs")),
     )
     layers = [
         valley.mark_rect(color=FAINT, opacity=0.16, clip=True).encode(x2="high:Q"),
-        valley.mark_text(baseline="top", dy=22, fontSize=12).encode(
-            x=alt.X("middle:Q", scale=_span()), y=alt.value(0), text="name:N"
-        ),
-        *([] if threshold is None else rule_at(threshold, "advised", _span())),
+        valley.mark_text(baseline="top", dy=22, fontSize=12).encode(x="middle:Q", y=alt.value(0), text="name:N"),
+        *([] if advice is None else rule_at(advice.threshold, threshold_name(advice))),
         # Without rows it would have no extent.
         *([filled] if chosen else []),
         chart.mark_line(interpolate="step-after", strokeJoin="round"),
@@ -167,7 +163,7 @@ def _steps(views: Sequence[View], chosen: View | None, together: int) -> list[di
         bins = list(_binned(view, together))
         for low, high, pairs in [*bins, (1.0, 1.0, bins[-1][2])]:
             step = {"low": low, "high": high, "middle": (low + high) / 2, "pairs": pairs}
-            rows.append(own | step | {"shown": max(pairs, _NOTHING)})
+            rows.append(own | step | {"shown": max(pairs, NOTHING)})
     return rows
 
 
@@ -182,28 +178,6 @@ def _stretch(valley: Valley | None, *, named: bool = True) -> list[dict[str, Any
 def _binned(view: View, together: int) -> Iterator[tuple[float, float, int]]:
     for at in range(0, BINS, together):
         yield at / BINS, (at + together) / BINS, sum(view.counts[at : at + together])
-
-
-def logarithmic(name: str, title: str, *, least: float | None = None, ends: Sequence[float] | None = None) -> alt.Y:
-    """Return a logarithmic axis with a line for each power of ten; ``least`` is its lowest end, ``ends`` are both."""
-    import altair as alt
-
-    given: dict[str, Any] = {} if least is None else {"domainMin": least}
-    given |= {} if ends is None else {"domain": list(ends)}
-    axis = alt.Axis(format="~s", values=[10.0**power for power in range(-3, 13)])
-    return alt.Y(f"{name}:Q", title=title, scale=alt.Scale(type="log", **given), axis=axis)
-
-
-def rule_at(threshold: float, name: str, scale: alt.Scale) -> list[alt.Chart]:
-    """Return a dashed rule at a threshold, with its name beside it."""
-    import altair as alt
-
-    data = alt.Data(values=[{"low": threshold, "name": f"{name} {threshold:g}"}])
-    x = alt.X("low:Q", scale=scale)
-    rule = alt.Chart(data).mark_rule(color=FAINT, strokeDash=[5, 4], strokeWidth=1.5).encode(x=x)
-    place = {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
-    name_of = alt.Chart(data).mark_text(baseline="top", dy=4, fontSize=12, **place)
-    return [rule, name_of.encode(x=x, y=alt.value(0), text="name:N")]
 
 
 def _line_style(named: Sequence[View] = ()) -> dict[str, Any]:
@@ -222,21 +196,6 @@ def _line_style(named: Sequence[View] = ()) -> dict[str, Any]:
     opacity = alt.condition(_SHOWN, alt.value(1), alt.value(0.12))
     colour = alt.Color("colour:N", scale=None)
     return {"color": colour, "detail": "view:N", "opacity": opacity, "strokeWidth": width}
-
-
-def _tooltips(*names: str) -> list[alt.Tooltip]:
-    """Return what is shown of a point of a view when the pointer is on it."""
-    import altair as alt
-
-    forms: Mapping[str, tuple[str, str]] = {
-        "low": (".2f", "above"),
-        "high": (".2f", "up to"),
-        "pairs": (",", "pairs"),
-        "cutoff": ("~g", "cutoff"),
-        "rate": (",.3~r", "pairs per million"),
-    }
-    named = [alt.Tooltip("view:N", title="compared")]
-    return [*named, *(alt.Tooltip(f"{name}:Q", format=forms[name][0], title=forms[name][1]) for name in names)]
 
 
 def _bins_table(views: Sequence[View], together: int) -> Any:
@@ -278,12 +237,13 @@ def cutoffs_chart(key: str, views: Sequence[View], advised: View | None) -> Char
         for view, at, rate in points
     ]
     least = min((rate for _, _, rate in points), default=1.0)
-    x = alt.X("cutoff:Q", title="cutoff", scale=_span(), axis=alt.Axis(values=TENTHS, format=".1f"))
-    y = logarithmic("rate", "pairs per million at or above it", ends=(min(least, _LARGEST), 1e6))
+    x = similarities("cutoff", "cutoff")
+    y = log_counts("rate", "pairs per million at or above it", ends=(min(least, _LARGEST), 1e6))
     chart = alt.Chart(alt.NamedData(name="rows")).encode(x=x, y=y, **_line_style())
     marked = chart.transform_filter("datum.told").mark_point(filled=True, size=42)
-    marked = marked.encode(strokeWidth=alt.value(0), tooltip=_tooltips("cutoff", "rate"))
-    specification = finished(alt.layer(chart.mark_line(), marked), height=360) | {"datasets": {"rows": rows}}
+    tooltip = tooltips(view=("", "compared"), cutoff=("~g", "cutoff"), rate=(",.3~r", "pairs per million"))
+    marked = marked.encode(strokeWidth=alt.value(0), tooltip=tooltip)
+    specification = finished(alt.layer(chart.mark_line(), marked), height=340) | {"datasets": {"rows": rows}}
     told = (
         f"Pairs per million at or above each cutoff from 0 to 1, on a logarithmic scale, a line each for "
         f"{', '.join(view.name for view in views)}"
@@ -314,57 +274,53 @@ def cutoffs_table(views: Sequence[View], advised: View | None, *, rates: bool = 
     return table(head, rows, caption=f"{unit} at or above each cutoff", best=best)
 
 
-_HEIGHT = 300
+_HEIGHT = 240
 #: Up to this many bins of lengths are marked where they begin: an axis would mark parts of a word between them.
 _FEW_BINS = 8
 
 
-def pairs_by_threshold(curve: Curve, advised: float) -> Chart:
+def pairs_by_threshold(curve: Curve, advice: Advice) -> Chart:
     """Return how many pairs of the corpus each threshold would give."""
-    known = [point for point in curve.points if point.pairs is not None]
-    rows = [{"threshold": point.threshold, "number": point.pairs} for point in known if point.pairs]
-    told = f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_ends(known, 'pairs')}"
+    rows = [{"threshold": point.threshold, "number": point.pairs} for point in curve.points if point.pairs]
+    told = f"Matching pairs of the whole corpus by threshold, on a logarithmic scale{_ends(curve.points, 'pairs')}"
     return Chart(
         "pairs-by-threshold",
         "Pairs of the whole corpus",
         "Logarithmic.",
         told,
-        _stepped(rows, logarithmic("number", "matching pairs"), "matching pairs", COLOURS[0], advised, curve),
-        points_table(curve, curve.points, advised, tall=True),
+        _stepped(rows, log_counts("number", "matching pairs"), "matching pairs", COLOURS[0], advice, curve),
+        points_table(curve, curve.points, advice, tall=True),
+        "" if rows else "no two documents match at any of these thresholds",
     )
 
 
-def dropped_by_threshold(curve: Curve, advised: float) -> Chart:
+def dropped_by_threshold(curve: Curve, advice: Advice) -> Chart:
     """Return how many documents of the corpus each threshold would drop."""
     import altair as alt
 
     rows = [{"threshold": point.threshold, "number": point.dropped} for point in curve.points]
-    y = alt.Y(
-        "number:Q",
-        title="dropped documents",
-        axis=count_axis(max(point.dropped for point in curve.points)),
-        scale=alt.Scale(zero=True),
-    )
+    most = max(point.dropped for point in curve.points)
+    y = alt.Y("number:Q", title="dropped documents", axis=count_axis(most), scale=alt.Scale(zero=True))
     told = f"Documents that each threshold would drop{_ends(curve.points, 'dropped')}, of {curve.documents:,}"
     return Chart(
         "dropped-by-threshold",
         "Dropped documents",
         f"Of {counted(curve.documents, 'document')}, including exact copies.",
         told,
-        _stepped(rows, y, "dropped documents", COLOURS[1], advised, curve),
-        points_table(curve, curve.points, advised, tall=True),
-        "" if any(point.dropped for point in curve.points) else "no threshold would drop a document",
+        _stepped(rows, y, "dropped documents", COLOURS[1], advice, curve),
+        points_table(curve, curve.points, advice, tall=True),
+        "" if most else "no threshold would drop a document",
     )
 
 
-def points_table(curve: Curve, points: Sequence[Point], advised: float, *, tall: bool = False) -> Html:
+def points_table(curve: Curve, points: Sequence[Point], advice: Advice, *, tall: bool = False) -> Html:
     """Return what thresholds would give, as a table; the advised one is highlighted."""
     rows = [
         [f"{point.threshold:g}", point.pairs, point.families, point.largest_family, point.dropped, _part(point, curve)]
         for point in points
     ]
     head = ["threshold", "pairs", "families", "largest family", "dropped", "of all"]
-    best = {at for at, point in enumerate(points) if point.threshold == advised}
+    best = {at for at, point in enumerate(points) if point.threshold == advice.threshold}
     return table(head, rows, caption="What each threshold would give", tall=tall, best=best, left=0)
 
 
@@ -372,15 +328,12 @@ def _part(point: Point, curve: Curve) -> Html:
     return bar(point.dropped / max(curve.documents, 1), share(point.dropped, curve.documents))
 
 
-def _stepped(rows: Sequence[Any], y: Any, name: str, colour: str, advised: float, curve: Curve) -> dict[str, Any]:
+def _stepped(rows: Sequence[Any], y: Any, name: str, colour: str, advice: Advice, curve: Curve) -> dict[str, Any]:
     import altair as alt
 
-    scale = alt.Scale(domain=[curve.points[0].threshold, 1], nice=False)
-    chart = alt.Chart(alt.Data(values=list(rows))).encode(x=alt.X("threshold:Q", title="threshold", scale=scale), y=y)
-    told = [alt.Tooltip("threshold:Q", format="~g"), alt.Tooltip("number:Q", format=",", title=name)]
-    line = chart.mark_line(color=colour, strokeWidth=2)
-    unseen = chart.mark_circle(size=120, opacity=0).encode(tooltip=told)
-    return finished(alt.layer(*rule_at(advised, "advised", scale), line, unseen), height=_HEIGHT)
+    x = similarities("threshold", "threshold", lowest=curve.points[0].threshold)
+    drawn = line(rows, x, y, tooltips(threshold=("~g", "threshold"), number=(",", name)), colour)
+    return finished(alt.layer(*rule_at(advice.threshold, threshold_name(advice)), *drawn), height=_HEIGHT)
 
 
 def _ends(points: Sequence[Point], name: str) -> str:
@@ -397,16 +350,14 @@ def lengths_chart(lengths: Lengths, key: str) -> Chart:
 
     bins = zip(lengths.edges, lengths.edges[1:], lengths.counts, strict=False)
     rows = [{"low": low, "high": high, "documents": count, "none": 0} for low, high, count in bins]
-    chart = alt.Chart(alt.Data(values=[row for row in rows if row["documents"]])).mark_rect(color=COLOURS[2])
     few = len(lengths.edges) <= _FEW_BINS
     edge = alt.Axis(format=",d", values=list(lengths.edges)) if few else alt.Axis(format="~s", tickCount=8)
-    told = [alt.Tooltip("low:Q", format=",", title="from"), alt.Tooltip("high:Q", format=",", title="below")]
-    drawn = chart.encode(
-        x=alt.X("low:Q", title=f"{lengths.unit} (logarithmic)", scale=alt.Scale(type="log", nice=False), axis=edge),
-        x2="high:Q",
-        y=alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
-        y2="none:Q",
-        tooltip=[*told, alt.Tooltip("documents:Q", format=",")],
+    scale = alt.Scale(type="log", nice=False)
+    drawn = histogram(
+        [row for row in rows if row["documents"]],
+        alt.X("low:Q", title=f"{lengths.unit} (logarithmic)", scale=scale, axis=edge),
+        alt.Y("documents:Q", title="documents", axis=count_axis(max(lengths.counts))),
+        tooltips(low=(",", "from"), high=(",", "below"), documents=(",", "documents")),
     )
     behind = table(
         [f"{lengths.unit} from", "below", "documents"],
@@ -422,6 +373,6 @@ def lengths_chart(lengths: Lengths, key: str) -> Chart:
         f"Lengths in {lengths.unit}",
         f"Of {counted(lengths.documents, 'document')}; {lengths.empty:,} empty, {lengths.one:,} of length one.",
         told_of,
-        finished(drawn, height=220),
+        finished(drawn, height=180),
         behind,
     )

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from neardup.classifier.values import Measurer
+from neardup.classifier.vector import Vector
 from neardup.exploration.sample import Survey, hashes_of
 from neardup.exploration.views import CUTOFFS, SamplePairs
 from neardup.keep.keepers import families
@@ -158,8 +160,8 @@ def examples_of(
     survey: Survey,
     material: Material,
     *,
+    family: Integers,
     whole: Pairs | None = None,
-    family: Integers | None = None,
     cutoffs: Sequence[float] = CUTOFFS,
     count: int = 3,
     seed: int = 0,
@@ -180,8 +182,8 @@ def examples_of(
         Its documents; those that are chosen are read.
     whole : Pairs, optional
         Of the whole corpus, by the same features and measure.
-    family : int64[n], optional
-        The family of each document, 0 for none. Where it is not given, pairs of the sample from 0.5 on make families.
+    family : int64[n]
+        The family of each document, 0 for none.
     cutoffs : sequence of float
         Ascending.
     count : int
@@ -189,8 +191,6 @@ def examples_of(
     seed : int
         Random seed.
     """
-    if family is None:
-        family = _families(pairs, len(survey))
     bands = [_band(*place, pairs, whole) for place in _places(cutoffs)]
     able = [_spread(band.pairs, survey, family, _TRIED * count, seed) for band in bands]
     wanted = [one[at] for band, at in zip(bands, able, strict=True) for one in band.pairs[:2]]
@@ -202,6 +202,46 @@ def examples_of(
         shown.sort(key=lambda pair: -pair.similarity)
         found.append(Examples(band.cutoff, band.low, band.high, len(band.pairs.left), band.origin, tuple(shown)))
     return tuple(found)
+
+
+#: What tells of two texts of one form that they are about other things, and of how many pairs it is asked.
+_FACTS, _ASKED = Vector.parse("facts, swapped(names), swapped(numbers)"), 200
+
+
+def suspects_of(
+    pairs: SamplePairs, survey: Survey, material: Material, *, family: Integers, count: int = 3
+) -> tuple[ExamplePair, ...]:
+    """Choose matching pairs that may be different documents, the most suspicious first; no two of one family.
+
+    These are pairs in which names or numbers of one text stand in the place of others. Of the 200 least similar ones,
+    those come first whose facts differ most.
+
+    Parameters
+    ----------
+    pairs : SamplePairs
+        Pairs that match, by positions in the corpus.
+    survey, material : Survey, Material
+        Of all documents; those of the pairs asked are read.
+    family : int64[n]
+        The family of each document, 0 for none.
+    count : int
+        How many pairs, at most.
+    """
+    unequal = np.flatnonzero((survey.text_marks[pairs.left] != survey.text_marks[pairs.right]).any(axis=1))
+    order = unequal[np.argsort(pairs.similarity[unequal], kind="stable")][:_ASKED]
+    if not len(order) or not count:
+        return ()
+    left, right = pairs.left[order], pairs.right[order]
+    asked, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    measurer = Measurer(_FACTS, {})
+    prepared = measurer.prepare(material.records(asked, _FACTS))
+    facts, *swapped = measurer.measure(prepared, places[: len(order)], places[len(order) :]).T
+    chosen: dict[int, int] = {}
+    for at in np.lexsort((-sum(swapped), facts)).tolist():
+        if swapped[0][at] + swapped[1][at] > 0 and len(chosen) < count:
+            chosen.setdefault(int(family[left[at]]) or -at - 1, int(order[at]))
+    texts = {place: [material.shown(int(ends[place])).text for ends in pairs[:2]] for place in chosen.values()}
+    return tuple(_shown(pairs, place, longest_shared(*texts[place]), survey, material) for place in chosen.values())
 
 
 def _unlike(pairs: SamplePairs, places: Integers, count: int, material: Material) -> list[tuple[int, SharedRun]]:
@@ -255,7 +295,8 @@ def _within(pairs: SamplePairs, low: float, high: float) -> SamplePairs:
     return SamplePairs(pairs.left[inside], pairs.right[inside], pairs.similarity[inside])
 
 
-def _families(pairs: SamplePairs, documents: int) -> Integers:
+def families_of(pairs: SamplePairs, documents: int) -> Integers:
+    """Return the families that pairs of a sample from 0.5 on make: the number of each document's, 0 for none."""
     close = pairs.similarity >= _FAMILY
     return families(np.arange(documents), pairs.left[close], pairs.right[close], pairs.similarity[close]).family
 

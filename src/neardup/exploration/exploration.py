@@ -9,6 +9,7 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from neardup import files as wholefile
@@ -17,7 +18,7 @@ from neardup.documents.output import check_place
 from neardup.errors import InputError, RecipeError
 from neardup.exploration.advice import Advice, advise, choose
 from neardup.exploration.curve import Curve, ThresholdSearch
-from neardup.exploration.examples import examples_of
+from neardup.exploration.examples import ExamplePair, examples_of, families_of, suspects_of
 from neardup.exploration.messages import incomplete_curve
 from neardup.exploration.observations import Observations
 from neardup.exploration.options import ExplorationOptions
@@ -40,6 +41,7 @@ from neardup.keep.pairs import Pairs
 from neardup.pages.documents import Material
 from neardup.pipeline.pipeline import checked_threads
 from neardup.recipe import Recipe, recipe_of
+from neardup.recipe.measures import similarity_at
 from neardup.runtime import Clock
 from neardup.search.findings import Findings
 from neardup.version import __version__
@@ -113,7 +115,7 @@ class Exploration(Observations):
 
         check_drawing("a chart")
         shown = [view for view in self.views if not views or view.name in views]
-        return similarity_chart(shown, advised_view(self), self.advice.threshold)
+        return similarity_chart(shown, advised_view(self), self.advice)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the advice, and the pairs per million above each cutoff."""
@@ -163,6 +165,15 @@ def explore(
     return _Run(corpus, options, checked_threads(threads), memory, progress or _silent).explore(
         tuple(inputs or corpus.inputs), reading
     )
+
+
+def _matching(pairs: SamplePairs, advice: Advice, findings: Findings | None) -> SamplePairs:
+    """Return what matches at the advised threshold: dropped documents with their keepers, or pairs of the sample."""
+    if findings is not None:
+        gone = np.flatnonzero(findings.goes)
+        return SamplePairs(findings.kept.keeper[gone], gone, findings.kept.similarity[gone])
+    close = pairs.similarity >= similarity_at(advice.measure, advice.threshold)
+    return SamplePairs(pairs.left[close], pairs.right[close], pairs.similarity[close])
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -221,7 +232,7 @@ class _Run:
             advise,
             choice,
             lowest=options.lowest,
-            corpus_pairs=sample.corpus_pairs,
+            documents=sample.documents,
             inputs=inputs,
             reading=reading,
         )
@@ -248,16 +259,14 @@ class _Run:
                 report=self._report,
             )
         pairs = SamplePairs(sample.positions[close.left], sample.positions[close.right], close.similarity)
+        family = families_of(pairs, len(survey)) if findings is None else findings.families.family
         with self._clock.stage("examples"):
             examples = examples_of(
-                pairs,
-                survey,
-                material,
-                whole=whole.pairs,
-                family=None if findings is None else findings.families.family,
-                count=options.examples,
-                seed=options.seed,
+                pairs, survey, material, family=family, whole=whole.pairs, count=options.examples, seed=options.seed
             )
+            suspects: tuple[ExamplePair, ...] = ()
+            if advice.given and options.examples:
+                suspects = suspects_of(_matching(pairs, advice, findings), survey, material, family=family)
         return Exploration(
             sample=sample,
             views=tuple(views),
@@ -266,6 +275,7 @@ class _Run:
             curve=whole.curve,
             profile=profile,
             examples=examples,
+            suspects=suspects,
             notes=tuple(self._notes),
             inputs=tuple(inputs),
             stages=tuple(self._clock.stages),

@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from neardup.errors import option
+from neardup.exploration.advice import FEWEST_DOCUMENTS
 from neardup.pages.numbers import counted, share
 from neardup.recipe.measures import measure
 
@@ -14,9 +15,15 @@ if TYPE_CHECKING:
     from neardup.exploration.curve import Curve, Point
     from neardup.exploration.examples import Examples
     from neardup.exploration.observations import Observations
-    from neardup.exploration.profile import Lengths
+    from neardup.exploration.profile import CorpusProfile, Lengths
     from neardup.exploration.sample import Sample
     from neardup.exploration.views import View
+
+
+#: A threshold for copies and light edits: that of the recipe ``default``.
+_STRICT = 0.85
+#: So many passages and templates are named in short.
+_NAMED = 3
 
 
 def compared(sample: Sample) -> str:
@@ -32,6 +39,60 @@ def advised_rule(advice: Advice) -> str:
     weights = f", {advice.recipe.weights}" if advice.recipe.weights not in ("", "none") else ""
     sign = "<=" if measure(advice.measure).distance else ">="
     return f"{advice.features}{weights}, {advice.measure} {sign} {advice.threshold:g}"
+
+
+def rule_in_words(advice: Advice) -> str:
+    """Return what the advised rule means, where few words say it: runs of words or characters by Jaccard, as sets."""
+    features = advice.recipe.parsed_features
+    kind = {"words": "word", "qgrams": "character"}.get(features.kind)
+    if kind is None or features.multiset or advice.measure != "jaccard" or advice.recipe.signature:
+        return ""
+    runs = f"runs of {counted(features.n, kind)}"
+    return (
+        f"That is: compare documents by their {runs}. Two match if they share at least {100 * advice.threshold:g} % of "
+        "all that either has."
+    )
+
+
+def no_advice(advice: Advice) -> str:
+    """Return why nothing is advised, and what is shown in its place."""
+    return (
+        f"No advice: {counted(advice.documents, 'document')} are too few to say where related pairs begin; it takes "
+        f"{FEWEST_DOCUMENTS} or more. Figures here are those of {advised_rule(advice)}: read the pairs and choose."
+    )
+
+
+def threshold_name(advice: Advice) -> str:
+    """Return what the threshold of an advice is called where it is drawn."""
+    return "advised" if advice.given else "threshold"
+
+
+#: From this part of the documents on a drop is much.
+_MUCH = 0.1
+
+
+def doubts(exploration: Observations) -> list[str]:
+    """Return what the advice is not sure of: a large drop, and pairs that may be different documents."""
+    advice, point = exploration.advice, at_advised(exploration)
+    said: list[str] = []
+    if not advice.given:
+        return said
+    documents = exploration.sample.documents
+    if point is not None and point.dropped > _MUCH * documents:
+        stricter = None if exploration.curve is None else exploration.curve.at(_STRICT)
+        other = f" A threshold of {_STRICT:g} would drop {share(stricter.dropped, documents)}." if stricter else ""
+        said.append(
+            f"It would drop {share(point.dropped, documents)} of all documents. Where so many match, many may be one "
+            f"form with other facts, such as adverts for different jobs.{other if advice.threshold < _STRICT else ''}"
+        )
+    if exploration.suspects:
+        count = len(exploration.suspects)
+        these = "this pair matches, though its" if count == 1 else f"these {count} pairs match, though their"
+        said.append(
+            f"At {advice.threshold:g} {these} texts differ in names or numbers. If these are different documents to "
+            "you, raise the threshold, or label some pairs and train a classifier."
+        )
+    return said
 
 
 def advised_command(advice: Advice) -> str:
@@ -101,3 +162,33 @@ def band_in_words(examples: Examples) -> str:
     upper = "to 1" if examples.high > 1 else f"to {examples.high:g}"
     where = "the sample" if examples.origin == "sample" else "the whole corpus; the sample has none there"
     return f"{counted(examples.found, 'pair')} from {examples.low:g} {upper} in {where}"
+
+
+def contents(profile: CorpusProfile) -> dict[str, list[str]]:
+    """Return what a corpus is made of in short: a few lines for each kind of thing."""
+    copies, boilerplate = profile.copies, profile.boilerplate
+    scripts = [f"{one.name} {share(one.documents, profile.scripts.documents)}" for one in profile.scripts.scripts]
+    families = counted(profile.families_found, "family", "families")
+    largest = f", the largest of {profile.families[0].documents:,} documents" if profile.families else ""
+    return {
+        "lengths": [lengths_in_words(profile.words)],
+        "scripts": [", ".join(scripts[:_NAMED])],
+        "exact copies": [f"{copies.copies:,} of {counted(copies.groups, 'text')}"],
+        "boilerplate": [
+            f"{counted(boilerplate.found, 'passage')} of {boilerplate.run} words or more in "
+            f"{counted(boilerplate.documents, 'document')}, {boilerplate.share_of_words:.1%} of all words",
+            *(f"{passage.documents:,} times: {passage.text}" for passage in boilerplate.passages[:_NAMED]),
+        ],
+        "templates": [
+            f"{counted(one.documents, 'document')}, {counted(len(one.slots), 'slot')}, "
+            f"{one.constant:,} words that never change"
+            for one in profile.templates[:_NAMED]
+        ],
+        "families": [f"{families}{largest}"],
+    }
+
+
+def templates_in_words(profile: CorpusProfile) -> str:
+    """Return how many templates there are, and what they are."""
+    examined = counted(profile.families_examined, "largest family", "largest families")
+    return f"{profile.templates_found:,} of the {examined} are one text with slots that each document fills differently"

@@ -7,7 +7,7 @@ from typing import Any
 
 from neardup.exploration.advice import Advice
 from neardup.exploration.curve import Curve
-from neardup.exploration.examples import Examples
+from neardup.exploration.examples import ExamplePair, Examples
 from neardup.exploration.profile import CorpusProfile
 from neardup.exploration.sample import Sample
 from neardup.exploration.views import SamplePairs, View
@@ -35,6 +35,9 @@ class Observations:
         What the corpus is made of.
     examples : tuple of Examples
         Real pairs to read at each cutoff.
+    suspects : tuple of ExamplePair
+        Pairs that match at the advised threshold and may be different documents: names or numbers of one stand in the
+        place of others.
     notes : tuple of str
         What was left out or done differently than asked, and why.
     inputs : tuple of str
@@ -52,6 +55,7 @@ class Observations:
     curve: Curve | None
     profile: CorpusProfile
     examples: tuple[Examples, ...]
+    suspects: tuple[ExamplePair, ...]
     notes: tuple[str, ...]
     inputs: tuple[str, ...]
     stages: tuple[Stage, ...]
@@ -68,10 +72,12 @@ class Observations:
             "curve": None if self.curve is None else self.curve.as_dict(),
             "profile": asdict(self.profile),
             "examples": [examples.as_dict() for examples in self.examples],
+            "suspects": [pair.as_dict() for pair in self.suspects],
             "notes": list(self.notes),
             "stages": [dict(stage) for stage in self.stages],
         }
 
     def __repr__(self) -> str:
         advice = f"{self.advice.features}, {self.advice.measure} >= {self.advice.threshold:g}"
-        return f"<neardup exploration: {len(self.sample):,} of {self.sample.documents:,} documents, advised {advice}>"
+        advised = f"advised {advice}" if self.advice.given else "no advice"
+        return f"<neardup exploration: {len(self.sample):,} of {self.sample.documents:,} documents, {advised}>"

@@ -1,4 +1,4 @@
-"""How an exploration is shown: a page, its parts and charts, and a cell of a notebook."""
+"""How an exploration is shown: a page, its parts, and a cell of a notebook."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from neardup.exploration.charts import (
     views_colours,
 )
 from neardup.exploration.views import CUTOFFS, per_million
-from neardup.pages import numbers
 from neardup.pages.diff_view import side_by_side
 from neardup.pages.html import (
     Chart,
@@ -44,44 +43,281 @@ from neardup.pages.html import (
     text,
     tiles,
 )
-from neardup.pages.numbers import counted, rate, share, sized
+from neardup.pages.numbers import counted, share, short, sized, sparkline
 from neardup.pages.page import check_drawing, page
 
 if TYPE_CHECKING:
     from neardup.exploration.advice import Separation
     from neardup.exploration.examples import ExamplePair, Examples
     from neardup.exploration.observations import Observations
-    from neardup.exploration.profile import Copies, CorpusProfile, LargeFamily, Scripts
-    from neardup.exploration.runs import Boilerplate, Passage
+    from neardup.exploration.profile import CorpusProfile
+    from neardup.exploration.runs import Passage
     from neardup.exploration.templates import Slot, Template
     from neardup.exploration.views import View
 
+#: So many inputs are named.
+_INPUTS = 4
+
+
+def exploration_page(exploration: Observations) -> str:
+    """Return the page of an exploration.
+
+    Raises
+    ------
+    OutputError
+        If the packages that draw are not installed.
+    """
+    check_drawing("a page")
+    charts: list[Chart] = []
+    body = [
+        opening(
+            "How similar is this corpus to itself?",
+            joined([_inputs(exploration), f": {messages.compared(exploration.sample)}."]),
+        ),
+        _headline(exploration),
+        _advice(exploration),
+        notes(exploration.notes, title="Left out, or done differently than asked"),
+        _histograms(exploration, charts),
+        _cutoffs(exploration, charts),
+        _thresholds(exploration, charts),
+        _pairs(exploration),
+        _contents(exploration.profile, charts),
+        _how_to_read(exploration),
+        _about(exploration),
+    ]
+    named = exploration.inputs[0] if len(exploration.inputs) == 1 else "A corpus"
+    title = f"{named} explored - neardup"
+    return page(title, "\n".join(filter(None, body)), charts, scripts=("search.js",), styles=("explore.css",))
+
+
+def _inputs(exploration: Observations) -> Html:
+    """Return the names of the first inputs, and how many more there are."""
+    if not exploration.inputs:
+        return Html("documents in memory")
+    more = len(exploration.inputs) - _INPUTS
+    named = joined(map(text, exploration.inputs[:_INPUTS]), ", ")
+    return joined([named, f" and {more:,} more" if more > 0 else ""])
+
+
+def _paragraph(words: str) -> Html:
+    return Html(f"<p>{escaped(words)}</p>")
+
+
+def _part(title: str, gist: str, *content: str) -> Html:
+    """Return a part that opens: its title, what it comes to in a line, and the rest."""
+    return fold(Html(f"<h3>{escaped(title)}</h3><small>{escaped(gist)}</small>"), *content)
+
+
+def _headline(exploration: Observations) -> Html:
+    sample, advice, copies = exploration.sample, exploration.advice, exploration.profile.copies
+    drawn = "of all documents" if len(sample) == sample.documents else f"of {len(sample):,} drawn at random"
+    rows = [
+        (f"{sample.documents:,}", "documents", f"{sized(sample.bytes)} of text"),
+        (f"{sample.pairs:,}", "pairs compared", drawn),
+    ]
+    if advice.given:
+        rows.append((advice.features, "advised", f"{advice.measure}, threshold {advice.threshold:g}"))
+    point = messages.at_advised(exploration)
+    if point is not None:
+        families = "" if point.families is None else f" in {counted(point.families, 'family', 'families')}"
+        at = "" if advice.given else f" at {advice.threshold:g}"
+        dropped = f"{counted(point.dropped, 'document')}{families}{at}"
+        rows.append((share(point.dropped, sample.documents), "would be dropped", dropped))
+    rows.append((f"{copies.copies:,}", "exact copies", f"of {counted(copies.groups, 'text')}"))
+    return tiles(rows)
+
+
+def _advice(exploration: Observations) -> Html:
+    advice = exploration.advice
+    others = table(["instead", "why not"], [[text(name), text(why)] for name, why in advice.alternatives], left=2)
+    begin = escaped(messages.advised_rule(advice))
+    if not advice.given:
+        return section("advice", "Where to begin", Html(f'<p class="begin">{escaped(messages.no_advice(advice))}</p>'))
+    suspects = [_pair(pair) for pair in exploration.suspects]
+    return section(
+        "advice",
+        "Where to begin",
+        Html(f'<p class="begin">Begin with <strong>{begin}</strong>. {escaped(messages.would_drop(exploration))}</p>'),
+        messages.rule_in_words(advice),
+        advice.reason,
+        command(messages.advised_command(advice)),
+        notes(messages.doubts(exploration), title="What this advice is not sure of"),
+        joined([Html('<div id="suspects">'), *suspects, Html("</div>")]) if suspects else "",
+        _part("Why not others", "other features, and a higher threshold", others) if advice.alternatives else "",
+    )
+
+
+#: Views of one kind share a chart; what each kind is called.
+_KINDS = {"words": "Runs of words (n-grams)", "qgrams": "Runs of characters (q-grams)", "": "Recipes"}
+#: What a row says of a view: how it separates pairs, and what its histogram looks like.
+_SEPARATED = ("unrelated pairs reach", "90 % of similar pairs score", "gap")
+_FIGURES = ("share nothing", "valley", "pairs above it")
+
+
+def grouped(views: Sequence[View]) -> dict[str, list[View]]:
+    """Return views by what they compare: word n-grams, character q-grams, anything else."""
+    found: dict[str, list[View]] = {}
+    for view in views:
+        kind = view.features.partition(":")[0] if view.n is not None else ""
+        found.setdefault(kind if kind in _KINDS else "", []).append(view)
+    return found
+
+
+def _histograms(exploration: Observations, charts: list[Chart]) -> Html:
+    """Return the histograms of all views, overlaid and one by one, and their figures in a table."""
+    advice, advised = exploration.advice, messages.advised_view(exploration)
+    parts: list[Html] = []
+    for kind, views in grouped(exploration.views).items():
+        whole = overlaid(f"over-{kind or 'recipes'}", f"{_KINDS[kind]}: pairs by similarity", views, advice, advised)
+        small = apart(f"apart-{kind or 'recipes'}", views, advised)
+        charts += [whole, *small]
+        cells = "".join(figures([chart], wide=True) for chart in small)
+        parts += [
+            legend([view.name for view in views], views_colours(views)),
+            figures([whole], wide=True),
+            _part("One by one", "a small histogram for each", Html(f'<div class="apart">{cells}</div>')),
+        ]
+    separated = dict(advice.separations)
+    rows = [[view.name, *_separated(separated.get(view.name)), *_figures(view)] for view in exploration.views]
+    best = {at for at, view in enumerate(exploration.views) if view is advised}
+    head, rows = _filled(["compared", *_SEPARATED, *_FIGURES], rows)
+    figured = table(head, rows, caption="How well each separates similar pairs of the sample", best=best)
+    intro = (
+        "All pairs of the sample by their similarity: unrelated pairs make the mountain on the left, copies the rise "
+        "on the right. Each line up the axis means ten times as many pairs."
+    )
+    return section("histograms", "How similar are two documents?", *parts, figured, intro=intro)
+
+
+def _filled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:
+    """Return a table without the columns that say nothing."""
+    kept = [at for at in range(len(head)) if any(row[at] != "" for row in rows)]
+    return [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
+
+
+def _separated(found: Separation | None) -> list[str]:
+    """Return what unrelated pairs reach, what similar ones score, and the gap between them."""
+    if found is None or found.level is None or found.gap is None:
+        return ["" if found is None else f"{found.reach:.2f}", "", ""]
+    return [f"{found.reach:.2f}", f"{found.level:.2f}", f"{found.gap:.2f}"]
+
+
+def _figures(view: View) -> list[object]:
+    valley = view.valley
+    found: list[object] = [share(view.zero, view.pairs)]
+    if valley is None:
+        return [*found, "none", ""]
+    return [*found, f"{valley.low:g} to {valley.high:g}{'' if valley.clear else ', not clear'}", valley.after]
+
+
+def _cutoffs(exploration: Observations, charts: list[Chart]) -> Html:
+    """Return how many pairs are above each cutoff, as a table and a chart."""
+    advised = messages.advised_view(exploration)
+    parts: list[Html] = []
+    for kind, views in grouped(exploration.views).items():
+        chart = cutoffs_chart(f"above-{kind or 'recipes'}", views, advised)
+        charts.append(chart)
+        buttons = legend([view.name for view in views], views_colours(views))
+        parts += [
+            cutoffs_table(views, advised),
+            _part("As a chart", "pairs per million at or above each hundredth", buttons, figures([chart], wide=True)),
+        ]
+    intro = "Pairs at or above each similarity, per million pairs of the sample."
+    return section("cutoffs", "How many pairs are above each cutoff?", *parts, intro=intro)
+
+
+def _thresholds(exploration: Observations, charts: list[Chart]) -> Html:
+    """Return what each threshold would give on the whole corpus; nothing where that is not known."""
+    curve, advice = exploration.curve, exploration.advice
+    if curve is None:
+        return Html("")
+    drawn: list[Chart] = []
+    if curve.complete:
+        drawn = [pairs_by_threshold(curve, advice), dropped_by_threshold(curve, advice)]
+    charts += drawn
+    intro = (
+        f"What neardup dedup would find at each threshold in all {counted(curve.documents, 'document')}, by "
+        f"{curve.recipe.features} and {curve.recipe.measure}, exactly."
+    )
+    content = [figures(drawn)] if drawn else [messages.incomplete_curve(curve)]
+    if curve.points:
+        listed = points_table(curve, curve.table, advice)
+        content.append(_part("The figures", "pairs, families and dropped documents", listed) if drawn else listed)
+    return section("thresholds", "What would each threshold do?", *content, intro=intro)
+
+
+#: Words of each text that are in the page; it says how many more there are.
+_WORDS = 400
+#: Characters of a text that the search looks through, and of a shared passage that is shown in a line.
+_SEARCHED, _LONGEST_PASSAGE = 4_000, 90
+
+
+def _pairs(exploration: Observations) -> Html:
+    """Return the pairs of each cutoff, folded."""
+    advice = exploration.advice
+    if not exploration.examples:
+        return Html("")
+    intro = (
+        f"Real pairs by {advice.features}, {advice.measure}, drawn from each band of similarity and spread over "
+        "sources and lengths. Differences are marked. Set the threshold where pairs stop being duplicates."
+    )
+    field = search_field("examples", label="Find pairs by id or word", noun="pairs")
+    whole = joined([Html('<div id="examples">'), *map(_band, exploration.examples), Html("</div>")])
+    return section("pairs", "Read pairs at each cutoff", field, whole, intro=intro)
+
+
+def _band(examples: Examples) -> Html:
+    gist = messages.band_in_words(examples)
+    if not examples.pairs:
+        return Html(f'<p class="band"><strong>Near {examples.cutoff:g}</strong> <small>{escaped(gist)}</small></p>')
+    return _part(f"Near {examples.cutoff:g}", gist, *map(_pair, examples.pairs))
+
+
+def _pair(pair: ExamplePair) -> Html:
+    ids = joined((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
+    summary = Html(f'<strong class="figure">{pair.similarity:.3f}</strong> {ids}')
+    found = " ".join(
+        part[:_SEARCHED] for shown in (pair.left, pair.right) for part in (shown.id, shown.title, shown.text)
+    )
+    return fold(summary, side_by_side(pair.left, pair.right, words=_WORDS, head=_head(pair)), searched=found)
+
+
+def _head(pair: ExamplePair) -> Html:
+    """Return how similar two documents are, what they share, and where they come from."""
+    parts = [escaped(f"similarity {pair.similarity:.4g}")]
+    if pair.words:
+        passage = text(clipped(pair.passage, _LONGEST_PASSAGE))
+        parts.append(Html(f"longest shared run ({counted(pair.words, 'word')}): <q>{passage}</q>"))
+    else:
+        parts.append(Html("no word in common"))
+    sources = [source for source in dict.fromkeys((pair.left_source, pair.right_source)) if source]
+    if sources:
+        parts.append(Html(f"from {joined(map(text, sources), ' and ')}"))
+    return Html("; ".join(parts))
+
 
 _EMPTY_LINES = re.compile(r"\s*\n\s*")
-#: So many passages are shown before the others are folded away.
-_LISTED = 6
-#: Longer passages show this many characters before they are opened.
-_PASSAGE = 420
-#: Characters of a passage or a template that are shown once it is opened.
-_QUOTED = 4_000
-#: Fillers of a slot that its row shows.
-_FILLERS = 4
+#: Characters of a passage or a template that are shown, and fillers of a slot that its row shows.
+_QUOTED, _FILLERS = 4_000, 4
 
 
-def contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
+def _contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
     """Return lengths, scripts, copies, boilerplate, templates and families."""
     measured = {"lengths": profile.words, "sizes": profile.sizes}
     drawn = [lengths_chart(lengths, key) for key, lengths in measured.items() if any(lengths.counts)]
     charts += drawn
+    gists = {name: lines[0] for name, lines in messages.contents(profile).items() if lines}
     parts = [
         figures(drawn),
-        _titled("Scripts", _scripts(profile.scripts)),
-        _titled("Exact copies", _copies(profile.copies, profile.documents)),
-        _titled("Passages that many documents share", _boilerplate(profile.boilerplate)),
-        _titled("Templates", _templates(profile.templates)) if profile.templates else "",
-        _titled("The largest families", _families(profile.families, profile.families_found)),
-        _titled("Files", _sources(profile)) if profile.sources else "",
+        _part("Scripts", gists["scripts"], _scripts(profile)),
+        _part("Exact copies", gists["exact copies"], _copies(profile)),
+        _part("Passages that many documents share", gists["boilerplate"], _boilerplate(profile)),
     ]
+    if profile.templates:
+        parts.append(_part("Templates", messages.templates_in_words(profile), *map(_template, profile.templates)))
+    parts.append(_part("The largest families", gists["families"], _families(profile)))
+    if profile.sources:
+        parts.append(_part("Files", counted(profile.sources_found, "file"), _sources(profile)))
     intro = (
         f"{counted(profile.documents, 'document')}, {sized(profile.bytes)} of text; of those in the sample "
         f"{messages.lengths_in_words(profile.words)}."
@@ -89,19 +325,10 @@ def contents(profile: CorpusProfile, charts: list[Chart]) -> Html:
     return section("contents", "What is the corpus made of?", *filter(None, parts), intro=intro)
 
 
-def _titled(title: str, *content: str) -> Html:
-    return joined([Html("<h3>"), title, Html("</h3>"), *content])
-
-
-def _paragraph(words: str) -> Html:
-    return Html(f"<p>{escaped(words)}</p>")
-
-
-def _scripts(scripts: Scripts) -> Html:
-    rows = [
-        [one.name, _ids(one.ids[:1]), one.documents, bar(one.share, share(one.share, 1))] for one in scripts.scripts
-    ]
-    caption = f"By the letters of {counted(scripts.documents, 'document')} of the sample"
+def _scripts(profile: CorpusProfile) -> Html:
+    found = profile.scripts
+    rows = [[one.name, _ids(one.ids[:1]), one.documents, bar(one.share, share(one.share, 1))] for one in found.scripts]
+    caption = f"By the letters of {counted(found.documents, 'document')} of the sample"
     return table(["script", "such as", "documents", "of the sample"], rows, caption=caption, left=2)
 
 
@@ -109,32 +336,28 @@ def _ids(ids: Sequence[str]) -> Html:
     return joined(map(text, ids), ", ")
 
 
-def _copies(copies: Copies, documents: int) -> Html:
+def _copies(profile: CorpusProfile) -> Html:
+    copies = profile.copies
     if not copies.copies:
-        return _paragraph("None: no two texts that are not empty are equal byte for byte.")
+        return _paragraph("No two texts that are not empty are equal byte for byte.")
     verb = "equals" if copies.copies == 1 else "equal"
     said = _paragraph(
-        f"{counted(copies.copies, 'document')} ({share(copies.copies, documents)}) {verb} an earlier one byte for "
-        f"byte: {sized(copies.bytes)} of text. {counted(copies.groups, 'text occurs', 'texts occur')} more than once."
+        f"{counted(copies.copies, 'document')} ({share(copies.copies, profile.documents)}) {verb} an earlier one byte "
+        f"for byte: {sized(copies.bytes)} of text."
     )
     rows = [[text(one.begins), _ids(one.ids), one.documents, sized(one.bytes)] for one in copies.largest]
     head = ["begins", "such as", "documents", "each"]
     return joined([said, table(head, rows, caption="The most frequent texts", left=2, tall=True)])
 
 
-def _boilerplate(found: Boilerplate) -> Html:
+def _boilerplate(profile: CorpusProfile) -> Html:
+    found = profile.boilerplate
     if not found.passages:
-        return _paragraph(f"None: no run of {found.run} words occurs in {found.least:,} different texts.")
+        return _paragraph(f"No run of {found.run} words occurs in {found.least:,} different texts.")
     listed = "" if found.found == len(found.passages) else f"; the {len(found.passages)} largest are listed"
-    said = _paragraph(
-        f"{counted(found.found, 'passage')} of at least {found.run} words in {found.least:,} texts or more{listed}. "
-        f"They occur in {counted(found.documents, 'document')} and cover {found.share_of_words:.1%} of all words."
-    )
-    items = [f"<li>{_passage(passage)}</li>" for passage in found.passages]
-    first = Html(f'<ol class="passages">{"".join(items[:_LISTED])}</ol>')
-    rest = Html(f'<ol class="passages" start="{_LISTED + 1}">{"".join(items[_LISTED:])}</ol>')
-    more = counted(len(items) - _LISTED, "more passage")
-    return joined([said, first, fold(more, rest) if len(items) > _LISTED else ""])
+    said = _paragraph(f"Each has at least {found.run} words and is in {found.least:,} texts or more{listed}.")
+    items = "".join(f"<li>{_passage(passage)}</li>" for passage in found.passages)
+    return joined([said, Html(f'<ol class="passages">{items}</ol>')])
 
 
 def _passage(passage: Passage) -> Html:
@@ -143,22 +366,11 @@ def _passage(passage: Passage) -> Html:
         f"{counted(passage.documents, 'document')} ({share(passage.share, 1)}){unlike}; "
         f"{counted(passage.words, 'word')}; such as "
     )
-    words = _EMPTY_LINES.sub("\n", passage.text)
-    quoted = Html(f'<blockquote dir="auto">{excerpt(words, _QUOTED)}</blockquote>')
-    if len(words) > _PASSAGE:
-        quoted = fold(clipped(words, _PASSAGE), quoted)
-    return Html(f'<p class="dim">{escaped(about)}{_ids(passage.ids)}</p>{quoted}')
+    quoted = excerpt(_EMPTY_LINES.sub("\n", passage.text), _QUOTED)
+    return Html(f'<p class="dim">{escaped(about)}{_ids(passage.ids)}</p><blockquote dir="auto">{quoted}</blockquote>')
 
 
-def _templates(templates: Sequence[Template]) -> Html:
-    said = _paragraph(
-        "Families that are one text with slots: the text that all share, and in each slot the words of one of them."
-    )
-    folds = (_template(one, opened=not at) for at, one in enumerate(templates))
-    return joined([said, Html("<div>"), *folds, Html("</div>")])
-
-
-def _template(template: Template, *, opened: bool) -> Html:
+def _template(template: Template) -> Html:
     summary = Html(
         f"<strong>{counted(template.documents, 'document')}</strong>, {counted(len(template.slots), 'slot')}, "
         f"{template.constant:,} words that never change ({share(template.share, 1)} of each)"
@@ -171,7 +383,6 @@ def _template(template: Template, *, opened: bool) -> Html:
         Html(f'<p class="dim">{escaped(compared)}{_ids(template.ids)}</p>'),
         Html(f'<blockquote dir="auto">{pieces}</blockquote>'),
         table(["slot", "most often", "different fillers"], rows, caption="What the slots hold", tall=True, left=2),
-        opened=opened,
     )
 
 
@@ -194,16 +405,15 @@ def _fillers(slot: Slot) -> Html:
     return Html("; ".join(shown[:_FILLERS]) + (f"; {more:,} more" if more > 0 else ""))
 
 
-def _families(families: Sequence[LargeFamily], found: int) -> Html:
-    if not families:
-        return _paragraph("None at the advised threshold, or the whole corpus was not joined.")
+def _families(profile: CorpusProfile) -> Html:
     rows = [
         [text(one.begins), _ids(one.ids), one.documents, one.pairs, one.smallest, one.mean, one.complete]
-        for one in families
+        for one in profile.families
     ]
     head = ["begins", "such as", "documents", "matching pairs", "least similar", "mean", "all match all"]
-    said = f"{counted(found, 'family', 'families')} at the advised threshold; the largest {len(families)}."
-    return joined([_paragraph(said), table(head, rows, caption="The largest families", tall=True, left=2)])
+    said = _paragraph("A family is all documents that matching pairs connect.")
+    listed = table(head, rows, caption="The largest families", tall=True, left=2) if rows else ""
+    return joined([said, listed])
 
 
 def _sources(profile: CorpusProfile) -> Html:
@@ -213,254 +423,6 @@ def _sources(profile: CorpusProfile) -> Html:
     return joined([table(["file", "documents", "text"], rows, caption="The largest files", tall=True), said])
 
 
-#: Views of one kind share a chart; what each kind is called.
-_KINDS = {"words": "Word n-grams", "qgrams": "Character q-grams", "": "Recipes"}
-
-#: What a row says of a view: how it separates pairs, and what its histogram looks like.
-_SEPARATED = ("unrelated reach", "90 % of similar score", "gap")
-_FIGURES = ("share nothing", "of similarity 1", "valley", "per million in it", "pairs above it")
-
-
-def grouped(views: Sequence[View]) -> dict[str, list[View]]:
-    """Return views by what they compare: word n-grams, character q-grams, anything else."""
-    found: dict[str, list[View]] = {}
-    for view in views:
-        kind = view.features.partition(":")[0] if view.n is not None else ""
-        found.setdefault(kind if kind in _KINDS else "", []).append(view)
-    return found
-
-
-def histograms(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return the histograms of all views, overlaid and one by one, and their figures in a table."""
-    advice, advised = exploration.advice, messages.advised_view(exploration)
-    parts: list[Html] = []
-    for kind, views in grouped(exploration.views).items():
-        name = _KINDS[kind]
-        whole = overlaid(f"over-{kind or 'recipes'}", f"{name}: pairs by similarity", views, advice, advised)
-        small = apart(f"apart-{kind or 'recipes'}", views, advised)
-        charts += [whole, *small]
-        parts += [
-            legend([view.name for view in views], views_colours(views), label="Show one of them"),
-            figures([whole], wide=True),
-            small_figures(small),
-        ]
-    intro = (
-        "All pairs by their similarity. Unrelated pairs make the mountain on the left, copies the rise on the right."
-    )
-    return section("histograms", "How similar are two documents?", *parts, _views_table(exploration), intro=intro)
-
-
-def small_figures(charts: Sequence[Chart]) -> Html:
-    """Return small charts, as many in a row as there is room for."""
-    cells = "".join(figures([chart], wide=True) for chart in charts)
-    return Html(f'<div class="apart">{cells}</div>')
-
-
-def _views_table(exploration: Observations) -> Html:
-    advised, separated = messages.advised_view(exploration), dict(exploration.advice.separations)
-    rows = [[view.name, *_separated(separated.get(view.name)), *_figures(view)] for view in exploration.views]
-    best = {at for at, view in enumerate(exploration.views) if view is advised}
-    head, rows = _filled(["compared", *_SEPARATED, *_FIGURES], rows)
-    return table(head, rows, caption="How each separates pairs of the sample", best=best)
-
-
-def _filled(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[str], list[list[object]]]:
-    """Return a table without the columns that say nothing."""
-    kept = [at for at in range(len(head)) if any(row[at] != "" for row in rows)]
-    return [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
-
-
-def _separated(found: Separation | None) -> list[str]:
-    """Return what unrelated pairs reach, what similar ones score, and the gap between them."""
-    if found is None or found.level is None or found.gap is None:
-        return ["" if found is None else f"{found.reach:.2f}", "", ""]
-    return [f"{found.reach:.2f}", f"{found.level:.2f}", f"{found.gap:.2f}"]
-
-
-def _figures(view: View) -> list[object]:
-    valley = view.valley
-    found: list[object] = [share(view.zero, view.pairs), view.equal]
-    if valley is None:
-        return [*found, "none", "", ""]
-    sure = "" if valley.clear else ", not clear"
-    return [*found, f"{valley.low:g} to {valley.high:g}{sure}", rate(valley.depth), valley.after]
-
-
-def cutoffs(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return how many pairs are above each cutoff, as a chart and a table."""
-    advised = messages.advised_view(exploration)
-    parts: list[Html] = []
-    for kind, views in grouped(exploration.views).items():
-        chart = cutoffs_chart(f"above-{kind or 'recipes'}", views, advised)
-        charts.append(chart)
-        parts += [
-            legend([view.name for view in views], views_colours(views), label="Show one of them"),
-            figures([chart], wide=True),
-            cutoffs_table(views, advised),
-        ]
-    intro = "Pairs at or above each cutoff, per million pairs of the sample."
-    return section("cutoffs", "How many pairs are above each cutoff?", *parts, intro=intro)
-
-
-def thresholds(exploration: Observations, charts: list[Chart]) -> Html:
-    """Return what each threshold would give on the whole corpus; nothing where that is not known."""
-    curve, advised = exploration.curve, exploration.advice.threshold
-    if curve is None:
-        return Html("")
-    drawn: list[Chart] = []
-    if curve.complete:
-        drawn = [dropped_by_threshold(curve, advised)]
-        # No logarithm shows that there are none.
-        if any(point.pairs for point in curve.points):
-            drawn.insert(0, pairs_by_threshold(curve, advised))
-    charts += drawn
-    intro = (
-        f"What neardup dedup would find at each threshold in all {counted(curve.documents, 'document')}, by "
-        f"{curve.recipe.features} and {curve.recipe.measure}: from one exact join."
-    )
-    point = messages.at_advised(exploration)
-    told = ""
-    if point is not None and point.pairs is not None:
-        told = (
-            f"At the advised {advised:g}: {counted(point.pairs, 'pair')}, {point.dropped:,} dropped "
-            f"({share(point.dropped, curve.documents)})."
-        )
-    note = "" if curve.complete else messages.incomplete_curve(curve)
-    content = [figures(drawn) if drawn else "", points_table(curve, curve.table, advised) if curve.points else ""]
-    return section("thresholds", "What would each threshold do?", told, note, *content, intro=intro)
-
-
-#: Words of each text that are in the page; it says how many more there are.
-_WORDS = 400
-#: Characters of a text that the search looks through, and of a shared passage that is shown in a line.
-_SEARCHED, _LONGEST_PASSAGE = 4_000, 90
-
-
-def reading(exploration: Observations) -> Html:
-    """Return the pairs of each cutoff, folded; those of the cutoff nearest to the advised threshold are open."""
-    advice = exploration.advice
-    if not exploration.examples:
-        return Html("")
-    nearest = min(exploration.examples, key=lambda one: (not one.pairs, abs(one.cutoff - advice.threshold)))
-    parts = [_cutoff(one, opened=one is nearest) for one in exploration.examples]
-    intro = (
-        f"Real pairs by {advice.features}, {advice.measure}, drawn from each band of similarity and spread over "
-        "sources and lengths. Differences are marked. Set the threshold where pairs stop being duplicates."
-    )
-    field = search_field("examples", label="Find pairs by id or word", noun="pairs")
-    whole = joined([Html('<div id="examples">'), *parts, Html("</div>")])
-    return section("pairs", "Read pairs at each cutoff", field, whole, intro=intro)
-
-
-def _cutoff(examples: Examples, *, opened: bool) -> Html:
-    said = f"<h3>Near {examples.cutoff:g}</h3><p class='dim'>{escaped(messages.band_in_words(examples))}</p>"
-    folds = [_pair(pair, opened=opened and not at) for at, pair in enumerate(examples.pairs)]
-    return joined([Html(f'<div class="band">{said}'), *folds, Html("</div>")])
-
-
-def _pair(pair: ExamplePair, *, opened: bool) -> Html:
-    ids = joined((text(shown.title or shown.id) for shown in (pair.left, pair.right)), Html(" &middot; "))
-    summary = Html(f'<strong class="figure">{pair.similarity:.3f}</strong> {ids}')
-    found = " ".join(
-        part[:_SEARCHED] for shown in (pair.left, pair.right) for part in (shown.id, shown.title, shown.text)
-    )
-    return fold(
-        summary, side_by_side(pair.left, pair.right, words=_WORDS, head=_head(pair)), opened=opened, searched=found
-    )
-
-
-def _head(pair: ExamplePair) -> Html:
-    """Return how similar two documents are, what they share, and where they come from."""
-    parts = [escaped(f"similarity {pair.similarity:.4g}")]
-    if pair.words:
-        passage = text(clipped(pair.passage, _LONGEST_PASSAGE))
-        parts.append(Html(f"longest shared run ({pair.words:,} words): <q>{passage}</q>"))
-    else:
-        parts.append(Html("no word in common"))
-    sources = [source for source in dict.fromkeys((pair.left_source, pair.right_source)) if source]
-    if sources:
-        parts.append(Html(f"from {joined(map(text, sources), ' and ')}"))
-    return Html("; ".join(parts))
-
-
-#: So many inputs are named.
-_INPUTS = 4
-
-
-def exploration_page(exploration: Observations) -> str:
-    """Return the page of an exploration.
-
-    Raises
-    ------
-    OutputError
-        If the packages that draw are not installed.
-    """
-    check_drawing("a page")
-    charts: list[Chart] = []
-    body = [
-        opening("How similar is this corpus to itself?", _basis(exploration)),
-        _headline(exploration),
-        _advice(exploration),
-        notes(exploration.notes, title="Left out, or done differently than asked"),
-        histograms(exploration, charts),
-        cutoffs(exploration, charts),
-        thresholds(exploration, charts),
-        reading(exploration),
-        contents(exploration.profile, charts),
-        _how_to_read(exploration),
-        _about(exploration),
-    ]
-    named = exploration.inputs[0] if len(exploration.inputs) == 1 else "A corpus"
-    title = f"{named} explored - neardup"
-    return page(title, "\n".join(filter(None, body)), charts, scripts=("search.js",), styles=("explore.css",))
-
-
-def _basis(exploration: Observations) -> Html:
-    return joined([_inputs(exploration), f": {messages.compared(exploration.sample)}."])
-
-
-def _inputs(exploration: Observations) -> Html:
-    """Return the names of the first inputs, and how many more there are."""
-    if not exploration.inputs:
-        return Html("documents in memory")
-    more = len(exploration.inputs) - _INPUTS
-    named = joined(map(text, exploration.inputs[:_INPUTS]), ", ")
-    return joined([named, f" and {more:,} more" if more > 0 else ""])
-
-
-def _headline(exploration: Observations) -> Html:
-    sample, advice, copies = exploration.sample, exploration.advice, exploration.profile.copies
-    drawn = "of all documents" if len(sample) == sample.documents else f"of {len(sample):,} drawn at random"
-    rows = [
-        (f"{sample.documents:,}", "documents", f"{numbers.sized(sample.bytes)} of text"),
-        (f"{sample.pairs:,}", "pairs compared", drawn),
-        (advice.features, "advised", f"{advice.measure}, threshold {advice.threshold:g}"),
-    ]
-    point = messages.at_advised(exploration)
-    if point is not None:
-        families = "" if point.families is None else f" in {numbers.counted(point.families, 'family', 'families')}"
-        part = numbers.share(point.dropped, sample.documents)
-        rows.append((part, "would be dropped", f"{numbers.counted(point.dropped, 'document')}{families}"))
-    rows.append((f"{copies.copies:,}", "exact copies", f"of {numbers.counted(copies.groups, 'text')}"))
-    return tiles(rows)
-
-
-def _advice(exploration: Observations) -> Html:
-    advice = exploration.advice
-    others = table(["instead", "why not"], [[text(name), text(why)] for name, why in advice.alternatives], left=2)
-    return section(
-        "advice",
-        "Where to begin",
-        Html(
-            f'<p class="begin">Begin with <strong>{escaped(messages.advised_rule(advice))}</strong>. '
-            f"{escaped(messages.would_drop(exploration))}</p>"
-        ),
-        advice.reason,
-        command(messages.advised_command(advice)),
-        fold("Why not others", others) if advice.alternatives else "",
-    )
-
-
 def _how_to_read(exploration: Observations) -> Html:
     sample = exploration.sample
     said: dict[str, object] = {
@@ -468,15 +430,13 @@ def _how_to_read(exploration: Observations) -> Html:
         "both have among those that either has: 1 for the same n-grams, 0 for none in common.",
         "words:4, qgrams:5": "Every run of four words, or of five characters. Longer runs are shared by chance less "
         "often, and each changed word breaks more of them.",
-        "logarithmic": "Each line up the axis means ten times as many pairs. Nearly all pairs of a corpus are "
-        "unrelated; on a linear axis the related ones could not be seen.",
         "unrelated, similar": "Unrelated pairs are the bulk. How far the most similar of them reaches in the whole "
         "corpus is estimated from how fast their number falls. Similar pairs are the closest of the sample. The wider "
         "the gap between that reach and what 90 % of similar pairs score, the better a view separates them.",
         "idf": "Rare n-grams count more than frequent ones. Compare its line with that of the same n-grams without "
         "weights: where unrelated pairs fall faster and similar pairs stay, weights help.",
-        "valley": "The sparse stretch between unrelated and related pairs. A question mark means that it is not clear: "
-        "pairs thin out slowly, or too few lie above it, so no cut is sharp.",
+        "valley": "The sparse stretch between unrelated and related pairs. Where it is not clear, pairs thin out "
+        "slowly, or too few lie above it, so no cut is sharp.",
         "exact": "Nothing is estimated by sketches. Figures of the sample are exact for the sample; those of the whole "
         "corpus are what neardup dedup finds at that threshold.",
         "the cutoffs": "A share of pairs, not of documents: 6 pairs in a million are few, but a corpus of a million "
@@ -487,14 +447,13 @@ def _how_to_read(exploration: Observations) -> Html:
     }
     if len(sample) == sample.documents:
         said["exact"] = "Nothing is estimated: all pairs of all documents were compared."
-    return section("how-to-read", "How to read this", facts(said))
+    return section("how-to-read", "How to read this", fold("What the words and figures mean", facts(said)))
 
 
 def _about(exploration: Observations) -> Html:
     sample = exploration.sample
     known: dict[str, object] = {
         "input": _inputs(exploration),
-        "documents": f"{sample.documents:,}, {numbers.sized(sample.bytes)} of text",
         "sample": f"{messages.compared(sample)}; seed {sample.seed}",
         "compared": text(", ".join(dict.fromkeys(view.name for view in exploration.views))),
         "neardup": exploration.version,
@@ -503,14 +462,13 @@ def _about(exploration: Observations) -> Html:
     for stage in exploration.stages:
         wall, cpu, _ = costs.get(stage["name"], (0.0, 0.0, 0.0))
         costs[stage["name"]] = [wall + stage["wall_s"], cpu + stage["cpu_s"], stage["peak_memory_bytes"]]
-    rows = [[name, f"{wall:.2f}", f"{cpu:.2f}", numbers.sized(peak)] for name, (wall, cpu, peak) in costs.items()]
-    times = table(["stage", "seconds", "CPU seconds", "peak memory so far"], rows, caption="Time and memory")
-    return section("about", "About this page", facts(known), times if rows else "")
+    rows = [[name, f"{wall:.2f}", f"{cpu:.2f}", sized(peak)] for name, (wall, cpu, peak) in costs.items()]
+    times = table(["stage", "seconds", "CPU seconds", "peak memory so far"], rows)
+    return section("about", "About this page", facts(known), fold("Time and memory", times) if rows else "")
 
 
 #: Characters of a sparkline: each is five hundredths.
 _SPARK = 20
-_CELL = 'style="text-align:left;padding:2px 12px 2px 0;white-space:pre"'
 
 
 def cell_of(exploration: Observations) -> str:
@@ -518,26 +476,19 @@ def cell_of(exploration: Observations) -> str:
     advice, advised = exploration.advice, messages.advised_view(exploration)
     rows = [
         (
-            f"{view.name}{' (advised)' if view is advised else ''}",
-            numbers.sparkline(view.counts, _SPARK),
-            *(numbers.short(per_million(pairs, view.pairs)) for _, pairs in view.above),
+            f"{view.name}{' (advised)' if view is advised and advice.given else ''}",
+            Html(f'<span style="white-space:pre">{sparkline(view.counts, _SPARK)}</span>'),
+            *(short(per_million(pairs, view.pairs)) for _, pairs in view.above),
             messages.valley_in_short(view),
         )
         for view in exploration.views
     ]
     head = ("compared", "similarity 0 to 1", *(f">= {cutoff:g}" for cutoff in CUTOFFS), "valley")
+    begin = f"<strong>{escaped(messages.advised_rule(advice))}</strong>. {escaped(messages.would_drop(exploration))} "
+    said = begin + escaped(advice.reason) if advice.given else escaped(messages.no_advice(advice))
+    typed = f"<p><code>{escaped(messages.advised_command(advice))}</code></p>" if advice.given else ""
     return (
-        '<div class="neardup">'
-        f"<p>{escaped(messages.compared(exploration.sample))}</p>"
-        f"<p><strong>{escaped(messages.advised_rule(advice))}</strong>. {escaped(messages.would_drop(exploration))} "
-        f"{escaped(advice.reason)}</p>"
-        f"<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
-        f"{_table(head, rows)}"
-        f"<p><code>{escaped(messages.advised_command(advice))}</code></p></div>"
+        f'<div class="neardup"><p>{escaped(messages.compared(exploration.sample))}</p><p>{said}</p>'
+        "<p>Pairs by similarity (logarithmic heights), and pairs per million at or above each cutoff</p>"
+        f"{table(head, rows, left=2)}{typed}</div>"
     )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    names = "".join(f'<th scope="col" {_CELL}>{escaped(name)}</th>' for name in head)
-    lines = "".join("<tr>" + "".join(f"<td {_CELL}>{escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"

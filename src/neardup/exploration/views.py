@@ -26,10 +26,10 @@ from neardup.kernels.postings import (
     Postings,
     count_known,
     count_pairs,
-    enter_places,
     fill_postings,
     number_features,
 )
+from neardup.kernels.tables import enter_places
 from neardup.recipe import Recipe
 from neardup.recipe.measures import similarities
 from neardup.runtime import in_order
@@ -316,7 +316,7 @@ def frequencies_of(
     plain, form = recipe.without_statistics(), COUNTED if weighs else None
     wanted = np.unique(Extractor(plain.changed(content=""), None, form)(texts).features)
     table, df = empty_table(len(wanted)), np.zeros(len(wanted), np.int64)
-    enter_places(wanted, table)
+    enter_places(wanted, *table)
     documents = heaviest = 0
     for part in in_order(partial(_counted, Extractor(plain, None, form)), pieces(corpus, "count", report), threads):
         count_known(part.features, table, df)

@@ -35,7 +35,8 @@ from neardup.kernels.grams import (
     list_grams,
 )
 from neardup.kernels.pairs import sort_rows
-from neardup.kernels.tokens import enter, hash_tokens
+from neardup.kernels.tables import EMPTY_TABLE, enter, slots_for
+from neardup.kernels.tokens import hash_tokens
 from neardup.kernels.unicode import text_marks
 from neardup.recipe import Recipe
 from neardup.recipe.recipe import word_lists
@@ -97,7 +98,7 @@ _WAYS = {
     "terms": CONTIGUOUS,
 }
 _WEIGHING = {"": NO_WEIGHTS, "tf": BY_COUNT, "idf": BY_VALUE, "tfidf": BY_BOTH}
-_NO_TOKENS = np.zeros(1, np.uint64)
+_NO_TOKENS = np.zeros(EMPTY_TABLE, np.uint64)
 
 
 class _Plan(NamedTuple):
@@ -139,7 +140,9 @@ class _Plan(NamedTuple):
     def is_plain(self) -> bool:
         """Whether features are contiguous grams as sets or multisets, and nothing else."""
         ordinary = self.shape[0] == CONTIGUOUS and self.form in (SET, MULTISET)
-        return ordinary and not (self.positional or self.terms or len(self.tables[0]) > 1) and self.modulus == 1
+        return (
+            ordinary and not (self.positional or self.terms or len(self.tables[0]) > EMPTY_TABLE) and self.modulus == 1
+        )
 
 
 def _fresh(size: int) -> Words:
@@ -327,6 +330,6 @@ def _token_table(words: frozenset[str]) -> Words:
     padded = np.frombuffer(text + b" " * 64, np.uint8)
     tokens = np.empty(len(text), np.uint64)
     count = hash_tokens(padded, 0, len(text), False, np.empty(len(text) + 66, np.int64), tokens)
-    table = np.zeros(1 << (2 * count).bit_length(), np.uint64)
+    table = np.zeros(slots_for(count), np.uint64)
     enter(tokens[:count], table)
     return table

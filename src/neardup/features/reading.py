@@ -162,7 +162,7 @@ def heaviest_of(block: Block) -> int:
 
 
 #: Bytes of each feature whose documents are counted, with those that wait to be added, as they were measured.
-_BYTES_A_COUNT = 100
+_BYTES_A_COUNT = 160
 
 
 class Gathering:

@@ -22,7 +22,7 @@ from neardup.features.reading import Progress, texts_again
 from neardup.features.store import Block, Column, Features64, FeatureStore, Needs
 from neardup.kernels.counts import count_to_two, find_able, keyed_marks, note_first
 from neardup.recipe.measures import Rule
-from neardup.runtime import SCRATCH, Memory, in_order
+from neardup.runtime import SCRATCH, Memory, in_order, trim_memory
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -50,9 +50,20 @@ class Recomputed:
         They change the time, never the answer.
     report : callable
         Told ("read again", bytes done, bytes in all or None).
+    serves_once : bool
+        Whether pairs are looked for once: then the counts go when they have served.
     """
 
-    def __init__(self, corpus: Corpus, extractor: Extractor, threads: int, report: Progress | None = None) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        extractor: Extractor,
+        threads: int,
+        report: Progress | None = None,
+        *,
+        serves_once: bool = False,
+    ) -> None:
+        self.serves_once = serves_once
         self._corpus, self._extractor, self._threads, self._report = corpus, extractor, threads, report
         self._keys = np.frombuffer(os.urandom(16), np.uint64)
         self._bits = _FEWEST_BITS
@@ -134,7 +145,7 @@ class Recomputed:
             return make(documents, block)
 
         yield from in_order(made, self._pieces(chosen), self._threads)
-        pa.default_memory_pool().release_unused()
+        trim_memory()
 
     def _pieces(self, chosen: Booleans) -> Iterator[tuple[Integers, pa.LargeStringArray]]:
         first = 0

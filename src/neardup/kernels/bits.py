@@ -7,7 +7,7 @@ Every function here is an LLVM instruction or two; none checks anything. An addr
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import njit, types, uint64
+from numba import int64, njit, types, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -152,6 +152,20 @@ def mix(x):
     x *= 0xD6E8FEB86659FD93
     x ^= x >> 32
     return x
+
+
+@njit(inline="always")
+def decode(data, i):
+    """Return the code point of valid UTF-8 that begins at data[i], and how many bytes it has."""
+    b = int64(data[i])
+    if b < 0x80:
+        return b, 1
+    if b < 0xE0:
+        return (b & 0x1F) << 6 | (int64(data[i + 1]) & 0x3F), 2
+    if b < 0xF0:
+        return (b & 0x0F) << 12 | (int64(data[i + 1]) & 0x3F) << 6 | (int64(data[i + 2]) & 0x3F), 3
+    high = (b & 0x07) << 18 | (int64(data[i + 1]) & 0x3F) << 12
+    return high | (int64(data[i + 2]) & 0x3F) << 6 | (int64(data[i + 3]) & 0x3F), 4
 
 
 #: A chunk has 2**23 bytes.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, uint64
+from numba import uint64
 
 from neardup.kernels.bits import mix
 from neardup.kernels.compilation import kernel
 from neardup.kernels.grams import contiguous, whole
-from neardup.kernels.tokens import hash_tokens, holds
+from neardup.kernels.tables import find, holds
+from neardup.kernels.tokens import hash_tokens
 
 
 @kernel
@@ -18,13 +19,10 @@ def enter_grams(grams, slots, keys, filter_bits):
     grams: uint64[g]; keys: uint64 and slots: int64, a power of two of them and more than g, keys all 0; filter_bits:
     uint64, a power of two of words, all 0, get a bit for each gram.
     """
-    mask = keys.shape[0] - 1
     bits = uint64(filter_bits.shape[0] * 64 - 1)
     for number in range(grams.shape[0]):
         gram = grams[number]
-        slot = int64(gram >> uint64(32)) & mask
-        while keys[slot] != uint64(0):
-            slot = (slot + 1) & mask
+        slot = find(gram, keys)
         keys[slot] = gram
         slots[slot] = number
         bit = gram & bits
@@ -37,12 +35,9 @@ def _number_of(gram, slots, keys, filter_bits):
     bit = gram & uint64(filter_bits.shape[0] * 64 - 1)
     if not (filter_bits[bit >> uint64(6)] >> (bit & uint64(63))) & uint64(1):
         return -1
-    mask = keys.shape[0] - 1
-    slot = int64(gram >> uint64(32)) & mask
-    while keys[slot] != uint64(0):
-        if keys[slot] == gram:
-            return slots[slot]
-        slot = (slot + 1) & mask
+    slot = find(gram, keys)
+    if keys[slot] == gram:
+        return slots[slot]
     return -1
 
 

@@ -18,6 +18,7 @@ from numba import int64, njit, uint8, uint32, uint64
 from neardup.kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import need, smallest_partner
 from neardup.kernels.compilation import kernel
+from neardup.kernels.tables import cleared, find, first_slot, room_for
 
 #: The last count that stands for itself, the steps of an octave beyond, and what each byte stands for.
 _LAST_EXACT, _STEPS = 127, 8
@@ -167,8 +168,8 @@ def _rarest(address, seen, size, wanted, equal, out):
             high = middle
         else:
             low = middle + 1
-    rare = 0
-    ties = 0
+    rare = int64(0)
+    ties = int64(0)
     for block in range(0, size, 64):
         below = at_most_mask(base + uint64(block), uint8(high - 1))
         mask = at_most_mask(base + uint64(block), uint8(high)) & ~below
@@ -246,19 +247,6 @@ def prefixes(addresses, sizes, members, shift, counts, rule, results):
 
 
 @kernel
-def _in_order(address, weights, size):
-    """Return a copy of a set in ascending order, and the weights that go with it."""
-    features = np.empty(size, np.uint64)
-    carried = np.zeros(size, np.uint64)
-    for i in range(size):
-        features[i] = load_u64(address + uint64(8 * i))
-        if weights != uint64(0):
-            carried[i] = load_u64(weights + uint64(8 * i))
-    order = np.argsort(features)
-    return features[order], carried[order]
-
-
-@kernel
 def _same_set(left, right, left_weights, right_weights, size):
     """Return whether two sets of one size, given by their addresses, hold the same; weights: addresses, or 0."""
     weighted = left_weights != uint64(0)
@@ -273,9 +261,21 @@ def _same_set(left, right, left_weights, right_weights, size):
     if i == size:
         return True
     # The same features may stand in another order, which is seldom: sets of most copies end above.
-    one, own = _in_order(left, left_weights, size)
-    other, theirs = _in_order(right, right_weights, size)
-    return np.all(one == other) and np.all(own == theirs)
+    table = cleared(room_for(size), size)
+    values = np.empty(table.shape[0], np.uint64)
+    for i in range(size):
+        feature = load_u64(left + uint64(8 * i))
+        slot = find(feature, table)
+        table[slot] = feature
+        values[slot] = load_u64(left_weights + uint64(8 * i)) if weighted else uint64(0)
+    for i in range(size):
+        feature = load_u64(right + uint64(8 * i))
+        slot = find(feature, table)
+        if table[slot] != feature:
+            return False
+        if weighted and values[slot] != load_u64(right_weights + uint64(8 * i)):
+            return False
+    return True
 
 
 @kernel
@@ -288,20 +288,17 @@ def group_equal(marks, sizes, alone, addresses, weights, representative):
     count = sizes.shape[0]
     compares = addresses.shape[0] > 0
     weighted = weights.shape[0] > 0
-    bits = 2
-    while (1 << bits) < 2 * count:
-        bits += 1
-    mask = (1 << bits) - 1
-    table = np.full(1 << bits, -1, np.int64)
+    # Of documents, not of keys: those with one mark lie side by side.
+    table = cleared(room_for(count), count)
     for d in range(count):
         if alone[d]:
             representative[d] = -1
             continue
-        slot = int64((marks[d, 0] * uint64(0x9E3779B97F4A7C15)) >> uint64(64 - bits))
+        slot = first_slot(marks[d, 0], table)
         while True:
-            first = table[slot]
+            first = int64(table[slot]) - 1
             if first < 0:
-                table[slot] = d
+                table[slot] = uint64(d + 1)
                 representative[d] = d
                 break
             same = marks[first, 0] == marks[d, 0] and marks[first, 1] == marks[d, 1] and sizes[first] == sizes[d]
@@ -313,7 +310,7 @@ def group_equal(marks, sizes, alone, addresses, weights, representative):
             if same:
                 representative[d] = first
                 break
-            slot = (slot + 1) & mask
+            slot = (slot + 1) & (table.shape[0] - 1)
 
 
 @kernel
@@ -359,21 +356,21 @@ def name_keepers(representative, place, top, stays, graph, keeper, best):
 
 
 @kernel
+def root_of(node, root):
+    """Return the root of a node's tree, and shorten the way there."""
+    while root[node] != node:
+        root[node] = root[root[node]]
+        node = root[node]
+    return node
+
+
+@kernel
 def components(left, right, root):
     """Make root, which holds 0..n-1 on entry, the smallest node of each node's connected component."""
     for e in range(left.shape[0]):
-        a = left[e]
-        b = right[e]
-        while root[a] != a:
-            root[a] = root[root[a]]
-            a = root[a]
-        while root[b] != b:
-            root[b] = root[root[b]]
-            b = root[b]
-        if a < b:
-            root[b] = a
-        else:
-            root[a] = b
+        a = root_of(left[e], root)
+        b = root_of(right[e], root)
+        root[max(a, b)] = min(a, b)
     for d in range(root.shape[0]):
         root[d] = root[root[d]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, uint64
 
-from neardup.kernels.bits import mix
+from neardup.kernels.bits import decode, mix
 from neardup.kernels.compilation import kernel
 
 #: Classes of code points.
@@ -20,20 +20,6 @@ COMMA, DOT, ZERO = 0x2C, 0x2E, 0x30
 _ARABIC_POINT, _ARABIC_COMMA = 0x066B, 0x066C
 _STEP = uint64(0xD1342543DE82EF95)
 _NUMBER = uint64(0xAAAAAAAB2545F491)
-
-
-@kernel
-def decode(data, i):
-    """Return the code point that begins at data[i], and how many bytes it has."""
-    b = int64(data[i])
-    if b < 0x80:
-        return b, 1
-    if b < 0xE0:
-        return (b & 0x1F) << 6 | (int64(data[i + 1]) & 0x3F), 2
-    if b < 0xF0:
-        return (b & 0x0F) << 12 | (int64(data[i + 1]) & 0x3F) << 6 | (int64(data[i + 2]) & 0x3F), 3
-    high = (b & 0x07) << 18 | (int64(data[i + 1]) & 0x3F) << 12
-    return high | (int64(data[i + 2]) & 0x3F) << 6 | (int64(data[i + 3]) & 0x3F), 4
 
 
 @kernel

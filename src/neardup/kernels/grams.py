@@ -7,7 +7,8 @@ from numba import int64, uint64
 
 from neardup.kernels.bits import mix
 from neardup.kernels.compilation import kernel
-from neardup.kernels.tokens import drop_held, hash_tokens, holds
+from neardup.kernels.tables import EMPTY_TABLE, cleared, find, holds, room_for, value_of
+from neardup.kernels.tokens import drop_held, hash_tokens
 
 #: How the grams of a segment are made from its tokens.
 CONTIGUOUS, SKIPPING, WHOLE, SPOTS = 0, 1, 2, 3
@@ -143,33 +144,13 @@ _SECOND = uint64(0x589965CC75374CC3)
 
 
 @kernel
-def slot_of(gram, table, shift, mask):
-    """Return where a gram is in an open table, or the free slot where it would be; 0 stands for a free slot."""
-    slot = int64(gram >> shift)
-    while table[slot] != uint64(0) and table[slot] != gram:
-        slot = (slot + 1) & mask
-    return slot
-
-
-@kernel
-def cleared(count, table):
-    """Free the slots that a table for count grams takes; return (shift, mask)."""
-    bits = 1
-    while (1 << bits) < 2 * count:
-        bits += 1
-    mask = (1 << bits) - 1
-    table[: mask + 1] = uint64(0)
-    return uint64(64 - bits), mask
-
-
-@kernel
-def as_set(grams, begin, end, table, out, at):
+def as_set(grams, begin, end, room, out, at):
     """Write the distinct grams[begin:end], by first occurrence, to out[at:]; return how many."""
-    shift, mask = cleared(end - begin, table)
+    table = cleared(room, end - begin)
     size = 0
     for i in range(begin, end):
         gram = max(grams[i], uint64(1))
-        slot = slot_of(gram, table, shift, mask)
+        slot = find(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
             out[at + size] = gram
@@ -178,12 +159,12 @@ def as_set(grams, begin, end, table, out, at):
 
 
 @kernel
-def as_multiset(grams, begin, end, table, seen, out, at):
+def as_multiset(grams, begin, end, room, seen, out, at):
     """Write (gram, i) for the i-th repeat of each of grams[begin:end]: set algebra then gives multiset measures."""
-    shift, mask = cleared(end - begin, table)
+    table = cleared(room, end - begin)
     for i in range(begin, end):
         gram = max(grams[i], uint64(1))
-        slot = slot_of(gram, table, shift, mask)
+        slot = find(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
             seen[slot] = 0
@@ -195,13 +176,13 @@ def as_multiset(grams, begin, end, table, seen, out, at):
 
 
 @kernel
-def as_counts(grams, begin, end, table, seen, out, counts, at):
+def as_counts(grams, begin, end, room, seen, out, counts, at):
     """Write the distinct grams[begin:end], by first occurrence, and how often each stands there; return how many."""
-    shift, mask = cleared(end - begin, table)
+    table = cleared(room, end - begin)
     size = 0
     for i in range(begin, end):
         gram = max(grams[i], uint64(1))
-        slot = slot_of(gram, table, shift, mask)
+        slot = find(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
             seen[slot] = at + size
@@ -236,15 +217,6 @@ _NO_WEIGHTS = np.empty(0, np.int64)
 
 
 @kernel
-def table_for(count):
-    """Return an open table with room for so many grams."""
-    width = 2
-    while width < 2 * (count + 1):
-        width *= 2
-    return np.empty(width, np.uint64)
-
-
-@kernel
 def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
     """Fill out with the feature sets of the texts, one behind the other.
 
@@ -259,16 +231,16 @@ def feature_sets(text, spans, by_character, n, multiset, out, sizes, marks):
     edges = np.empty((2 if by_character else 1) * longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
     grams = np.empty(longest + 1, np.uint64)
-    table = table_for(longest)
-    seen = np.empty(table.shape[0] if multiset else 1, np.int64)
-    at = 0
+    room = room_for(longest + 1)
+    seen = np.empty(room.shape[0] if multiset else 1, np.int64)
+    at = int64(0)
     for d in range(sizes.shape[0]):
         count = hash_tokens(text, spans[d, 0], spans[d, 1], by_character, edges, tokens)
-        count = contiguous(tokens, count, n, grams, 0)
+        count = contiguous(tokens, count, n, grams, int64(0))
         if multiset:
-            size = as_multiset(grams, 0, count, table, seen, out, at)
+            size = as_multiset(grams, int64(0), count, room, seen, out, at)
         else:
-            size = as_set(grams, 0, count, table, out, at)
+            size = as_set(grams, int64(0), count, room, out, at)
         sizes[d] = size
         marks[d, 0], marks[d, 1] = mark(out, _NO_WEIGHTS, at, size)
         at += size
@@ -289,10 +261,10 @@ def list_grams(text, spans, by_character, shape, tables, out, lengths):
         longest = max(longest, spans[s, 1] - spans[s, 0])
     edges = np.empty((2 if by_character else 1) * longest + 66, np.int64)
     tokens = np.empty(longest + 1, np.uint64)
-    at = 0
+    at = int64(0)
     for s in range(lengths.shape[0]):
         count = hash_tokens(text, spans[s, 0], spans[s, 1], by_character, edges, tokens)
-        if stops.shape[0] > 1 and shape[0] != SPOTS:
+        if stops.shape[0] > EMPTY_TABLE and shape[0] != SPOTS:
             count = drop_held(stops, tokens, count)
         end = grams_of(tokens, count, shape, stops, antecedents, out, at)
         lengths[s] = end - at
@@ -319,21 +291,21 @@ def form_sets(grams, lengths, heads, plan, out, weights, sizes, marks):
     Returns the number of features written.
     """
     form, positional, modulus = plan
-    table = table_for(most_of(lengths, heads))
-    seen = np.empty(table.shape[0], np.int64)
-    at = 0
-    begin = 0
+    room = room_for(most_of(lengths, heads))
+    seen = np.empty(room.shape[0], np.int64)
+    at = int64(0)
+    begin = int64(0)
     for d in range(sizes.shape[0]):
         end = begin + lengths[heads[d] : heads[d + 1]].sum()
         if positional:
             add_places(grams, begin, end)
         kept = sample(grams, begin, end, modulus)
         if form == MULTISET:
-            size = as_multiset(grams, begin, kept, table, seen, out, at)
+            size = as_multiset(grams, begin, kept, room, seen, out, at)
         elif form == COUNTED:
-            size = as_counts(grams, begin, kept, table, seen, out, weights, at)
+            size = as_counts(grams, begin, kept, room, seen, out, weights, at)
         else:
-            size = as_set(grams, begin, kept, table, out, at)
+            size = as_set(grams, begin, kept, room, out, at)
         sizes[d] = size
         marks[d, 0], marks[d, 1] = mark(out, weights, at, size)
         at += size
@@ -343,30 +315,6 @@ def form_sets(grams, lengths, heads, plan, out, weights, sizes, marks):
 
 #: Where a weight comes from.
 NO_WEIGHTS, BY_COUNT, BY_VALUE, BY_BOTH = 0, 1, 2, 3
-
-
-@kernel
-def value_of(gram, keys, values, unseen):
-    """Return what an open table of the collection says of a gram, ``unseen`` where it does not know it."""
-    mask = keys.shape[0] - 1
-    slot = int64(gram >> uint64(20)) & mask
-    while keys[slot] != uint64(0):
-        if keys[slot] == gram:
-            return values[slot]
-        slot = (slot + 1) & mask
-    return unseen
-
-
-@kernel
-def enter_values(grams, given, keys, values):
-    """Enter grams with their values into an open table of zeros with more slots than grams."""
-    mask = keys.shape[0] - 1
-    for i in range(grams.shape[0]):
-        slot = int64(grams[i] >> uint64(20)) & mask
-        while keys[slot] != uint64(0):
-            slot = (slot + 1) & mask
-        keys[slot] = grams[i]
-        values[slot] = given[i]
 
 
 @kernel
@@ -420,16 +368,16 @@ def add_ranks(out, at, size):
 
 
 @kernel
-def counts_of(grams, begin, end, table, seen, counts, out, weights, at, size):
+def counts_of(grams, begin, end, room, seen, counts, out, weights, at, size):
     """Write how often each feature of out[at:at + size] stands among grams[begin:end] to weights.
 
     counts: int64 scratch as long as those.
     """
-    shift, mask = cleared(end - begin, table)
+    table = cleared(room, end - begin)
     found = 0
     for i in range(begin, end):
         gram = max(grams[i], uint64(1))
-        slot = slot_of(gram, table, shift, mask)
+        slot = find(gram, table)
         if table[slot] == uint64(0):
             table[slot] = gram
             seen[slot] = found
@@ -438,7 +386,7 @@ def counts_of(grams, begin, end, table, seen, counts, out, weights, at, size):
         else:
             counts[seen[slot]] += 1
     for i in range(at, at + size):
-        weights[i] = counts[seen[slot_of(out[i], table, shift, mask)]]
+        weights[i] = counts[seen[find(out[i], table)]]
 
 
 @kernel
@@ -448,8 +396,8 @@ def clip_sets(out, weights, lookup, weighing, sizes, marks):
     weights: int64, counts on entry where weighing is by count, empty where there are none; lookup: as for
     ``clip_and_weigh``; sizes: int64[d] and marks: uint64[d, 2], those of the sets on entry and on return.
     """
-    begin = 0
-    at = 0
+    begin = int64(0)
+    at = int64(0)
     weighted = weights.shape[0] > 0
     for d in range(sizes.shape[0]):
         size = sizes[d]
@@ -475,19 +423,19 @@ def choose_terms(grams, lengths, heads, plan, lookup, out, weights, sizes, marks
     """
     most, positional, weighing = plan
     longest = most_of(lengths, heads)
-    table = table_for(longest)
-    seen = np.empty(table.shape[0], np.int64)
+    room = room_for(longest + 1)
+    seen = np.empty(room.shape[0], np.int64)
     picked = np.empty(longest + 1, np.uint64)
     counts = np.empty(longest + 1, np.int64)
     order = np.empty(longest + 1, np.int64)
-    at = 0
-    first = 0
+    at = int64(0)
+    first = int64(0)
     for d in range(sizes.shape[0]):
         begin = first
-        chosen = 0
+        chosen = int64(0)
         for s in range(heads[d], heads[d + 1]):
             end = begin + lengths[s]
-            size = as_counts(grams, begin, end, table, seen, picked, counts, chosen)
+            size = as_counts(grams, begin, end, room, seen, picked, counts, chosen)
             # The heaviest by tf * idf, whatever the weights are that documents are compared by.
             size = clip_and_weigh(picked, counts, chosen, size, lookup, BY_BOTH)
             size = heaviest(picked, counts, chosen, size, most, order)
@@ -495,9 +443,9 @@ def choose_terms(grams, lengths, heads, plan, lookup, out, weights, sizes, marks
                 add_ranks(picked, chosen, size)
             chosen += size
             begin = end
-        size = as_set(picked, 0, chosen, table, out, at)
+        size = as_set(picked, int64(0), chosen, room, out, at)
         if weighing != NO_WEIGHTS:
-            counts_of(grams, first, begin, table, seen, counts, out, weights, at, size)
+            counts_of(grams, first, begin, room, seen, counts, out, weights, at, size)
             size = clip_and_weigh(out, weights, at, size, lookup, weighing)
         sizes[d] = size
         marks[d, 0], marks[d, 1] = mark(out, weights, at, size)
@@ -512,7 +460,7 @@ def place_minima(minima, sizes, out):
 
     minima: uint64[d, K]; out: uint64, room for all. Returns the number of features written.
     """
-    at = 0
+    at = int64(0)
     for d in range(sizes.shape[0]):
         for i in range(sizes[d]):
             out[at] = max(placed(minima[d, i], i), uint64(1))
@@ -524,7 +472,7 @@ def place_minima(minima, sizes, out):
 def mark_sets(features, sizes, marks):
     """Write the marks of sets that lie one behind the other: uint64[d, 2]."""
     none = np.empty(0, np.int64)
-    at = 0
+    at = int64(0)
     for d in range(sizes.shape[0]):
         marks[d, 0], marks[d, 1] = mark(features, none, at, sizes[d])
         at += sizes[d]

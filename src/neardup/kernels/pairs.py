@@ -8,6 +8,8 @@ import numpy as np
 from numba import float64, int64, uint64
 
 from neardup.kernels.compilation import kernel
+from neardup.kernels.counts import root_of
+from neardup.kernels.tables import cleared, enter_places, find, room_for, value_of
 
 
 @kernel
@@ -95,43 +97,6 @@ def add_shared(heads, features, weights, squares, left, right, out):
 
 
 @kernel
-def _enter(tokens, begin, end, keys, ids):
-    """Give each distinct token of tokens[begin:end] a number in an open table; return how many there are.
-
-    ids: int64, as long as the table. A free slot has the number -1.
-    """
-    mask = keys.shape[0] - 1
-    ids[:] = -1
-    count = 0
-    for i in range(begin, end):
-        slot = int64(tokens[i] >> uint64(32)) & mask
-        while ids[slot] >= 0 and keys[slot] != tokens[i]:
-            slot = (slot + 1) & mask
-        if ids[slot] < 0:
-            keys[slot] = tokens[i]
-            ids[slot] = count
-            count += 1
-    return count
-
-
-@kernel
-def _number_of(token, keys, ids):
-    mask = keys.shape[0] - 1
-    slot = int64(token >> uint64(32)) & mask
-    while ids[slot] >= 0 and keys[slot] != token:
-        slot = (slot + 1) & mask
-    return ids[slot]
-
-
-@kernel
-def _width(count):
-    width = 4
-    while width < 2 * count:
-        width *= 2
-    return width
-
-
-@kernel
 def _distance(rows, columns, masks, ups, downs):
     """Return the Levenshtein distance of two sequences of numbers (Hyyroe 2003: 64 rows at a time, column by column).
 
@@ -202,13 +167,14 @@ def _common(rows, columns, masks, carries):
 def align(heads, tokens, left, right, distances, lengths):
     """Set, for pairs of token sequences, their Levenshtein distance and the length of their longest common subsequence.
 
-    heads: int64[n + 1]; tokens: uint64; left, right: int64[k]; distances, lengths: int64[k], empty where not wanted.
+    heads: int64[n + 1]; tokens: uint64, none of them 0; left, right: int64[k]; distances, lengths: int64[k], empty
+    where not wanted.
     """
     longest = 0
     for i in range(left.shape[0]):
         for d in (left[i], right[i]):
             longest = max(longest, heads[d + 1] - heads[d])
-    keys = np.empty(_width(longest), np.uint64)
+    keys = room_for(longest)
     ids = np.empty(keys.shape[0], np.int64)
     masks = np.zeros(longest, np.uint64)
     rows = np.empty(longest, np.int64)
@@ -230,12 +196,12 @@ def align(heads, tokens, left, right, distances, lengths):
         if end_a - a > end_b - b:
             a, end_a, b, end_b = b, end_b, a, end_a
         # The shorter one makes the rows: the fewer blocks of 64.
-        table = _width(end_b - b)
-        _enter(tokens, b, end_b, keys[:table], ids[:table])
+        table = cleared(keys, end_b - b)
+        enter_places(tokens[b:end_b], table, ids)
         for j in range(b, end_b):
-            columns[j - b] = _number_of(tokens[j], keys[:table], ids[:table])
+            columns[j - b] = ids[find(tokens[j], table)]
         for j in range(a, end_a):
-            rows[j - a] = _number_of(tokens[j], keys[:table], ids[:table])
+            rows[j - a] = value_of(tokens[j], table, ids, -1)
         one, other = rows[: end_a - a], columns[: end_b - b]
         if distances.shape[0] > 0:
             distances[i] = _distance(one, other, masks, ups, downs) if end_a > a else end_b - b
@@ -303,14 +269,8 @@ def join_at_levels(one, other, order, heads, documents, families, largest):
             most = max(most, documents[node])
     for level in range(families.shape[0] - 1, -1, -1):
         for i in range(heads[level], heads[level + 1]):
-            a = one[order[i]]
-            b = other[order[i]]
-            while root[a] != a:
-                root[a] = root[root[a]]
-                a = root[a]
-            while root[b] != b:
-                root[b] = root[root[b]]
-                b = root[b]
+            a = root_of(one[order[i]], root)
+            b = root_of(other[order[i]], root)
             if a == b:
                 continue
             several += 1 - int64(documents[a] > 1) - int64(documents[b] > 1)

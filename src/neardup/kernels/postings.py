@@ -14,12 +14,12 @@ from numba import float64, int32, int64, njit, uint64
 from neardup.kernels.bits import first_is_greater, popcount, prefetch
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, EUCLIDEAN, OVERLAP
 from neardup.kernels.compilation import kernel
+from neardup.kernels.tables import cleared, enter_values, find, first_slot
 
 #: What two documents have in common: the number of shared features, sums of smaller weights, or sums of products.
 COUNTS, MINIMA, PRODUCTS = 0, 1, 2
 #: How many features ahead a table is asked for memory.
 _AHEAD = 16
-_GOLDEN = uint64(0x9E3779B97F4A7C15)
 
 
 class Rows(NamedTuple):
@@ -37,11 +37,10 @@ class Rows(NamedTuple):
 
 
 class Table(NamedTuple):
-    """An open table of 2**bits slots: keys uint64, 0 for none, and values int64."""
+    """A table (``kernels.tables``) of features and their values: uint64 and int64, as long as each other."""
 
     keys: np.ndarray
     values: np.ndarray
-    bits: int
 
 
 class Lists(NamedTuple):
@@ -56,49 +55,11 @@ class Lists(NamedTuple):
 
 
 @njit(inline="always")
-def _slot(feature, bits):
-    return int64((feature * _GOLDEN) >> uint64(64 - bits))
-
-
-@njit(inline="always")
-def find(feature, keys, bits):
-    """Return the slot of a feature, or the empty one where it would be."""
-    mask = (1 << bits) - 1
-    slot = _slot(feature, bits)
-    while keys[slot] != feature and keys[slot] != uint64(0):
-        slot = (slot + 1) & mask
-    return slot
-
-
-@njit(inline="always")
 def in_common(kind, weight, theirs):
     """Return what a feature of two weights adds to what their documents have in common."""
     if kind == COUNTS:
         return 1
     return min(weight, theirs) if kind == MINIMA else weight * theirs
-
-
-@kernel
-def enter_places(features, table):
-    """Enter features, repeats among them, into a table of zeros with a number each; return how many are distinct."""
-    count = 0
-    for i in range(features.shape[0]):
-        slot = find(features[i], table.keys, table.bits)
-        if table.keys[slot] == uint64(0):
-            table.keys[slot] = features[i]
-            table.values[slot] = count
-            count += 1
-    return count
-
-
-@kernel
-def enter_weights(features, weights, table):
-    """Make a table, of zeros on entry, from features to weights; to 1 where there are no weights."""
-    weighted = weights.shape[0] > 0
-    for i in range(features.shape[0]):
-        slot = find(features[i], table.keys, table.bits)
-        table.keys[slot] = features[i]
-        table.values[slot] = weights[i] if weighted else 1
 
 
 @kernel
@@ -110,8 +71,8 @@ def list_lengths(rows, table, heads):
         if rows.totals[d] < 0:
             continue
         for i in range(rows.heads[d], rows.heads[d + 1]):
-            prefetch(keys + uint64(8 * _slot(rows.features[min(i + _AHEAD, last)], table.bits)))
-            slot = find(rows.features[i], table.keys, table.bits)
+            prefetch(keys + uint64(8 * first_slot(rows.features[min(i + _AHEAD, last)], table.keys)))
+            slot = find(rows.features[i], table.keys)
             if table.keys[slot] != uint64(0):
                 heads[table.values[slot] + 1] += 1
     for place in range(heads.shape[0] - 1):
@@ -129,8 +90,8 @@ def fill_lists(rows, table, lists):
         if rows.totals[d] < 0:
             continue
         for i in range(rows.heads[d], rows.heads[d + 1]):
-            prefetch(keys + uint64(8 * _slot(rows.features[min(i + _AHEAD, last)], table.bits)))
-            slot = find(rows.features[i], table.keys, table.bits)
+            prefetch(keys + uint64(8 * first_slot(rows.features[min(i + _AHEAD, last)], table.keys)))
+            slot = find(rows.features[i], table.keys)
             if table.keys[slot] != uint64(0):
                 place = table.values[slot]
                 lists.documents[filled[place]] = int32(d)
@@ -144,7 +105,7 @@ def common_with(kind, document, rows, table):
     """Return what a document has in common with the features and weights of a table."""
     total = 0
     for i in range(rows.heads[document], rows.heads[document + 1]):
-        slot = find(rows.features[i], table.keys, table.bits)
+        slot = find(rows.features[i], table.keys)
         if table.keys[slot] != uint64(0):
             total += in_common(kind, table.values[slot], rows.weights[i]) if kind != COUNTS else 1
     return total
@@ -330,7 +291,7 @@ def _sequence(kind, query, rows, table, lists):
     cost = np.empty(terms)
     entries = 0
     for i in range(terms):
-        places[i] = table.values[find(rows.features[begin + i], table.keys, table.bits)]
+        places[i] = table.values[find(rows.features[begin + i], table.keys)]
         length = lists.heads[places[i] + 1] - lists.heads[places[i]]
         weight = float64(rows.weights[begin + i]) if kind != COUNTS else 1.0
         cost[i] = length / (weight * weight if kind == PRODUCTS else weight)
@@ -342,12 +303,9 @@ def _sequence(kind, query, rows, table, lists):
 def _own_table(query, rows, scratch):
     """Return a table of a query's own features and weights."""
     begin, end = rows.heads[query], rows.heads[query + 1]
-    bits = 2
-    while (1 << bits) < 2 * (end - begin):
-        bits += 1
-    table = Table(scratch.keys[: 1 << bits], scratch.values[: 1 << bits], bits)
-    table.keys[:] = uint64(0)
-    enter_weights(rows.features[begin:end], rows.weights[begin:end], table)
+    keys = cleared(scratch.keys, end - begin)
+    table = Table(keys, scratch.values[: keys.shape[0]])
+    enter_values(rows.features[begin:end], rows.weights[begin:end], table.keys, table.values)
     return table
 
 
@@ -368,7 +326,7 @@ def _select(code, kind, query, count, rest, bound, own, rows, scratch, heap):
     """Fill the heap with the closest of the first count documents found, and return how many there are.
 
     rest: what counting may still add to o. bound: (o, b, d) of a document that all must be as close as; o = 0 for none.
-    own: the query's table, to count in full those that may be close enough; with bits = 0, what is counted is all.
+    own: the query's table, to count in full those that may be close enough; empty where what is counted is all.
     """
     a = rows.totals[query]
     k = heap.common.shape[0]
@@ -381,7 +339,7 @@ def _select(code, kind, query, count, rest, bound, own, rows, scratch, heap):
         common = scratch.counted[document]
         if common < _least(needs, total, rows.roots[document]):
             continue
-        if own.bits > 0:
+        if own.keys.shape[0] > 0:
             common = common_with(kind, document, rows, own)
         size = enter(code, a, heap, size, common, total, document)
         worst = heap.common[0], heap.totals[0], heap.documents[0]
@@ -404,7 +362,7 @@ def _search(query, code, kind, rows, table, lists, scratch, heap):
     places, order, left = _sequence(kind, query, rows, table, lists)
     each = _COST_OF_COUNTING * (rows.features.shape[0] // rows.totals.shape[0] + 1)
     goal = rows.totals.shape[0] // _SHARE_OF_FIRST_ROUND + 1
-    uncounted = Table(scratch.keys, scratch.values, 0)
+    uncounted = Table(scratch.keys[:0], scratch.values[:0])
     own = uncounted
     bound = 0, 0, 0
     rest, count, spent, i = a, 0, 0, 0
@@ -421,7 +379,7 @@ def _search(query, code, kind, rows, table, lists, scratch, heap):
         if count < k or left - spent < 2 * count + each * k:
             continue
         _select(code, kind, query, count, 0, (0, 0, 0), uncounted, rows, scratch, heap)
-        if own.bits == 0:
+        if own.keys.shape[0] == 0:
             own = _own_table(query, rows, scratch)
         for c in range(k):
             heap.common[c] = common_with(kind, heap.documents[c], rows, own)
@@ -533,11 +491,11 @@ class Postings(NamedTuple):
 def number_features(features, table, places, lengths):
     """Set places[i] to the number of a feature and lengths[number] to how often it occurs; return how many there are.
 
-    table: of zeros (``listing.Table``). lengths: int64 zeros, as long as features.
+    table: of zeros. lengths: int64 zeros, as long as features.
     """
     count = 0
     for i in range(features.shape[0]):
-        slot = find(features[i], table.keys, table.bits)
+        slot = find(features[i], table.keys)
         if table.keys[slot] == 0:
             table.keys[slot] = features[i]
             table.values[slot] = count
@@ -710,6 +668,6 @@ def count_pairs(begin, end, formula, rows, totals, common, counts, edges, out):
 def count_known(features, table, counts):
     """Add one to counts[number] for each of features that a table of numbers knows; counts: int64."""
     for i in range(features.shape[0]):
-        slot = find(features[i], table.keys, table.bits)
+        slot = find(features[i], table.keys)
         if table.keys[slot] != 0:
             counts[table.values[slot]] += 1

@@ -15,6 +15,7 @@ from numba import int32, int64, njit, uint32, uint64
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
 from neardup.kernels.compilation import kernel
+from neardup.kernels.tables import cleared, find, holds, room_for
 
 #: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
 _RANK_SHIFT = uint64(32)
@@ -140,19 +141,16 @@ def _first_at_least(entries, low, high, rank):
 
 
 @kernel
-def _fetch_heads(rank, sets, index, heads):
-    """Ask for the list heads that rank will look at."""
-    start = sets.starts[rank]
-    for i in range(sets.lengths[rank]):
-        prefetch(heads + uint64(4 * bucket_of(sets.keys[start + i], index.bits)))
-
-
-@kernel
-def _fetch_lists(rank, sets, index, entries):
-    """Ask for the beginnings of the lists that rank will read."""
-    start = sets.starts[rank]
-    for i in range(sets.lengths[rank]):
-        prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[start + i], index.bits)]))
+def _fetch(rank, sets, index):
+    """Ask for the list heads that the rank after the next will look at, and the lists that the next one will read."""
+    heads = uint64(index.heads.ctypes.data)
+    entries = uint64(index.entries.ctypes.data)
+    last = sets.sizes.shape[0] - 1
+    later, following = min(rank + 2, last), min(rank + 1, last)
+    for i in range(sets.starts[later], sets.starts[later] + sets.lengths[later]):
+        prefetch(heads + uint64(4 * bucket_of(sets.keys[i], index.bits)))
+    for i in range(sets.starts[following], sets.starts[following] + sets.lengths[following]):
+        prefetch(entries + uint64(8) * uint64(index.heads[bucket_of(sets.keys[i], index.bits)]))
 
 
 @kernel
@@ -200,32 +198,22 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
 
 
 @kernel
-def enter_set(address, size, table, bits):
-    """Make table a hash set of the features at address: 2**bits >= 2 size slots."""
-    table[: 1 << bits] = uint64(0)
-    mask = (1 << bits) - 1
-    shift = uint64(64 - bits)
+def enter_set(address, size, room):
+    """Return a table of the features at address, in the front of room."""
+    table = cleared(room, size)
     for i in range(size):
         feature = load_u64(address + uint64(8 * i))
-        slot = int64(feature >> shift)
-        while table[slot] != uint64(0):
-            slot = (slot + 1) & mask
-        table[slot] = feature
+        table[find(feature, table)] = feature
+    return table
 
 
 @kernel
-def overlap_with(address, size, table, bits, least):
+def overlap_with(address, size, table, least):
     """Count the features at address that the table holds; stop short once least cannot be reached."""
-    mask = (1 << bits) - 1
-    shift = uint64(64 - bits)
     misses = size - least
     hits = 0
     for i in range(size):
-        feature = load_u64(address + uint64(8 * i))
-        slot = int64(feature >> shift)
-        while table[slot] != uint64(0) and table[slot] != feature:
-            slot = (slot + 1) & mask
-        if table[slot] == feature:
+        if holds(table, load_u64(address + uint64(8 * i))):
             hits += 1
         else:
             misses -= 1
@@ -235,25 +223,33 @@ def overlap_with(address, size, table, bits, least):
 
 
 @kernel
-def forget(count, scratch):
+def forget(count, met, found):
     """Take back what was noted of the first count ranks found."""
-    met, found = scratch[0], scratch[1]
     for c in range(count):
         met[found[c]] = 0
+
+
+@kernel
+def _most_shared(rank, other, sets):
+    """Return the most features that two sets share, as their bitmaps and sizes have it."""
+    apart = uint64(0)
+    for w in range(8):
+        apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
+    return (sets.sizes[rank] + sets.sizes[other] - int64(apart)) // 2
 
 
 @kernel
 def verify(rank, count, floor, sets, rule, scratch, written):
     """Append (other, rank, overlap) to the pairs for those of the first count ranks found that match and are >= floor.
 
-    scratch: (met, found, table, pairs), int32[r] as the search for candidates leaves it, zeros afterwards; int64[r];
-    uint64[power of two >= 2 largest size]; int64[p, 3] with room for count more pairs.
+    scratch: (met, found, room, pairs), int32[r] as the search for candidates leaves it, zeros afterwards; int64[r];
+    uint64, ``slots_for`` the largest size; int64[p, 3] with room for count more pairs.
     Returns (pairs written in all, candidates, verified).
     """
-    met, found, table, pairs = scratch
+    met, found, room, pairs = scratch
+    table = room[:0]
     bitmaps = uint64(sets.bitmaps.ctypes.data)
     size = sets.sizes[rank]
-    bits = 0
     candidates = 0
     verified = 0
     for c in range(count):
@@ -267,18 +263,12 @@ def verify(rank, count, floor, sets, rule, scratch, written):
         candidates += 1
         other_size = sets.sizes[other]
         least = need(rule, other_size, size)
-        apart = uint64(0)
-        for w in range(8):
-            apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
-        if (size + other_size - int64(apart)) // 2 < least:
+        if _most_shared(rank, other, sets) < least:
             continue
-        if bits == 0:
-            bits = 2
-            while (1 << bits) < 2 * size:
-                bits += 1
-            enter_set(sets.addresses[rank], size, table, bits)
+        if table.shape[0] == 0:
+            table = enter_set(sets.addresses[rank], size, room)
         verified += 1
-        overlap = overlap_with(sets.addresses[other], other_size, table, bits, least)
+        overlap = overlap_with(sets.addresses[other], other_size, table, least)
         if overlap >= least:
             pairs[written, 0] = other
             pairs[written, 1] = rank
@@ -295,21 +285,17 @@ def match(begin, end, sets, index, rule, ranks_of_size, scratch):
     stops early when they may not suffice for one more rank.
     Returns (rank to go on with, pairs written, candidates, verified).
     """
-    written = 0
+    written = int64(0)
     candidates = 0
     verified = 0
     rank = begin
-    heads = uint64(index.heads.ctypes.data)
-    entries = uint64(index.entries.ctypes.data)
-    last = sets.sizes.shape[0] - 1
     while rank < end:
-        _fetch_heads(min(rank + 2, last), sets, index, heads)
-        _fetch_lists(min(rank + 1, last), sets, index, entries)
+        _fetch(rank, sets, index)
         count = _candidates(rank, sets, index, rule, ranks_of_size, scratch[0], scratch[1])
         if written + count > scratch[3].shape[0]:
-            forget(count, scratch)
+            forget(count, scratch[0], scratch[1])
             break
-        written, more, done = verify(rank, count, 0, sets, rule, scratch, written)
+        written, more, done = verify(rank, count, int64(0), sets, rule, scratch, written)
         candidates += more
         verified += done
         rank += 1
@@ -327,17 +313,12 @@ def list_candidates(begin, end, sets, index, rule, ranks_of_size, scratch):
     met, found, pairs = scratch
     written = 0
     rank = begin
-    heads = uint64(index.heads.ctypes.data)
-    entries = uint64(index.entries.ctypes.data)
     bitmaps = uint64(sets.bitmaps.ctypes.data)
-    last = sets.sizes.shape[0] - 1
     while rank < end:
-        _fetch_heads(min(rank + 2, last), sets, index, heads)
-        _fetch_lists(min(rank + 1, last), sets, index, entries)
+        _fetch(rank, sets, index)
         count = _candidates(rank, sets, index, rule, ranks_of_size, met, found)
         if written + count > pairs.shape[0]:
-            for c in range(count):
-                met[found[c]] = 0
+            forget(count, met, found)
             break
         size = sets.sizes[rank]
         for c in range(count):
@@ -348,10 +329,7 @@ def list_candidates(begin, end, sets, index, rule, ranks_of_size, scratch):
                 prefetch(bitmaps + uint64(64 * found[c + 2]))
             if not passed:
                 continue
-            apart = uint64(0)
-            for w in range(8):
-                apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
-            if (size + sets.sizes[other] - int64(apart)) // 2 >= need(rule, sets.sizes[other], size):
+            if _most_shared(rank, other, sets) >= need(rule, sets.sizes[other], size):
                 pairs[written, 0] = other
                 pairs[written, 1] = rank
                 written += 1
@@ -369,22 +347,16 @@ def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
     longest = 1
     for p in range(right.shape[0]):
         longest = max(longest, sizes[right[p]])
-    bits = 2
-    while (1 << bits) < 2 * longest:
-        bits += 1
-    table = np.empty(1 << bits, np.uint64)
+    room = room_for(longest)
+    table = room
     entered = int64(-1)
-    bits = 2
     for p in range(left.shape[0]):
         size = sizes[right[p]]
         if right[p] != entered:
             entered = right[p]
-            bits = 2
-            while (1 << bits) < 2 * size:
-                bits += 1
-            enter_set(addresses[entered], size, table, bits)
+            table = enter_set(addresses[entered], size, room)
         least = need(rule, sizes[left[p]], size)
-        overlap = overlap_with(addresses[left[p]], sizes[left[p]], table, bits, least)
+        overlap = overlap_with(addresses[left[p]], sizes[left[p]], table, least)
         overlaps[p] = overlap if overlap >= least else -1
 
 
@@ -429,16 +401,16 @@ def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
     Returns (how many ranks are done, entries used, pairs written).
     """
     heads, following, entries, bits = chains
-    written = 0
+    written = int64(0)
     done = 0
     while done < ranks.shape[0]:
         rank = ranks[done]
         count = _kept_candidates(rank, sets, chains, rule, scratch[0], scratch[1])
         if written + count > scratch[3].shape[0]:
-            forget(count, scratch)
+            forget(count, scratch[0], scratch[1])
             break
         before = written
-        written, _, _ = verify(rank, count, rank + 1 if settled else 0, sets, rule, scratch, written)
+        written, _, _ = verify(rank, count, rank + 1 if settled else int64(0), sets, rule, scratch, written)
         if written == before and not settled:
             for i in range(sets.lengths[rank]):
                 key = sets.keys[sets.starts[rank] + i]
@@ -548,12 +520,13 @@ def band_keys(minima, rows, out):
 
 
 @kernel
-def band_pairs(band, begin, end, order, keys, vectors, rule, table, pairs):
+def band_pairs(band, begin, end, order, keys, vectors, rule, room, pairs):
     """Verify the pairs of documents order[i], order[j] with i in [begin, end), j > i and equal keys of this band.
 
-    order: int64[n], by the keys of this band; keys: uint64[n, bands]; vectors: (addresses, sizes) of the n sets; table:
-    uint64, a power of two of slots, twice the largest size; pairs: int64[p, 3], room for (one, other, overlap) of all
-    partners of a set at least. Pairs that share an earlier band are left out: they were found there.
+    order: int64[n], by the keys of this band; keys: uint64[n, bands]; vectors: (addresses, sizes) of the n sets, or no
+    addresses where they are not held: then pairs are listed with an overlap of -1, not verified; room: uint64,
+    ``slots_for`` the largest size; pairs: int64[p, 3], room for (one, other, overlap) of all partners of a set at
+    least. Pairs that share an earlier band are left out: they were found there.
     Returns (place to go on from, pairs written, candidates, verified).
     """
     addresses, sizes = vectors
@@ -568,7 +541,7 @@ def band_pairs(band, begin, end, order, keys, vectors, rule, table, pairs):
             j += 1
         if written + j - i > pairs.shape[0]:
             return i, written, candidates, verified
-        bits = 0
+        table = room[:0]
         for k in range(i + 1, j):
             other = order[k]
             earlier = 0
@@ -580,13 +553,16 @@ def band_pairs(band, begin, end, order, keys, vectors, rule, table, pairs):
             least = need(rule, sizes[one], sizes[other])
             if least > min(sizes[one], sizes[other]):
                 continue
-            if bits == 0:
-                bits = 2
-                while (1 << bits) < 2 * sizes[one]:
-                    bits += 1
-                enter_set(addresses[one], sizes[one], table, bits)
             verified += 1
-            overlap = overlap_with(addresses[other], sizes[other], table, bits, least)
+            if addresses.shape[0] == 0:
+                pairs[written, 0] = one
+                pairs[written, 1] = other
+                pairs[written, 2] = -1
+                written += 1
+                continue
+            if table.shape[0] == 0:
+                table = enter_set(addresses[one], sizes[one], room)
+            overlap = overlap_with(addresses[other], sizes[other], table, least)
             if overlap >= least:
                 pairs[written, 0] = one
                 pairs[written, 1] = other

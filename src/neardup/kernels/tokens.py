@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, uint64
 
-from neardup.kernels.bits import load_u64, mix, token_mask, trailing_zeros
+from neardup.kernels.bits import decode, load_u64, mix, token_mask, trailing_zeros
 from neardup.kernels.compilation import kernel
+from neardup.kernels.tables import holds
 
 _SHORT_TOKEN = uint64(0x9E3779B97F4A7C15)
 _LONG_TOKEN = uint64(0xC2B2AE3D27D4EB4F)
@@ -97,29 +98,6 @@ def hash_tokens(text, lo, hi, by_character, edges, tokens):
 
 
 @kernel
-def holds(table, value):
-    """Return whether an open table (a power of two of slots, 0 where free) holds a value."""
-    mask = table.shape[0] - 1
-    slot = int64(value >> uint64(32)) & mask
-    while table[slot] != uint64(0):
-        if table[slot] == value:
-            return True
-        slot = (slot + 1) & mask
-    return False
-
-
-@kernel
-def enter(values, table):
-    """Enter values, none of them 0, into an open table of zeros with more slots than values."""
-    mask = table.shape[0] - 1
-    for value in values:
-        slot = int64(value >> uint64(32)) & mask
-        while table[slot] != uint64(0) and table[slot] != value:
-            slot = (slot + 1) & mask
-        table[slot] = value
-
-
-@kernel
 def drop_held(table, tokens, count):
     """Keep of the first count tokens those that the table does not hold; return how many."""
     kept = 0
@@ -174,12 +152,8 @@ def cut_texts(data, offsets, leads, wide, ends, heads):
             if lead == 0:
                 continue
             if lead == WIDE_BREAK:
-                if byte < 0xE0:
-                    character = (byte & 0x1F) << 6 | (data[i] & 0x3F)
-                    i += 1
-                else:
-                    character = (byte & 0x0F) << 12 | (data[i] & 0x3F) << 6 | (data[i + 1] & 0x3F)
-                    i += 2
+                character, width = decode(data, i - 1)
+                i += width - 1
                 if wide[character] == 0:
                     continue
             elif lead == LINE_FEED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from neardup.kernels.bits import fold_words, high_mask, load_u64, mix
+from neardup.kernels.bits import decode, fold_words, high_mask, load_u64, mix
 from neardup.kernels.compilation import kernel
 from neardup.kernels.unicode_tables import (
     DROPPED,
@@ -27,20 +27,6 @@ JAMO_INITIALS = 0x1100
 JAMO_VOWELS = 0x1161
 JAMO_FINALS = 0x11A8
 MAX_MARKS = 30  # non-starters in a row: the limit of the Stream-Safe Text Format [UAX #15, section 13]
-
-
-@kernel
-def _decode(data, i):
-    """Return the code point that begins at data[i]."""
-    b = np.int64(data[i])
-    if b < 0x80:
-        return b
-    if b < 0xE0:
-        return (b & 0x1F) << 6 | (np.int64(data[i + 1]) & 0x3F)
-    if b < 0xF0:
-        return (b & 0x0F) << 12 | (np.int64(data[i + 1]) & 0x3F) << 6 | (np.int64(data[i + 2]) & 0x3F)
-    high = (b & 0x07) << 18 | (np.int64(data[i + 1]) & 0x3F) << 12
-    return high | (np.int64(data[i + 2]) & 0x3F) << 6 | (np.int64(data[i + 3]) & 0x3F)
 
 
 @kernel
@@ -90,7 +76,7 @@ def _put_jamo(out, n, state, jamo, pairs):
         base = n - 1
         while out[base] & 0xC0 == 0x80:
             base -= 1
-        syllable = _compose(_decode(out, base), jamo, pairs)
+        syllable = _compose(decode(out, base)[0], jamo, pairs)
         if syllable:
             return _encode(out, base, syllable)
     elif state == SINGLE:
@@ -114,7 +100,7 @@ def _attach(out, n, sealed, cp, tables):
         base = end - 1
         while out[base] & 0xC0 == 0x80:
             base -= 1
-        starter = _decode(out, base)
+        starter, _ = decode(out, base)
         if kinds[starter] & MOVES == 0:
             break
         if orders[starter] > order:
@@ -189,9 +175,10 @@ def normalize_utf8(data, lo, hi, tables, out):
         `neardup.text.normalize.normalize`, and `out` holds nothing of use.
     """
     kinds, orders, slots, blob, pairs, ascii_bytes = tables
-    n = 0
-    sealed = 0  # where the last replacement ends whose marks may have come in another order
-    state = SEPARATOR  # the kind of the token that out[:n] ends in; after a separator, the space is written
+    # Typed, lest what they are given to is compiled once more for a literal 0.
+    n = np.int64(0)
+    sealed = np.int64(0)  # where the last replacement ends whose marks may have come in another order
+    state = np.int64(SEPARATOR)  # the kind of the token that out[:n] ends in; after a separator, the space is written
     i = lo
     while i < hi:
         b = np.int64(data[i])
@@ -208,8 +195,7 @@ def normalize_utf8(data, lo, hi, tables, out):
                 i += 1
                 b = np.int64(data[i]) if i < hi else 0x80
             continue
-        width = 2 if b < 0xE0 else 3 if b < 0xF0 else 4
-        cp = _decode(data, i)
+        cp, width = decode(data, i)
         kind = kinds[cp]
         if kind in (WORD, SINGLE):
             if state == SINGLE or (kind == SINGLE and state != SEPARATOR):

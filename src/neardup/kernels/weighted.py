@@ -12,10 +12,11 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, float64, int32, int64, njit, uint32, uint64
+from numba import float32, float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import prefetch
 from neardup.kernels.compilation import kernel
+from neardup.kernels.tables import cleared, find, first_slot
 
 PLACE_SHIFT = 32
 WEIGHT = (1 << PLACE_SHIFT) - 1
@@ -55,11 +56,6 @@ class Postings(NamedTuple):
 
 
 @njit(inline="always")
-def _slot(feature, bits):
-    return int64((feature * _GOLDEN) >> uint64(64 - bits))
-
-
-@njit(inline="always")
 def _extent(minima, total):
     return float64(total) if minima else sqrt(float64(total))
 
@@ -80,18 +76,6 @@ def totals(members, heads, weights, minima, out):
     return largest
 
 
-@kernel
-def enter_features(features, places, bits, keys, values):
-    """Make keys and values (2**bits zeros each, more than the features) a table from features to places."""
-    mask = (1 << bits) - 1
-    for f in range(features.shape[0]):
-        slot = _slot(features[f], bits)
-        while keys[slot] != uint64(0):
-            slot = (slot + 1) & mask
-        keys[slot] = features[f]
-        values[slot] = places[f]
-
-
 @njit(inline="always")
 def last_place(sets, rank, count):
     """Return the last place that the first count terms of a rank cover, all if there are no others."""
@@ -104,25 +88,22 @@ def last_place(sets, rank, count):
 def arrange(begin, end, members, vectors, table, minima, least, sets):
     """Fill the terms of ranks [begin, end), whose starts are set, and their lengths.
 
-    members: int64[r], the document of each rank. table: (bits, keys, values), the features of several vectors.
+    members: int64[r], the document of each rank. table: (keys, places), the features of several vectors.
     least: float64[2, r], what probed and held prefixes may leave: less than that suffices for no partner.
     """
     heads, features, weights = vectors
-    bits, keys, values = table
-    mask = (1 << bits) - 1
+    keys, places = table
     base = uint64(keys.ctypes.data)
     for rank in range(begin, end):
         start = sets.starts[rank]
         low, high = heads[members[rank]], heads[members[rank] + 1]
         for i in range(low, high):
-            prefetch(base + uint64(8 * _slot(features[i], bits)))
+            prefetch(base + uint64(8 * first_slot(features[i], keys)))
         length = 0
         for i in range(low, high):
-            slot = _slot(features[i], bits)
-            while keys[slot] != uint64(0) and keys[slot] != features[i]:
-                slot = (slot + 1) & mask
+            slot = find(features[i], keys)
             if keys[slot] != uint64(0):
-                sets.terms[start + length] = (int64(values[slot]) << PLACE_SHIFT) | weights[i]
+                sets.terms[start + length] = (int64(places[slot]) << PLACE_SHIFT) | weights[i]
                 length += 1
         sets.terms[start : start + length].sort()
         sets.lengths[rank] = length
@@ -168,9 +149,6 @@ def fill_postings(sets, postings):
             postings.entries[place, 0] = int32(rank)
             postings.entries[place, 1] = int32(term & WEIGHT)
             postings.rests[place, 2] = sets.after[start + i]
-
-
-_GOLDEN_32 = uint32(0x9E3779B1)
 
 
 class Needs(NamedTuple):
@@ -255,19 +233,10 @@ def _first_after(terms, low, high, last):
     return low
 
 
-@kernel
-def _enter(terms, keys, weights, bits):
-    """Make keys and weights (2**bits, more than the terms) a table from places + 1 to weights."""
-    keys[: 1 << bits] = int32(0)
-    mask = (1 << bits) - 1
-    shift = uint32(32 - bits)
-    for i in range(terms.shape[0]):
-        key = int32(terms[i] >> PLACE_SHIFT) + int32(1)
-        slot = int64(uint32(uint32(key) * _GOLDEN_32) >> shift)
-        while keys[slot] != 0:
-            slot = (slot + 1) & mask
-        keys[slot] = key
-        weights[slot] = terms[i] & WEIGHT
+@njit(inline="always")
+def _key(term):
+    """Return the key of a term's place, which is a number and must be spread."""
+    return uint64((term >> PLACE_SHIFT) + 1) * _GOLDEN
 
 
 @kernel
@@ -276,15 +245,10 @@ def _common(total, rest, least, terms, after, table, minima):
 
     rest: at least the sum or norm of what the table may still give.
     """
-    keys, weights, bits = table
-    mask = (1 << bits) - 1
-    shift = uint32(32 - bits)
+    keys, weights = table
     for i in range(terms.shape[0]):
-        key = int32(terms[i] >> PLACE_SHIFT) + int32(1)
-        slot = int64(uint32(uint32(key) * _GOLDEN_32) >> shift)
-        while keys[slot] != 0 and keys[slot] != key:
-            slot = (slot + 1) & mask
-        if keys[slot] == key:
+        slot = find(_key(terms[i]), keys)
+        if keys[slot] != uint64(0):
             weight = terms[i] & WEIGHT
             total += min(weight, weights[slot]) if minima else weight * weights[slot]
         if float64(total) + _bound(minima, rest, float64(after[i])) < least:
@@ -299,12 +263,12 @@ def _verify(rank, count, sets, needs, minima, scratch, written):
     It is done for those of the first count ranks found that may match; met is zeros again.
     Returns (pairs written in all, candidates, verified).
     """
-    met, found, keys, weights, pairs = scratch
+    met, found, room, weights, pairs = scratch
+    keys = room[:0]
     begin = sets.starts[rank]
     end = begin + sets.lengths[rank]
     probed = begin + sets.probed[rank]
     last = last_place(sets, rank, sets.probed[rank])
-    bits = 0
     candidates = 0
     verified = 0
     for c in range(count):
@@ -327,14 +291,14 @@ def _verify(rank, count, sets, needs, minima, scratch, written):
             if float64(total) + _bound(minima, rest, float64(sets.after[low - 1])) < least:
                 continue
         high = sets.starts[other] + sets.lengths[other]
-        if bits == 0:
-            bits = 2
-            while (1 << bits) < 2 * (end - begin):
-                bits += 1
-            _enter(sets.terms[begin:end], keys, weights, bits)
+        if keys.shape[0] == 0:
+            keys = cleared(room, end - begin)
+            for i in range(begin, end):
+                slot = find(_key(sets.terms[i]), keys)
+                keys[slot] = _key(sets.terms[i])
+                weights[slot] = sets.terms[i] & WEIGHT
         verified += 1
-        table = keys, weights, bits
-        total = _common(total, rest, least, sets.terms[low:high], sets.after[low:high], table, minima)
+        total = _common(total, rest, least, sets.terms[low:high], sets.after[low:high], (keys, weights), minima)
         if float64(total) >= least and total > 0:
             pairs[written, 0] = other
             pairs[written, 1] = rank
@@ -349,12 +313,12 @@ def _verify(rank, count, sets, needs, minima, scratch, written):
 def match_vectors(begin, end, sets, postings, needs, minima, scratch):
     """Find all partners before them of the ranks in [begin, end).
 
-    scratch: (met, found, keys, weights, pairs): int64[r] zeros; int64[r]; int32 and int64 [a power of two >= twice the
-    longest vector]; int64[p, 4] with room for r pairs at least, to be filled with (earlier, later, what they have in
+    scratch: (met, found, room, weights, pairs): int64[r] zeros; int64[r]; uint64 and int64, ``slots_for`` the longest
+    vector; int64[p, 4] with room for r pairs at least, to be filled with (earlier, later, what they have in
     common, whether it surely suffices). Stops early when the room may not suffice for one more rank.
     Returns (rank to go on with, pairs written, candidates, verified).
     """
-    written = 0
+    written = int64(0)
     candidates = 0
     verified = 0
     rank = begin

@@ -30,26 +30,11 @@ from neardup.kernels.bits import (
 )
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, need, smallest_partner
 from neardup.kernels.compilation import kernel
+from neardup.kernels.tables import EMPTY_TABLE, find, first_slot
 
 #: Ranks are below 2**22: two digits of eleven bits sort them.
 DIGIT = 11
 _AHEAD = 12
-
-
-@njit(inline="always")
-def _slot(feature, keys):
-    return int64(mix(feature) & uint64(keys.shape[0] - 1))
-
-
-@kernel
-def enter_words(features, keys, ranks):
-    """Make keys (uint64 zeros[a power of two, more than the features]) and ranks a table from features to places."""
-    for rank in range(features.shape[0]):
-        slot = _slot(features[rank], keys)
-        while keys[slot] != 0:
-            slot = (slot + 1) & (keys.shape[0] - 1)
-        keys[slot] = features[rank]
-        ranks[slot] = rank
 
 
 @kernel
@@ -96,7 +81,7 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
     features : uint64[m]
         Distinct in a document; those of d are features[heads[d]:heads[d + 1]].
     keys, ranks : uint64[t], uint32[t]
-        The vocabulary, by ``enter_words``.
+        The vocabulary, a table from features to ranks.
     order : uint64[m]
         Gets, for each document, the unknown features ascending, then the ranks of the others ascending.
     raws : int64[n]
@@ -104,7 +89,7 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
     other, digits : uint64[the longest document], int64[2, 2**11]
         Room.
     """
-    known = keys.shape[0] > 1
+    known = keys.shape[0] > EMPTY_TABLE
     at = uint64(keys.ctypes.data)
     for d in range(heads.shape[0] - 1):
         begin, end = heads[d], heads[d + 1]
@@ -115,10 +100,8 @@ def arrange(features, heads, keys, ranks, order, raws, other, digits):
             slot = int64(0)
             if known:
                 if i + _AHEAD < features.shape[0]:
-                    prefetch(at + uint64(8 * _slot(features[i + _AHEAD], keys)))
-                slot = _slot(feature, keys)
-                while keys[slot] != 0 and keys[slot] != feature:
-                    slot = (slot + 1) & (keys.shape[0] - 1)
+                    prefetch(at + uint64(8 * first_slot(features[i + _AHEAD], keys)))
+                slot = find(feature, keys)
             if known and keys[slot] == feature:
                 other[count] = uint64(ranks[slot])
                 count += 1
@@ -143,10 +126,8 @@ def count_features(features, keys, counts):
     at = uint64(keys.ctypes.data)
     for i in range(features.shape[0]):
         if i + _AHEAD < features.shape[0]:
-            prefetch(at + uint64(8 * _slot(features[i + _AHEAD], keys)))
-        slot = _slot(features[i], keys)
-        while keys[slot] != 0 and keys[slot] != features[i]:
-            slot = (slot + 1) & (keys.shape[0] - 1)
+            prefetch(at + uint64(8 * first_slot(features[i + _AHEAD], keys)))
+        slot = find(features[i], keys)
         if keys[slot] == 0:
             if 4 * distinct >= 3 * keys.shape[0]:
                 return distinct
@@ -157,10 +138,10 @@ def count_features(features, keys, counts):
 
 
 #: Places in ``counters``.
-CURSOR, END, HOUR, OLDEST, FIRST, NEXT, LARGEST, COPIES, MERGES = range(9)
-#: And: the bytes that a document wants, how many keys were entered on shelves, after how many these are too short, the
+CURSOR, END, SEGMENT, OLDEST, FIRST, NEXT, LARGEST, COPIES, MERGES = range(9)
+#: And: the bytes that a document wants, how many keys were entered on buckets, after how many these are too short, the
 #: first bit of a key's tag.
-WANTED, COUPLES, MOST_COUPLES, TAG = range(9, 13)
+WANTED, SIGNATURES, MOST_SIGNATURES, TAG = range(9, 13)
 #: Places in a record: time, time of leaving, address, size, unknown features below the bits of wide ranks, arrival, and
 #: the two words of the text's digest.
 TIME, LEAVES, AT, SIZE, SHAPE, SERIAL, DIGEST, DIGEST_END = range(8)
@@ -191,8 +172,8 @@ class Lists(NamedTuple):
     bases: uint64[c], see ``addresses``; heads: uint64[a power of two], the newest block of each list; records:
     int64[a power of two, 8], a ring by document number; met: uint8 like records, how often each was met by the one that
     arrives, zeros before and afterwards; counters: int64[13]; classes: int64[k], the smallest size of each size class.
-    plan: int64[r, 4], r = 0 unless large sets are entered by couples, see ``coupling``; salt: uint64, odd; shelves:
-    uint32[16 times a power of two], see ``shelving``.
+    plan: int64[r, 4], r = 0 unless large sets are entered by signatures, see ``signatures_of``; salt: uint64, odd;
+    buckets: uint32[16 times a power of two], see ``enter_in_buckets``.
     """
 
     bases: np.ndarray
@@ -203,7 +184,7 @@ class Lists(NamedTuple):
     classes: np.ndarray
     plan: np.ndarray
     salt: np.uint64
-    shelves: np.ndarray
+    buckets: np.ndarray
 
 
 @njit(inline="always")
@@ -380,8 +361,8 @@ def meet_by_keys(keys, lists, found):
 def append(slot, entry, lists):
     """Add an entry to a list: to its newest block, or to a new one that takes over what a small one held.
 
-    So a short list is one block, however many hours its documents are from. Entries of documents that have left since
-    may stay behind in such a block: they lead to nothing, or to a document that is compared for nothing.
+    So a short list is one block, however many segments its documents are from. Entries of documents that have left
+    since may stay behind in such a block: they lead to nothing, or to a document that is compared for nothing.
     """
     counters = lists.counters
     address = lists.heads[slot]
@@ -392,17 +373,17 @@ def append(slot, entry, lists):
         place = place_of(lists.bases, address)
         used = int64(load_u16(place + uint64(8)))
         capacity = int64(load_u16(place + uint64(10)))
-        if address >= uint64(counters[HOUR]) and used < capacity:
+        if address >= uint64(counters[SEGMENT]) and used < capacity:
             store_u32(place + uint64(HEADER + 4 * used), entry)
             store_u16(place + uint64(8), uint16(used + 1))
             fit = 0
-        elif used <= (counters[MERGES] if address >= uint64(counters[HOUR]) else counters[COPIES]):
+        elif used <= (counters[MERGES] if address >= uint64(counters[SEGMENT]) else counters[COPIES]):
             before = load_u64(place)
             copied = used
             fit = used + max(used // 2, 1)
         else:
             before = address
-            fit = min(2 * capacity, BLOCK) if address >= uint64(counters[HOUR]) else min(capacity, _FIRST_FIT)
+            fit = min(2 * capacity, BLOCK) if address >= uint64(counters[SEGMENT]) else min(capacity, _FIRST_FIT)
     if fit > 0:
         new = uint64(counters[CURSOR])
         counters[CURSOR] += HEADER + 4 * fit
@@ -449,7 +430,7 @@ def enter_keys(keys, document, lists):
         append(slot_of(keys[i], 0, lists.heads), uint32(document) & DOCUMENT, lists)
 
 
-#: Words of a shelf.
+#: Words of a bucket.
 WORDS = 16
 #: How often a table can be made longer.
 TAG_BITS = 5
@@ -458,13 +439,13 @@ _SET = uint32(1 << 31)
 _ALL = uint32(0xFFFFFFFF)
 _ENTRIES = uint64(0xFFFE)
 _LANES = ir.VectorType(ir.IntType(32), WORDS)
-#: Shelves, and then lists, that are asked for before one is read.
-_AHEAD_OF_BUCKETS = 16
+#: Buckets, and then lists, that are asked for before one is read.
+_PREFETCHED = 16
 
 
 @intrinsic
 def _words_below(typing, address, less, kept, bound):
-    """Return bit i set where (word i - less) & kept < bound, for the 16 words of a shelf."""
+    """Return bit i set where (word i - less) & kept < bound, for the 16 words of a bucket."""
 
     def emit(context, builder, signature, args):
         load = builder.load(builder.inttoptr(args[0], _LANES.as_pointer()))
@@ -489,9 +470,9 @@ def _entry(key, document, lists):
 
 
 @njit(inline="always")
-def _shelf(key, lists):
-    shelves = uint64(lists.shelves.shape[0] // WORDS - 1)
-    return uint64(lists.shelves.ctypes.data) + (key & shelves) * uint64(4 * WORDS)
+def _bucket(key, lists):
+    buckets = uint64(lists.buckets.shape[0] // WORDS - 1)
+    return uint64(lists.buckets.ctypes.data) + (key & buckets) * uint64(4 * WORDS)
 
 
 @njit(inline="always")
@@ -501,7 +482,7 @@ def _is_held(document, lists):
 
 
 @kernel
-def meet_shelved(keys, lists):
+def meet_in_buckets(keys, lists):
     """Count one more meeting with each document for each of the keys (uint64) that it has."""
     mask = uint32(lists.records.shape[0] - 1) & DOCUMENT
     met = uint64(lists.met.ctypes.data)
@@ -510,59 +491,59 @@ def meet_shelved(keys, lists):
     slots = np.empty(count, np.int64)
     listed = int64(0)
     for i in range(count):
-        if i + _AHEAD_OF_BUCKETS < count:
-            prefetch(_shelf(keys[i + _AHEAD_OF_BUCKETS], lists))
-        shelf = _shelf(keys[i], lists)
-        equal = _words_below(shelf, _entry(keys[i], uint32(0), lists), _ALL, uint32(1 << DOCUMENT_BITS)) & _ENTRIES
+        if i + _PREFETCHED < count:
+            prefetch(_bucket(keys[i + _PREFETCHED], lists))
+        bucket = _bucket(keys[i], lists)
+        equal = _words_below(bucket, _entry(keys[i], uint32(0), lists), _ALL, uint32(1 << DOCUMENT_BITS)) & _ENTRIES
         while equal:
-            entry = load_u32(shelf + uint64(4) * trailing_zeros(equal))
+            entry = load_u32(bucket + uint64(4) * trailing_zeros(equal))
             row = met + uint64(entry & mask)
             store_u8(row, min(load_u8(row) + uint8(1), MOST_COUNTED))
             equal &= equal - uint64(1)
-        last = load_u32(shelf)
+        last = load_u32(bucket)
         if last != 0 and _is_held(last, lists):
             slots[listed] = slot_of(keys[i], 0, lists.heads)
             prefetch(heads + uint64(8 * slots[listed]))
             listed += 1
-    for i in range(listed + _AHEAD_OF_BUCKETS):
+    for i in range(listed + _PREFETCHED):
         if i < listed:
             head = lists.heads[slots[i]]
             if head >= uint64(lists.counters[OLDEST]):
                 place = place_of(lists.bases, head)
                 prefetch(place)
                 prefetch(place + uint64(64))
-        if i >= _AHEAD_OF_BUCKETS:
-            meet(lists.heads[slots[i - _AHEAD_OF_BUCKETS]], int64(0), lists)
+        if i >= _PREFETCHED:
+            meet(lists.heads[slots[i - _PREFETCHED]], int64(0), lists)
 
 
 @kernel
-def shelve(keys, document, lists):
+def enter_in_buckets(keys, document, lists):
     """Enter a document under its keys."""
     own = uint32(document) & DOCUMENT
     first = uint32(lists.counters[FIRST])
     count = keys.shape[0]
     for i in range(count):
-        if i + _AHEAD_OF_BUCKETS < count:
-            prefetch(_shelf(keys[i + _AHEAD_OF_BUCKETS], lists))
-        shelf = _shelf(keys[i], lists)
-        gone = ~_words_below(shelf, first, DOCUMENT, HALF_WAY)
-        free = (gone | _words_below(shelf, uint32(0), _ALL, uint32(1))) & _ENTRIES
+        if i + _PREFETCHED < count:
+            prefetch(_bucket(keys[i + _PREFETCHED], lists))
+        bucket = _bucket(keys[i], lists)
+        gone = ~_words_below(bucket, first, DOCUMENT, HALF_WAY)
+        free = (gone | _words_below(bucket, uint32(0), _ALL, uint32(1))) & _ENTRIES
         if free:
-            store_u32(shelf + uint64(4) * trailing_zeros(free), _entry(keys[i], own, lists))
+            store_u32(bucket + uint64(4) * trailing_zeros(free), _entry(keys[i], own, lists))
         else:
-            store_u32(shelf, _SET | own)
+            store_u32(bucket, _SET | own)
             append(slot_of(keys[i], 0, lists.heads), own, lists)
 
 
 @kernel
 def lengthen(bit, lists, longer):
     """Move all entries to a table that is twice as long (zeros): to its second half where their bit is set."""
-    half = lists.shelves.shape[0]
+    half = lists.buckets.shape[0]
     for begin in range(0, half, WORDS):
-        longer[begin] = longer[half + begin] = lists.shelves[begin]
+        longer[begin] = longer[half + begin] = lists.buckets[begin]
         low, high = begin, half + begin
         for at in range(begin + 1, begin + WORDS):
-            entry = lists.shelves[at]
+            entry = lists.buckets[at]
             if entry != 0 and _is_held(entry, lists):
                 if (entry >> uint32(DOCUMENT_BITS + bit)) & uint32(1):
                     high += 1
@@ -572,7 +553,7 @@ def lengthen(bit, lists, longer):
                     longer[low] = entry
 
 
-#: Columns of a plan: the least size of a row's documents, the bits of a bucket, l, how many documents ever entered.
+#: Columns of a plan: the least size of a row's documents, the bits of a cell, l, how many documents ever entered.
 LEAST, BITS, EQUAL, ENTERED = range(4)
 _FACTOR = uint64(0x9E3779B97F4A7C15)
 
@@ -593,8 +574,8 @@ def credit_to_enter(rule, size, equal):
 
 
 @kernel
-def couples_of(order, credit, bits, salt):
-    """Return the keys of a document: couples of features that are in one of 2**bits buckets.
+def signatures_of(order, credit, bits, salt):
+    """Return the keys of a document: signatures of two features that are in one of 2**bits cells.
 
     Parameters
     ----------
@@ -605,7 +586,7 @@ def couples_of(order, credit, bits, salt):
     bits : int
         Raising it makes fewer keys, and more frequent ones.
     salt : uint64
-        Odd. Of all salts, at most 2 in B let two features share a bucket (multiply-shift: Dietzfelbinger et al. 1997).
+        Odd. Of all salts, at most 2 in B let two features share a cell (multiply-shift: Dietzfelbinger et al. 1997).
         So n features make n * n / B keys at most in the mean, whoever chose them, as long as nobody knows the salt.
     """
     hashed = np.empty(order.shape[0], np.uint64)
@@ -616,31 +597,31 @@ def couples_of(order, credit, bits, salt):
     keys = int64(0)
     while taken < order.shape[0] and worth < credit:
         hashed[taken] = mix(order[taken]) * salt
-        bucket = int64((hashed[taken] >> shift) >> uint64(1))
-        worth += counts[bucket] > 0
-        keys += counts[bucket]
-        counts[bucket] += 1
+        cell = int64((hashed[taken] >> shift) >> uint64(1))
+        worth += counts[cell] > 0
+        keys += counts[cell]
+        counts[cell] += 1
         taken += 1
     begins = np.empty(1 << bits, np.int64)
     begin = int64(0)
-    for bucket in range(1 << bits):
-        begins[bucket] = begin
-        begin += counts[bucket]
-        counts[bucket] = 0
+    for cell in range(1 << bits):
+        begins[cell] = begin
+        begin += counts[cell]
+        counts[cell] = 0
     members = np.empty(taken, np.uint64)
     found = np.empty(keys, np.uint64)
     at = int64(0)
     for i in range(taken):
         value = hashed[i]
-        bucket = int64((value >> shift) >> uint64(1))
-        begin = begins[bucket]
-        end = begin + counts[bucket]
-        # The earlier feature of the order comes first, so a couple has the same key in each document.
+        cell = int64((value >> shift) >> uint64(1))
+        begin = begins[cell]
+        end = begin + counts[cell]
+        # The earlier feature of the order comes first, so a signature has the same key in each document.
         for k in range(begin, end):
             found[at] = mix(members[k] * _FACTOR + value)
             at += 1
         members[end] = value
-        counts[bucket] += 1
+        counts[cell] += 1
     return found
 
 
@@ -719,7 +700,7 @@ def overlap_with_all(items, lists, known, out):
 
 @kernel
 def keys_to_enter(order, size, rule, enters, lists):
-    """Return the couples (uint64) by which a document is entered; none where it is entered by single features.
+    """Return the signatures (uint64) by which a document is entered; none where it is entered by single features.
 
     None either where it is not entered and nobody ever was by such keys.
     """
@@ -727,7 +708,7 @@ def keys_to_enter(order, size, rule, enters, lists):
     if row < 0 or not (enters or lists.plan[row, ENTERED]):
         return np.empty(0, np.uint64)
     plan = lists.plan[row]
-    return couples_of(order, credit_to_enter(rule, size, plan[EQUAL]), plan[BITS], lists.salt + uint64(2 * row))
+    return signatures_of(order, credit_to_enter(rule, size, plan[EQUAL]), plan[BITS], lists.salt + uint64(2 * row))
 
 
 @kernel
@@ -749,10 +730,10 @@ def meet_sets(order, size, rule, own, lists, found, needs, slots):
             continue
         equal = plan[row, EQUAL]
         if row == row_of(plan, size):
-            meet_shelved(own, lists)
+            meet_in_buckets(own, lists)
         else:
             credit = size - need(rule, size, low) + equal
-            meet_shelved(couples_of(order, credit, plan[row, BITS], lists.salt + uint64(2 * row)), lists)
+            meet_in_buckets(signatures_of(order, credit, plan[row, BITS], lists.salt + uint64(2 * row)), lists)
         often = min(often, equal) if asks else equal
         asks = True
     return met_often(often, lists, found) if asks else int64(0)
@@ -760,19 +741,19 @@ def meet_sets(order, size, rule, own, lists, found, needs, slots):
 
 @kernel
 def enter_set(order, size, rule, own, document, lists):
-    """Enter a document into the lists of the features, or under the couples, by which any partner must meet it."""
+    """Enter a document into the lists of the features, or under the signatures, by which any partner must meet it."""
     row = row_of(lists.plan, size)
     if row < 0:
         enter_prefix(order, size, rule, document, lists)
         return
-    shelve(own, document, lists)
+    enter_in_buckets(own, document, lists)
     lists.plan[row, ENTERED] += 1
-    lists.counters[COUPLES] += own.shape[0]
+    lists.counters[SIGNATURES] += own.shape[0]
     lists.counters[LARGEST] = max(lists.counters[LARGEST], size)
 
 
-#: How a call ended: all done; more memory, more records or a longer table of shelves are needed.
-DONE, NEEDS_MEMORY, NEEDS_RECORDS, NEEDS_SHELVES = range(4)
+#: How a call ended: all done; more memory, more records or a longer table of buckets are needed.
+DONE, NEEDS_MEMORY, NEEDS_RECORDS, NEEDS_BUCKETS = range(4)
 #: What the window holds: sets by their rare features; sets by keys; 64-bit fingerprints by keys.
 BY_PREFIX, BY_KEYS, FINGERPRINTS = range(3)
 
@@ -842,7 +823,7 @@ def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
         row = room.found[c]
         record = lists.records[row]
         other = record[SIZE]
-        # Removed, dropped with its hour (its record stays until the ring comes round), or out of the window.
+        # Removed, dropped with its segment (its record stays until the ring comes round), or out of the window.
         if other == 0 or record[AT] < lists.counters[OLDEST]:
             continue
         if record[LEAVES] < items.least[i] or abs(record[TIME] - items.times[i]) > window:
@@ -998,8 +979,8 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
             counters[WANTED] = room_for(rule, size, max(items.keys.shape[1], own.shape[0]), lists.classes)
             if counters[END] - counters[CURSOR] < counters[WANTED]:
                 return i, NEEDS_MEMORY
-            if own.shape[0] > 0 and counters[COUPLES] + own.shape[0] > counters[MOST_COUPLES]:
-                return i, NEEDS_SHELVES
+            if own.shape[0] > 0 and counters[SIGNATURES] + own.shape[0] > counters[MOST_SIGNATURES]:
+                return i, NEEDS_BUCKETS
         if asks and _find(i, items, own, rule, window, lists, room, kind, False, out, 0):
             record = lists.records[out[0, 0]]
             score = float64(out[0, 1]) / 64.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down"
 FAINT = "#8c8c8c"
 #: Whether a mark on an axis is a power of ten, as Vega has it.
 _POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
+#: The lowest line of a logarithmic axis, for a logarithm of nothing.
+NOTHING = 0.5
 #: So many marks an axis of counts has, about.
 _MARKS = 6
 #: What a mark on an axis of times says, as Vega has it.
@@ -61,17 +64,104 @@ def log_axis(**options: Any) -> alt.Axis:
     return alt.Axis(**({"format": "~s", "gridOpacity": strength} | options))
 
 
-def log_counts(name: str, title: str, *, most: float = 0) -> alt.Y:
+def log_counts(name: str, title: str, *, most: float = 0, ends: Sequence[float] = ()) -> alt.Y:
     """Return an axis of counts on a logarithmic scale; its lowest line is half of one, so that one can be seen.
 
     Marked are the powers of ten; where ``most``, the highest count, is below 100, twice and five times these, too.
+    ``ends`` are the lowest and the highest line, if these are given.
     """
     import altair as alt
 
-    powers = [10**power for power in range(len(str(int(most))))]
-    between = [part * power for power in powers for part in (1, 2, 5)]
-    axis = log_axis(values=powers if len(powers) > 2 else between, format=",d")
-    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log", domainMin=0.5), title=title, axis=axis)
+    if not most:
+        marks = [10.0**power for power in range(-3, 13)]
+    else:
+        powers = [10.0**power for power in range(len(str(int(most))))]
+        marks = powers if len(powers) > 2 else [part * power for power in powers for part in (1, 2, 5)]
+    scale: dict[str, Any] = {"domain": list(ends)} if ends else {"domainMin": NOTHING}
+    return alt.Y(f"{name}:Q", scale=alt.Scale(type="log", **scale), title=title, axis=log_axis(values=marks))
+
+
+def similarities(name: str, title: str | None, *, lowest: float = 0.0, step: float = 0.1) -> alt.X:
+    """Return an axis of similarities, or thresholds of one, up to 1, with a mark at each step."""
+    import altair as alt
+
+    lowest = int(lowest / step + 1e-9) * step if lowest else 0.0
+    marks = [round(place * step, 2) for place in range(round(1 / step) + 1) if place * step >= lowest - 1e-9]
+    scale = alt.Scale(domain=[round(lowest, 9), 1.0], nice=False, zero=False)
+    return alt.X(f"{name}:Q", title=title, scale=scale, axis=alt.Axis(format=".2~f", values=marks))
+
+
+def tooltips(**columns: tuple[str, str]) -> list[alt.Tooltip]:
+    """Return what is shown of a mark when the pointer is on it: by the column, its format and what it is called."""
+    import altair as alt
+
+    return [
+        alt.Tooltip(f"{name}:Q", format=form, title=title) if form else alt.Tooltip(f"{name}:N", title=title)
+        for name, (form, title) in columns.items()
+    ]
+
+
+def histogram(rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:
+    """Return bars from ``low`` to ``high`` on one axis and from ``none`` to a count on the other."""
+    import altair as alt
+
+    bars = alt.Chart(alt.Data(values=list(rows))).mark_rect(stroke=None, color=COLOURS[0])
+    return bars.encode(x=x, x2="high:Q", y=y, y2="none:Q", tooltip=list(tooltip))
+
+
+def line(
+    rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, tooltip: Sequence[alt.Tooltip], colour: str = COLOURS[0]
+) -> list[alt.Chart]:
+    """Return a line, and the unseen points on it that say what they are."""
+    import altair as alt
+
+    base = alt.Chart(alt.Data(values=list(rows))).encode(x=x, y=y)
+    points = base.mark_circle(size=160, opacity=0).encode(tooltip=list(tooltip))
+    return [base.mark_line(color=colour, strokeWidth=2), points]
+
+
+def bars(
+    rows: Sequence[Mapping[str, Any]], count: str, title: str, most: float, tooltip: Sequence[alt.Tooltip]
+) -> alt.Chart:
+    """Return a horizontal bar for each ``name``, in the order of the rows."""
+    import altair as alt
+
+    return (
+        alt.Chart(alt.Data(values=list(rows)))
+        .mark_bar(color=COLOURS[1])
+        .encode(
+            x=alt.X(f"{count}:Q", title=title, axis=count_axis(most)),
+            y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=200)),
+            tooltip=list(tooltip),
+        )
+    )
+
+
+def two_kinds(kinds: Sequence[str]) -> dict[str, Any]:
+    """Return the colours of two kinds in one chart, by ``kind``, with a legend above it."""
+    import altair as alt
+
+    legend = alt.Legend(title=None, orient="top")
+    return {"scale": alt.Scale(domain=list(kinds), range=list(COLOURS[:2])), "legend": legend}
+
+
+def rule_at(threshold: float, name: str) -> list[alt.Chart]:
+    """Return a dashed rule at a threshold, with its name beside it."""
+    import altair as alt
+
+    data = alt.Data(values=[{"at": threshold, "name": f"{name} {threshold:g}"}])
+    rule = alt.Chart(data).mark_rule(color=FAINT, strokeDash=[5, 4], strokeWidth=1.5).encode(x="at:Q")
+    place = {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
+    named = alt.Chart(data).mark_text(baseline="top", dy=4, fontSize=12, **place)
+    return [rule, named.encode(x="at:Q", y=alt.value(0), text="name:N")]
+
+
+def moving_rule() -> alt.Chart:
+    """Return a rule at the chart's parameter ``cut``, which a slider moves."""
+    import altair as alt
+
+    data = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="cut")
+    return data.mark_rule(color=COLOURS[1], strokeWidth=2).encode(x="at:Q")
 
 
 def count_axis(most: float, **options: Any) -> alt.Axis:

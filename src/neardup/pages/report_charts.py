@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from neardup.pages.charts import COLOURS, FAINT, count_axis, finished, log_counts, time_axis
+from neardup.pages.charts import (
+    COLOURS,
+    FAINT,
+    NOTHING,
+    bars,
+    count_axis,
+    finished,
+    histogram,
+    line,
+    log_counts,
+    moving_rule,
+    similarities,
+    time_axis,
+    tooltips,
+    two_kinds,
+)
 from neardup.pages.html import Chart, table
 from neardup.pages.report import BINS, Arrivals, Report, Sweep, Wording
 
@@ -38,40 +53,24 @@ def similarity_chart(counts: Sequence[int], of: str, *, y: str, cut: float | Non
     from neardup.pages.plot import Plot, nothing
 
     rows = [
-        {"low": place / BINS, "high": (place + 1) / BINS, "count": count, "none": 0.5}
+        {"low": place / BINS, "high": (place + 1) / BINS, "count": count, "none": NOTHING}
         for place, count in enumerate(counts)
         if count
     ]
     if not rows:
         return nothing(f"no {y}")
     lowest = min(row["low"] for row in rows)
-    lowest = min(lowest, 1.0 if cut is None else cut)
-    x = alt.X("low:Q", title=of, **_similarities(int(lowest / _BAND + 1e-9) * _BAND))
-    told = [
-        alt.Tooltip("low:Q", format=".2f", title="from"),
-        alt.Tooltip("high:Q", format=".2f", title="to"),
-        alt.Tooltip("count:Q", format=",", title=y),
-    ]
-    bars = alt.Chart(alt.Data(values=rows)).mark_rect(stroke=None)
-    bars = bars.encode(
-        x=x, x2="high:Q", y=log_counts("count", y, most=max(counts, default=0)), y2="none:Q", tooltip=told
+    drawn = histogram(
+        rows,
+        similarities("low", of, lowest=lowest if cut is None else min(lowest, cut), step=_BAND),
+        log_counts("count", y, most=max(counts, default=0)),
+        tooltips(low=(".2f", "from"), high=(".2f", "to"), count=(",", y)),
     )
     if cut is None:
-        return Plot(layer=[bars.encode(color=alt.value(COLOURS[0]))])
+        return Plot(layer=[drawn])
     above = alt.condition("datum.high > cut + 1e-9", alt.value(COLOURS[0]), alt.value(FAINT))
-    line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="cut").mark_rule(color=COLOURS[1], strokeWidth=2)
-    cuts = alt.param(name="cut", value=cut)
-    drawn: Plot = Plot(layer=[bars.encode(color=above), line.encode(x=alt.X("at:Q", title=of))]).add_params(cuts)
-    return drawn
-
-
-def _similarities(lowest: float) -> dict[str, Any]:
-    """Return the scale and the axis of similarities from the lowest to 1, with marks where people expect them."""
-    import altair as alt
-
-    marks = [place * _BAND for place in range(int(1 / _BAND) + 1) if place * _BAND >= lowest - 1e-9]
-    axis = alt.Axis(format=".2~f", values=[round(mark, 2) for mark in marks])
-    return {"scale": alt.Scale(domain=[round(lowest, 9), 1.0], nice=False, zero=False), "axis": axis}
+    chart: Plot = Plot(layer=[drawn.encode(color=above), moving_rule()]).add_params(alt.param(name="cut", value=cut))
+    return chart
 
 
 def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
@@ -84,26 +83,16 @@ def _sweep_chart(sweep: Sweep, wording: Wording) -> alt.LayerChart:
         )
     ]
     title = f"{sweep.what}, shown as a similarity" if sweep.distance else f"threshold ({sweep.what})"
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("at:Q", title=title, **_similarities(sweep.similarities[0])),
-        y=alt.Y("dropped:Q", title=_gone(wording), axis=count_axis(max(sweep.dropped)), scale=alt.Scale(domainMin=0)),
-    )
-    told = [
-        alt.Tooltip("shown:Q", title="threshold", format="~g"),
-        alt.Tooltip("dropped:Q", title=wording.gone, format=","),
-        alt.Tooltip("pairs:Q", title="pairs", format=","),
-    ]
-    line = alt.Chart(alt.Data(values=[{}])).transform_calculate(at="cut").mark_rule(color=COLOURS[1], strokeWidth=2)
-    return alt.layer(
-        base.mark_line(color=COLOURS[0], strokeWidth=2),
-        base.mark_circle(size=160, opacity=0).encode(tooltip=told),
-        line.encode(x=alt.X("at:Q", title=title)),
-    ).add_params(alt.param(name="cut", value=sweep.similarities[sweep.own]))
+    x = similarities("at", title, lowest=sweep.similarities[0], step=_BAND)
+    y = alt.Y("dropped:Q", title=_gone(wording), axis=count_axis(max(sweep.dropped)), scale=alt.Scale(domainMin=0))
+    tooltip = tooltips(shown=("~g", "threshold"), dropped=(",", wording.gone), pairs=(",", "pairs"))
+    cut = alt.param(name="cut", value=sweep.similarities[sweep.own])
+    return alt.layer(*line(rows, x, y, tooltip), moving_rule()).add_params(cut)
 
 
 def charts_of(report: Report) -> tuple[list[Chart], list[Chart]]:
     """Return the charts of a report, with the tables behind them, and those that its slider moves."""
-    found = [_to_keepers(report)] if any(report.similarity) else []
+    found = [_to_keepers(report)]
     moving: list[Chart] = []
     if report.sweep is not None and len(report.sweep.thresholds) > 1:
         moving += [_of_pairs(report)] if any(report.pair_similarity) else []
@@ -113,7 +102,7 @@ def charts_of(report: Report) -> tuple[list[Chart], list[Chart]]:
 
 def _to_keepers(report: Report) -> Chart:
     total, gone = sum(report.similarity), _gone(report.wording)
-    alike = report.similarity[-1]
+    alike = report.similarity[-1] if total else 0
     told = f"Histogram of the similarities of {total:,} {gone} to what they match; {alike:,} have 0.99 or more."
     return Chart(
         "similarity",
@@ -122,6 +111,7 @@ def _to_keepers(report: Report) -> Chart:
         told,
         finished(similarity_chart(report.similarity, report.similarity_of, y=gone)),
         _bins(report.similarity, gone),
+        "" if total else f"no {gone}",
     )
 
 
@@ -157,7 +147,7 @@ def _of_thresholds(sweep: Sweep, wording: Wording) -> Chart:
         told,
         finished(_sweep_chart(sweep, wording)),
         table(["threshold", wording.kept, wording.gone, "pairs"], rows, tall=True, best=(sweep.own,)),
-        "" if any(sweep.dropped) else f"no {wording.gone} at any of these thresholds",
+        "" if any(sweep.dropped) else f"no {_gone(wording)} at any of these thresholds",
     )
 
 
@@ -183,6 +173,8 @@ def arrival_charts(arrivals: Arrivals) -> list[Chart]:
 
 
 def _by_time(arrivals: Arrivals) -> Chart:
+    import altair as alt
+
     rows: list[dict[str, Any]] = []
     for begin, end, originals, duplicates in arrivals.stretches:
         for kind, low, high in ((KINDS[0], 0, originals), (KINDS[1], originals, originals + duplicates)):
@@ -190,40 +182,31 @@ def _by_time(arrivals: Arrivals) -> Chart:
             rows.append(row | {"originals": originals, "duplicates": duplicates})
     originals = sum(one[2] for one in arrivals.stretches)
     duplicates = sum(one[3] for one in arrivals.stretches)
-    ends = arrivals.stretches[0][0], arrivals.stretches[-1][1]
+    # A line around it shows a bar where there are so many that it is narrower than a dot.
+    drawn = alt.Chart(alt.Data(values=rows)).mark_rect(strokeWidth=0.7)
+    drawn = drawn.encode(
+        x=alt.X("begin:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis()),
+        x2="end:T",
+        y=alt.Y("low:Q", title=f"items per {arrivals.step}", axis=count_axis(max(row["high"] for row in rows))),
+        y2="high:Q",
+        color=alt.Color("kind:N", **two_kinds(KINDS)),
+        stroke=alt.Stroke("kind:N", **two_kinds(KINDS)),
+        tooltip=tooltips(begin=("", "from"), **{kind: (",", kind) for kind in KINDS}),
+    )
     return Chart(
         key="arrived",
         title=f"What arrived, by {arrivals.step}",
         note="by the time that items were judged by (UTC); stretches in which nothing came have no bar",
-        told=f"Originals and duplicates by {arrivals.step}, from {ends[0]} to {ends[1]}: {originals:,} originals and "
-        f"{duplicates:,} duplicates.",
-        specification=_time_chart(rows, f"items per {arrivals.step}", max(row["high"] for row in rows)),
+        told=f"Originals and duplicates by {arrivals.step}, from {arrivals.stretches[0][0]} to "
+        f"{arrivals.stretches[-1][1]}: {originals:,} originals and {duplicates:,} duplicates.",
+        specification=finished(drawn),
         behind=table(["from (UTC)", *KINDS], [[one[0], one[2], one[3]] for one in arrivals.stretches], tall=True),
     )
 
 
-def _time_chart(rows: Sequence[Mapping[str, Any]], title: str, most: int) -> dict[str, Any]:
+def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
     import altair as alt
 
-    scale = alt.Scale(domain=list(KINDS), range=list(COLOURS[:2]))
-    legend = alt.Legend(title=None, orient="top")
-    told = [alt.Tooltip("begin:N", title="from"), *(alt.Tooltip(f"{kind}:Q", format=",") for kind in KINDS)]
-    # A line around it shows a bar where there are so many that it is narrower than a dot.
-    chart = alt.Chart(alt.Data(values=list(rows))).mark_rect(strokeWidth=0.7)
-    return finished(
-        chart.encode(
-            x=alt.X("begin:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=time_axis()),
-            x2="end:T",
-            y=alt.Y("low:Q", title=title, axis=count_axis(most)),
-            y2="high:Q",
-            color=alt.Color("kind:N", scale=scale, legend=legend),
-            stroke=alt.Stroke("kind:N", scale=scale, legend=legend),
-            tooltip=told,
-        )
-    )
-
-
-def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
     total = sum(count for _, count in lags)
     reached = [count / total for count in accumulate(count for _, count in lags)]
     rows = [
@@ -231,13 +214,21 @@ def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
         for (name, count), part in zip(lags, reached, strict=True)
     ]
     half = next(name for (name, _), part in zip(lags, reached, strict=True) if part >= 0.5)
+    tooltip = tooltips(
+        name=("", "after the original"),
+        count=(",", "duplicates"),
+        share=("", "share"),
+        reached=("", "share up to here"),
+    )
+    drawn = bars(rows, "count", "duplicates", max(count for _, count in lags), tooltip)
+    shares = drawn.mark_text(align="left", dx=5).encode(text="share:N")
     return Chart(
         key="lag",
         title="How long after its original a duplicate came",
-        note=f"the percentages are shares of {total:,} duplicates. Added up from the top, as in the figures, they say "
-        "what a shorter window would have seen; a longer one finds what comes later still",
+        note=f"the percentages are shares of {total:,} duplicates; the figures also add them up from the top, to what "
+        "a shorter window would have seen",
         told=f"Of {total:,} duplicates, half came no later than {half} after what they repeat.",
-        specification=_lag_chart(rows),
+        specification=finished(alt.layer(drawn, shares), height=24 * len(rows) + 50),
         behind=table(
             ["after the original", "duplicates", "share", "share up to here"],
             [[row["name"], row["count"], row["share"], row["reached"]] for row in rows],
@@ -245,69 +236,32 @@ def _by_lag(lags: Sequence[tuple[str, int]]) -> Chart:
     )
 
 
-def _lag_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _by_source(sources: Sequence[tuple[str, int, int]]) -> Chart:
     import altair as alt
 
-    bars = alt.Chart(alt.Data(values=list(rows))).encode(
-        x=alt.X("count:Q", title="duplicates", axis=count_axis(max(row["count"] for row in rows))),
-        y=alt.Y("name:N", title=None, sort=None),
-        tooltip=[
-            alt.Tooltip("name:N", title="after the original"),
-            alt.Tooltip("count:Q", format=",", title="duplicates"),
-            alt.Tooltip("share:N"),
-            alt.Tooltip("reached:N", title="share up to here"),
-        ],
-    )
-    said = bars.mark_text(align="left", dx=5).encode(text="share:N")
-    return finished(alt.layer(bars.mark_bar(color=COLOURS[1]), said), height=24 * len(rows) + 50)
-
-
-def _by_source(sources: Sequence[tuple[str, int, int]]) -> Chart:
-    rows: list[dict[str, Any]] = [
-        {"name": name or "(the inbox itself)", "items": items, "duplicates": duplicates}
-        for name, items, duplicates in sources
-    ]
+    rows = [(name or "(the inbox itself)", items, duplicates) for name, items, duplicates in sources]
     cut = f"; the {_SOURCES} with most items of {len(rows):,}" if len(rows) > _SOURCES else ""
-    most = max(rows, key=lambda row: row["duplicates"])
-    listed = [
-        [row["name"], row["items"], row["duplicates"], f"{row['duplicates'] / row['items']:.1%}"]
-        for row in rows[:_SOURCES]
+    most, listed = max(rows, key=lambda row: row[2]), rows[:_SOURCES]
+    parts = [
+        {"name": name, "items": items, "duplicates": gone, "share": gone / items, "kind": kind, "count": count}
+        for name, items, gone in listed
+        for kind, count in zip(KINDS, (items - gone, gone), strict=True)
     ]
+    tooltip = tooltips(
+        name=("", "folder"), items=(",", "items"), duplicates=(",", "duplicates"), share=(".1%", "share of duplicates")
+    )
+    drawn = bars(parts, "count", "items", max(items for _, items, _ in rows), tooltip).encode(
+        color=alt.Color("kind:N", **two_kinds(KINDS)), order=alt.Order("kind:N", sort="descending")
+    )
     return Chart(
         key="sources",
         title="Duplicates by source",
-        note=f"by the folder that items came in, as they were taken{cut}",
-        told=f"Most duplicates, {most['duplicates']:,} of {most['items']:,} items, came in {most['name']}.",
-        specification=_source_chart(rows[:_SOURCES]),
-        behind=table(["folder", "items", "duplicates", "share"], listed, tall=True),
-    )
-
-
-def _source_chart(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    import altair as alt
-
-    parts = []
-    for row in rows:
-        originals = row["items"] - row["duplicates"]
-        for kind, count in zip(KINDS, (originals, row["duplicates"]), strict=True):
-            parts.append(dict(row) | {"kind": kind, "count": count, "share": row["duplicates"] / row["items"]})
-    chart = alt.Chart(alt.Data(values=parts)).mark_bar()
-    return finished(
-        chart.encode(
-            x=alt.X("count:Q", title="items", axis=count_axis(max(row["items"] for row in rows))),
-            y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=200)),
-            color=alt.Color(
-                "kind:N",
-                scale=alt.Scale(domain=list(KINDS), range=list(COLOURS[:2])),
-                legend=alt.Legend(title=None, orient="top"),
-            ),
-            order=alt.Order("kind:N", sort="descending"),
-            tooltip=[
-                alt.Tooltip("name:N", title="folder"),
-                alt.Tooltip("items:Q", format=","),
-                alt.Tooltip("duplicates:Q", format=","),
-                alt.Tooltip("share:Q", format=".1%"),
-            ],
+        note=f"by the folder that items came in{cut}",
+        told=f"Most duplicates, {most[2]:,} of {most[1]:,} items, came in {most[0]}.",
+        specification=finished(drawn, height=24 * len(listed) + 70),
+        behind=table(
+            ["folder", "items", "duplicates", "share"],
+            [[name, items, gone, f"{gone / items:.1%}"] for name, items, gone in listed],
+            tall=True,
         ),
-        height=24 * len(rows) + 70,
     )

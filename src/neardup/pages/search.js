@@ -22,6 +22,8 @@
       let shown = 0, all = 0;
       for (const entry of entries) {
         const found = asked.every((word) => entry.words.includes(word));
+        // What is found is not left folded away.
+        for (let at = entry.element; asked.length && found && (at = at.parentElement?.closest("details")) && scope.contains(at);) at.open = true;
         if (entry.inner) {
           entry.element.classList.toggle("found", found && asked.length > 0);
         } else {

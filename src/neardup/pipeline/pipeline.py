@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
-from neardup.classifier.classifier import Classifier
-from neardup.classifier.values import Records
 from neardup.documents import Batch, Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
@@ -24,7 +21,7 @@ from neardup.features.store import FeatureStore
 from neardup.keep.order import keep_order
 from neardup.pipeline.result import Result
 from neardup.recipe import Recipe
-from neardup.runtime import Clock, Memory, default_threads, free_memory, in_order
+from neardup.runtime import Clock, Memory, default_threads, free_memory, in_order, trim_memory
 from neardup.search.engines import PAIRS_PER_DOCUMENT, Finder, most_pairs, needs_of
 from neardup.search.findings import Documents, classifier_details, recipe_details
 from neardup.search.lsh import bands_of
@@ -32,6 +29,10 @@ from neardup.search.margin import Margin, find_margin, loosened, split, widened
 from neardup.search.matches import members_of
 from neardup.search.second_step import check_classifier, equal_texts, second_step
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Classifier
+    from neardup.classifier.values import Records
 
 #: Budgets below it are numbers whose unit was forgotten.
 _LEAST_MEMORY = 1_000_000
@@ -78,6 +79,7 @@ def collect(
     report: Progress | None = None,
     clock: Clock | None = None,
     recompute: bool = False,
+    serves_once: bool = False,
 ) -> Collected:
     """Read a corpus and make its features.
 
@@ -94,6 +96,8 @@ def collect(
     recompute : bool
         Whether features that do not fit into memory are not kept: the store is a ``BoundedStore``, and the corpus is
         read again when pairs are looked for.
+    serves_once : bool
+        Whether pairs are looked for once.
     """
     threads, memory = checked_threads(threads), _checked_memory(memory)
     clock = clock or Clock()
@@ -106,7 +110,8 @@ def collect(
     store = FeatureStore(Memory(memory), needs_of(recipe))
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
-        store = BoundedStore(store.memory, needs_of(recipe), most, Recomputed(corpus, extractor, threads, report))
+        again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once)
+        store = BoundedStore(store.memory, needs_of(recipe), most, again)
     read = 0
 
     def see(batch: Batch) -> None:
@@ -122,7 +127,7 @@ def collect(
             store.add(block)
         if isinstance(store, BoundedStore):
             store.close_count()
-    pa.default_memory_pool().release_unused()
+    trim_memory()
     names = remembered.names()
     corpus.refuse_repeated(names)
     present = np.ones(len(names), np.bool_)
@@ -181,8 +186,17 @@ def run(
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, classifier)
     looser = None if margin is None else loosened(recipe, margin)
-    recompute = recipe.search == "exact" and recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
-    read = collect(corpus, recipe, threads=threads, memory=memory, report=report, clock=clock, recompute=recompute)
+    recompute = recipe.measure not in ("hamming", "semantic") and not recipe.is_weighted
+    read = collect(
+        corpus,
+        recipe,
+        threads=threads,
+        memory=memory,
+        report=report,
+        clock=clock,
+        recompute=recompute,
+        serves_once=looser is None or bool(recipe.second_step),
+    )
     most = None
     if pairs_per_document is not None and not recipe.second_step:
         most = most_pairs(pairs_per_document, len(read.names))
@@ -313,6 +327,8 @@ def records_of(
     classifier: Classifier | None = None,
 ) -> Records:
     """Return of raw rows what a second step looks at: ``texts_of``, and titles and times where a classifier asks."""
+    from neardup.classifier.values import Records
+
     if classifier is None or not classifier.needs_columns:
         return Records(texts_of(corpus, recipe, rows, threads))
     return classifier.records(corpus.take(rows), texts_of(corpus, recipe, rows, threads))

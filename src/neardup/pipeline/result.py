@@ -127,7 +127,11 @@ class Result:
             "bytes_saved": int(self._documents.text_bytes[goes].sum()),
             "rejected": dict(self._corpus.rejected.counts),
             "stages": list(self._clock.stages),
-        } | (self._corpus.torn_summary | self._details)
+        } | (self._corpus.torn_summary | self._spooled | self._details)
+
+    @property
+    def _spooled(self) -> dict[str, int]:
+        return {"spooled_bytes": self._corpus.spooled_bytes} if self._corpus.spooled_bytes else {}
 
     def learned(self, left: Integers, right: Integers) -> Learned | None:
         """Return what a classifier went by on matching documents, by position; None where none decided."""

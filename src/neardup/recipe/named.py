@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any, TypedDict
@@ -20,6 +21,21 @@ def names() -> list[str]:
     """Return the names of the recipes that come with the package."""
     folder = resources.files("neardup") / "recipes"
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def sources(name: str) -> str:
+    """Return where a named recipe comes from, as BibTeX.
+
+    Raises
+    ------
+    RecipeError
+        If there is no such recipe; a file of one's own has its author's sources.
+    """
+    if name not in names():
+        raise RecipeError(f"recipe {name!r} has no sources here; give one of {', '.join(names())}")
+    text = (resources.files("neardup") / "recipes" / "sources.bib").read_text("utf-8")
+    entries = re.findall(r"^@.*?^}$", text, re.DOTALL | re.MULTILINE)
+    return "\n\n".join(entry for entry in entries if re.search(rf"keywords .*\b{name}\b", entry))
 
 
 def load_recipe(name_or_file: str | os.PathLike[str]) -> Recipe:

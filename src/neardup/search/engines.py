@@ -27,7 +27,7 @@ _BITS = 64
 PAIRS_PER_DOCUMENT = 20.0
 _ALWAYS_ALLOWED_PAIRS = 1_000_000
 #: Bytes of each document, weighted feature, value of 64 bits, key of a band and byte of text, as they were measured.
-_A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 64, 100, 16, 8
+_A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 48, 100, 10, 8
 
 
 def needs_of(recipe: Recipe) -> Needs:

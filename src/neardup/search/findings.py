@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.keep.keepers import Families, Floats, Integers, Kept, families, keepers, standing
@@ -19,6 +18,9 @@ from neardup.recipe import Recipe
 from neardup.search.margin import Margin, Scale, scale_of
 from neardup.search.matches import Matches
 from neardup.search.second_step import equal_texts
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Classifier
 
 Bools = npt.NDArray[np.bool_]
 #: In the place of pairs: documents that are equal in all that is compared, and those that do not match.

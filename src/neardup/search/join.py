@@ -14,6 +14,7 @@ from neardup.errors import NeardupError
 from neardup.features.store import FeatureStore
 from neardup.kernels.counts import add_counts, count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import Index, Sets, fill_index, index_lengths, match, match_with_kept
+from neardup.kernels.tables import slots_for
 from neardup.recipe.measures import Rule
 from neardup.runtime import Memory, in_order
 from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
@@ -338,6 +339,6 @@ def _check_entries(entries: int, most: int) -> None:
 def _match_scratch(sets: Sets) -> tuple[npt.NDArray[np.int32], Integers, Words, Integers]:
     """Return what the matching kernels count, list, look up and write in, with room for all partners of a set."""
     count = len(sets.sizes)
-    width = 1 << max(2 * int(sets.sizes.max(initial=0)), 4).bit_length()
+    width = slots_for(int(sets.sizes.max(initial=0)))
     pairs = np.empty((max(count, _ROOM_FOR_PAIRS), 3), np.int64)
     return np.zeros(count, np.int32), np.empty(count, np.int64), np.empty(width, np.uint64), pairs

@@ -7,6 +7,7 @@ has its exact similarity, so there are no wrong pairs, only missing ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from math import ceil, log1p
@@ -16,13 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import RecipeError
-from neardup.features.store import FeatureStore
+from neardup.features.recomputed import BoundedStore, Recomputed
+from neardup.features.store import Block, FeatureStore
 from neardup.kernels.prefixes import band_keys, band_pairs
 from neardup.kernels.sketches import minhash
+from neardup.kernels.tables import slots_for
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, rule
 from neardup.runtime import in_order
-from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
+from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
+from neardup.search.recomputed import Passes
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -118,13 +122,22 @@ def lsh_join(store: FeatureStore, recipe: Recipe, *, threads: int, excluded: npt
     sizes = store.sizes
     representative = equal_sets(store, excluded)
     members = members_of(representative)
-    every = in_order(partial(keys_of, plan=plan, seed=recipe.seed), store.parts(), threads)
-    keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]
-    expected = _expected(store, members, recipe, plan)
-    chosen = store.addresses()[members], sizes[members]
-    found, candidates, verified = _verified(
-        keys, chosen, rule(recipe.measure, recipe.threshold, recipe.jaccard_floor), threads
-    )
+    wanted = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
+    sampled = members[:: max(len(members) // _SAMPLED, 1)]
+    sketched = partial(_sketch, num_perm=plan.bands * plan.rows, seed=recipe.seed)
+    verify = None
+    if isinstance(store, BoundedStore) and store.recomputed is not None:
+        store.recomputed.close()
+        passes = Passes(store, store.recomputed, wanted, threads)
+        keys, minima = _keys_again(store.recomputed, members, sampled, sketched, plan)
+        verify = partial(_overlaps_again, passes, members), passes.room
+        addresses = np.empty(0, np.uint64)
+    else:
+        every = in_order(lambda part: _keys(sketched(part), plan), store.parts(), threads)
+        keys = np.concatenate([np.empty((0, plan.bands), np.uint64), *every])[members]
+        minima, addresses = sketched(store.chosen(sampled)), store.addresses()[members]
+    expected = _expected(minima, len(members), plan)
+    found, candidates, verified = _verified(keys, (addresses, sizes[members]), wanted, threads, verify)
     documents = members[found[:, :2]]
     counts = np.column_stack([found[:, 2], sizes[documents]])
     left, right, counts = sorted_pairs(documents[:, 0], documents[:, 1], counts)
@@ -152,18 +165,59 @@ def _sketch(part: tuple[Words, Integers], num_perm: int, seed: int) -> Words:
 
 def keys_of(part: tuple[Words, Integers], plan: Bands, seed: int) -> Words:
     """Return a hash of each band of the sketches of documents, their features and sizes: uint64[d, bands]."""
-    minima = _sketch(part, plan.bands * plan.rows, seed)
+    return _keys(_sketch(part, plan.bands * plan.rows, seed), plan)
+
+
+def _keys(minima: Words, plan: Bands) -> Words:
     keys = np.empty((len(minima), plan.bands), np.uint64)
     band_keys(minima, plan.rows, keys)
     return keys
 
 
+def _keys_again(
+    recomputed: Recomputed,
+    members: Integers,
+    sampled: Integers,
+    sketched: Callable[[tuple[Words, Integers]], Words],
+    plan: Bands,
+) -> tuple[Words, Words]:
+    """Return the keys of the members, and the minima of those sampled, from one more pass."""
+    chosen, looked_at = np.zeros((2, len(recomputed.sizes)), np.bool_)
+    chosen[members] = looked_at[sampled] = True
+
+    def make(documents: Integers, block: Block) -> tuple[Words, Words]:
+        minima = sketched((block.features, block.sizes))
+        return _keys(minima, plan), minima[looked_at[documents]]
+
+    keys, samples, done = np.empty((len(members), plan.bands), np.uint64), list[Words](), 0
+    for found, sample in recomputed.each(chosen, make):
+        keys[done : done + len(found)] = found
+        samples.append(sample)
+        done += len(found)
+    return keys, np.concatenate([np.empty((0, plan.bands * plan.rows), np.uint64), *samples])
+
+
+def _overlaps_again(passes: Passes, members: Integers, found: Integers) -> Integers:
+    """Return those of the candidates that match, their features made once more, with their overlaps."""
+    documents = members[found[:, :2]]
+    overlap = passes.overlaps(documents, groups_that_fit(documents, 8 * passes.steps.sizes, passes.room))
+    return np.column_stack([found[:, :2], overlap])[overlap >= 0]
+
+
 def _verified(
-    keys: Words, chosen: tuple[Words, Integers], wanted: tuple[int, ...], threads: int
+    keys: Words,
+    chosen: tuple[Words, Integers],
+    wanted: tuple[int, ...],
+    threads: int,
+    verify: tuple[Callable[[Integers], Integers], float] | None,
 ) -> tuple[Integers, int, int]:
-    """Return the pairs that share a band and match, as (one, other, overlap), and how many were looked at."""
-    width = 1 << max(2 * int(chosen[1].max(initial=0)), 4).bit_length()
+    """Return the pairs that share a band and match, as (one, other, overlap), and how many were looked at.
+
+    Where features are not held, ``verify`` says which candidates match, of so many bytes at a time.
+    """
+    width = slots_for(int(chosen[1].max(initial=0)))
     found, candidates, verified = [np.empty((0, 3), np.int64)], 0, 0
+    waiting = 0
     for band in range(keys.shape[1]):
         order = np.argsort(keys[:, band], kind="stable")
 
@@ -184,19 +238,24 @@ def _verified(
                 found.append(pairs)
                 candidates += looked
                 verified += counted
+                waiting += pairs.nbytes
+        if verify is not None and (waiting > verify[1] or band == keys.shape[1] - 1):
+            found, waiting = _matching(found, verify[0]), 0
     return np.concatenate(found), candidates, verified
 
 
-def _expected(store: FeatureStore, members: Integers, recipe: Recipe, plan: Bands) -> int:
-    """Return how many candidates a sample of the sets lets expect among all of them.
+def _matching(found: list[Integers], verify: Callable[[Integers], Integers]) -> list[Integers]:
+    known = [part[part[:, 2] >= 0] for part in found]
+    return [*known, verify(np.concatenate([part[part[:, 2] < 0] for part in found]))]
+
+
+def _expected(minima: Words, members: int, plan: Bands) -> int:
+    """Return how many candidates the minima of a sample of the sets let expect among all of them.
 
     Two sets of Jaccard s agree in a given minimum with probability s. So over all pairs that agree there, the sum of
     their probabilities of being candidates, each divided by s, has the wanted mean (Horvitz & Thompson 1952); s is
     estimated from the other minima.
     """
-    step = max(len(members) // _SAMPLED, 1)
-    sampled = members[::step]
-    minima = _sketch(store.chosen(sampled), plan.bands * plan.rows, recipe.seed)
     slots = min(_SLOTS, minima.shape[1])
     total = 0.0
     for slot in range(slots):
@@ -207,7 +266,7 @@ def _expected(store: FeatureStore, members: Integers, recipe: Recipe, plan: Band
             same[begin : begin + _AT_A_TIME] = (minima[left] == minima[right]).sum(axis=1)
         jaccard = (same - 1)[same > 1] / (minima.shape[1] - 1)
         total += float(((1 - (1 - jaccard**plan.rows) ** plan.bands) / jaccard).sum()) / share
-    expected: int = round(total / slots * (len(members) / max(len(sampled), 1)) ** 2)
+    expected: int = round(total / slots * (members / max(len(minima), 1)) ** 2)
     return expected
 
 

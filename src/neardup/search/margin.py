@@ -6,16 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError, option
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, reaching, similarities
 from neardup.search.matches import Integers, Matches
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Classifier
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -29,13 +29,12 @@ from neardup.kernels.postings import (
     Table,
     best_of,
     common_with_all,
-    enter_places,
-    enter_weights,
     fill_lists,
     list_lengths,
     nearest_of,
     nearest_values,
 )
+from neardup.kernels.tables import enter_places, enter_values, slots_for
 from neardup.kernels.weighted import totals
 from neardup.recipe.measures import measure as measure_of
 from neardup.recipe.measures import reaching, similarities
@@ -174,8 +173,8 @@ def rows_of(vectors: Vectors, measure: str, allowed: Mask) -> Rows:
 
 def empty_table(size: int) -> Table:
     """Return an empty table with room for so many features."""
-    bits = max((2 * size).bit_length(), 2)
-    return Table(np.zeros(1 << bits, np.uint64), np.zeros(1 << bits, np.int64), bits)
+    slots = slots_for(size)
+    return Table(np.zeros(slots, np.uint64), np.zeros(slots, np.int64))
 
 
 def _among_rows(rows: Rows, measure: str, queries: Integers, k: int, threads: int) -> Iterator[Integers]:
@@ -212,7 +211,7 @@ def _lists(rows: Rows, queries: Integers) -> tuple[Table, Lists]:
     """Return the places of the queries' features, and the documents that hold each."""
     held = np.concatenate([rows.features[rows.heads[q] : rows.heads[q + 1]] for q in queries.tolist()])
     table = empty_table(len(held))
-    heads = np.zeros(enter_places(held, table) + 1, np.int64)
+    heads = np.zeros(enter_places(held, *table) + 1, np.int64)
     list_lengths(rows, table, heads)
     lists = Lists(heads, np.empty(heads[-1], np.int32), np.empty(heads[-1] if len(rows.weights) else 0, np.int64))
     fill_lists(rows, table, lists)
@@ -225,7 +224,7 @@ def empty_heap(k: int) -> Heap:
 
 
 def _scratch(documents: int, longest: int, k: int) -> tuple[Scratch, Heap, Integers]:
-    width = 1 << (2 * longest + 2).bit_length()
+    width = slots_for(longest)
     scratch = Scratch(
         np.zeros(documents, np.int64),
         np.empty(documents + 1, np.int32),
@@ -341,7 +340,7 @@ def _compared(
     rows = rows_of(vectors, measure, allowed)
     new = rows_of(Vectors(np.array([0, len(features)]), features, weights), measure, np.ones(1, np.bool_))
     table = empty_table(len(features))
-    enter_weights(features, weights, table)
+    enter_values(features, weights, *table)
     common = np.empty(len(allowed), np.int64)
     common_with_all(kind_of(measure, weighted=len(weights) > 0), rows, table, common)
     documents = np.flatnonzero(common)

@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from neardup.errors import OutputError
 from neardup.features.recomputed import BoundedStore, Recomputed
-from neardup.features.store import Block, addresses_of
+from neardup.features.store import Block, Column, addresses_of
 from neardup.kernels.counts import chosen_sets, count_features, prefix_rooms, prefixes
-from neardup.kernels.prefixes import list_candidates, overlaps_of_pairs
+from neardup.kernels.prefixes import Sets, list_candidates, overlaps_of_pairs
 from neardup.recipe.measures import Rule
 from neardup.runtime import in_order
 from neardup.search.join import FEWEST_BITS, SETS_AT_A_TIME, Join, Prefixes, Steps, Wanted, join_held
@@ -81,28 +81,33 @@ def recomputed_join(
     rule, threads, excluded, keep_order, most_pairs, with_kept, progress
         As for ``self_join``.
     """
-    steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory)
     wanted = Wanted(equal_sets(store, excluded), keep_order, most_pairs, with_kept, progress)
-    room = store.room - recomputed.cell_bytes
-    room = max(min(_SHARE_HELD * room, store.most_bytes), _LEAST_HELD)
-    found = _Passes(recomputed, steps, room, max(room, store.most_bytes) / 2).matches(wanted)
+    found = Passes(store, recomputed, rule, threads).matches(wanted)
     found.statistics["passes_over_the_input"] = recomputed.passes
     return found
 
 
-class _Passes:
-    """The passes of one join, whose steps hold features of so many bytes at once, and counts of so many.
+class Passes:
+    """The passes of one search; the parameters are those of ``recomputed_join``.
 
-    Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
+    Attributes
+    ----------
+    room : float
+        Bytes of features that a step holds at once.
     """
 
-    def __init__(self, recomputed: Recomputed, steps: Steps, room: float, room_for_counts: float) -> None:
-        self.recomputed, self.steps, self.room, self.room_for_counts = recomputed, steps, room, room_for_counts
+    def __init__(self, store: BoundedStore, recomputed: Recomputed, rule: Rule, threads: int) -> None:
+        self.recomputed = recomputed
+        self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory)
+        self.room = max(min(_SHARE_HELD * (store.room - recomputed.cell_bytes), store.most_bytes), _LEAST_HELD)
+        # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
+        self.room_for_counts = max(self.room, store.most_bytes) / 2
 
     def matches(self, wanted: Wanted) -> Matches:
-        members = members_of(wanted.representative)
-        self.steps.statistics["distinct_sets"] = len(members)
-        able, held, counts = self._able_sets(members)
+        """Return the pairs of the exact join."""
+        able, held, counts = self._able_sets(members_of(wanted.representative))
+        if self.recomputed.serves_once:
+            self.recomputed.close()
         if held is None:
             found = self._by_candidates(able, counts, wanted)
             if found is not None:
@@ -114,6 +119,7 @@ class _Passes:
     def _able_sets(self, members: Integers) -> tuple[Integers, Held | None, _Counts]:
         """Return the sets that may have a partner with their features, or with the counts of these if they are many."""
         rule, recomputed = self.steps.rule, self.recomputed
+        self.steps.statistics["distinct_sets"] = len(members)
 
         def make(documents: Integers, block: Block) -> tuple[Integers, Words]:
             able = recomputed.able(block, rule)
@@ -168,11 +174,14 @@ class _Passes:
         members, prefix = self._prefixes(able, counts)
         steps.statistics["sets_with_enough_shared_features"] = len(members)
         order = np.argsort(steps.sizes[members], kind="stable")
-        ranks = self._candidates(members, prefix, order, wanted)
+        sets = Join(steps).sets(members, prefix, order)
+        members = members[order]
+        del prefix, order
+        ranks = self._candidates(sets, wanted)
         if ranks is None:
             return None
-        pairs = members[order][ranks]
-        overlap = self._verified(pairs, groups_that_fit(ranks, steps.sizes[members[order]] * 8, self.room))
+        pairs = members[ranks]
+        overlap = self.overlaps(pairs, groups_that_fit(ranks, sets.sizes * 8, self.room))
         pairs, overlap = pairs[overlap >= 0], overlap[overlap >= 0]
         if wanted.most_pairs is not None and len(pairs) > wanted.most_pairs:
             return None
@@ -196,18 +205,17 @@ class _Passes:
             lengths = lengths[able]
             return documents[able], shared[able], lengths, bitmaps[able], keys[: lengths.sum()].copy()
 
-        parts = [*self.recomputed.each(self._mask(able), make)]
+        found = [Column(np.int64), Column(np.int64), Column(np.int64), Column(np.uint64, 8), Column(np.uint64)]
+        for part in self.recomputed.each(self._mask(able), make):
+            for column, rows in zip(found, part, strict=True):
+                column.extend(rows)
         counts.close()
-        documents, shared, lengths, bitmaps, keys = (np.concatenate(column) for column in zip(*parts, strict=True))
+        documents, shared, lengths, bitmaps, keys = (column.rows for column in found)
         return documents, Prefixes(shared, lengths, bitmaps, np.cumsum(lengths) - lengths, keys)
 
-    def _candidates(
-        self, members: Integers, prefix: Prefixes, order: Integers, wanted: Wanted
-    ) -> npt.NDArray[np.int32] | None:
+    def _candidates(self, sets: Sets, wanted: Wanted) -> npt.NDArray[np.int32] | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many."""
-        join = Join(self.steps)
-        sets = join.sets(members, prefix, order)
-        index = join.index(sets)
+        index = Join(self.steps).index(sets)
         count = len(sets.sizes)
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
 
@@ -232,8 +240,16 @@ class _Passes:
         self.steps.statistics["candidates"] = self.steps.statistics["verified"] = total
         return np.concatenate(found)
 
-    def _verified(self, pairs: Integers, groups: Integers) -> Integers:
-        """Return the overlap of each candidate pair, -1 where it does not match; pairs of one group are together."""
+    def overlaps(self, pairs: Integers, groups: Integers) -> Integers:
+        """Return the overlap of each candidate pair, -1 where it does not match.
+
+        Parameters
+        ----------
+        pairs : int64[k, 2]
+            Documents.
+        groups : int64[k]
+            From ``groups_that_fit``.
+        """
         sizes = self.steps.sizes
         overlap = np.empty(len(pairs), np.int64)
         involved = np.unique(pairs)

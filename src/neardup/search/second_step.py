@@ -8,14 +8,12 @@ from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
 from time import monotonic
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.classifier.classifier import Classifier
-from neardup.classifier.values import Measurer, Records
 from neardup.documents.records import Names
 from neardup.errors import ManyCandidates, RecipeError, option
 from neardup.features.embeddings import Encoder, cosine_counts, embed
@@ -27,6 +25,10 @@ from neardup.recipe import Recipe
 from neardup.recipe.measures import reaching
 from neardup.recipe.second_step import SecondStep
 from neardup.search.matches import Matches, groups_that_fit
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Classifier
+    from neardup.classifier.values import Records
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -96,6 +98,8 @@ def decide(
     progress: Callable[[int, int], None],
 ) -> Decided:
     """Return what ``check_classifier`` let pass says of pairs of records, by their places."""
+    from neardup.classifier.values import Measurer
+
     measurer = Measurer(classifier.vector, classifier.statistics, encoder=encoder, threads=threads)
     prepared = measurer.prepare(records)
     passed = np.zeros(len(left), np.bool_)

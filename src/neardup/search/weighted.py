@@ -24,13 +24,13 @@ import numpy.typing as npt
 
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
+from neardup.kernels.tables import enter_values, slots_for
 from neardup.kernels.weighted import (
     Needs,
     Postings,
     Terms,
     arrange,
     count_held,
-    enter_features,
     fill_postings,
     match_vectors,
     totals,
@@ -42,8 +42,8 @@ from neardup.runtime import in_order
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
-Table = tuple[int, Words, npt.NDArray[np.int32]]
-Scratch = tuple[Integers, Integers, npt.NDArray[np.int32], Integers, Integers]
+Table = tuple[Words, npt.NDArray[np.int32]]
+Scratch = tuple[Integers, Integers, Words, Integers, Integers]
 Progress = Callable[[int, int], None]
 
 #: Those that a pair of weighted vectors has.
@@ -281,11 +281,11 @@ class _Join:
     def _scratch(self) -> Scratch:
         """Return what the kernel adds up, lists, looks up and writes in."""
         count = len(self.sizes)
-        width = 1 << max(2 * int(self.sets.lengths.max(initial=0)), 4).bit_length()
+        width = slots_for(int(self.sets.lengths.max(initial=0)))
         return (
             np.zeros(count, np.int64),
             np.empty(count, np.int64),
-            np.empty(width, np.int32),
+            np.empty(width, np.uint64),
             np.empty(width, np.int64),
             np.empty((max(count, _ROOM_FOR_PAIRS), 4), np.int64),
         )
@@ -303,7 +303,7 @@ def _places(vectors: Vectors, members: Integers) -> tuple[int, Table]:
     shared = ordered[begins[df > 1]]
     places = np.empty(len(shared), np.int32)
     places[np.argsort(df[df > 1], kind="stable")] = np.arange(len(shared), dtype=np.int32)
-    bits = (2 * len(shared) + 2).bit_length()
-    table = bits, np.zeros(1 << bits, np.uint64), np.zeros(1 << bits, np.int32)
-    enter_features(shared, places, *table)
+    slots = slots_for(len(shared))
+    table = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
+    enter_values(shared, places, *table)
     return len(shared), table

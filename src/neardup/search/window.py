@@ -1,4 +1,4 @@
-"""The sliding window: documents of the last hours, and whom a new one matches among them."""
+"""The sliding window: documents of the recent past, and whom a new one matches among them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from neardup.errors import RecipeError
 from neardup.features.store import Block
 from neardup.kernels.bits import CHUNK_BITS
 from neardup.kernels.bounds import need, smallest_partner
+from neardup.kernels.tables import EMPTY_TABLE, enter_values, slots_for
 from neardup.kernels.window import (
     BY_KEYS,
     BY_PREFIX,
     COPIES,
-    COUPLES,
     CURSOR,
     DIGEST,
     DIGIT,
@@ -30,15 +30,16 @@ from neardup.kernels.window import (
     END,
     FINGERPRINTS,
     FIRST,
-    HOUR,
     LEAVES,
     MERGES,
-    MOST_COUPLES,
+    MOST_SIGNATURES,
+    NEEDS_BUCKETS,
     NEEDS_MEMORY,
-    NEEDS_SHELVES,
     NEXT,
     OLDEST,
+    SEGMENT,
     SERIAL,
+    SIGNATURES,
     SIZE,
     TAG,
     TAG_BITS,
@@ -50,7 +51,6 @@ from neardup.kernels.window import (
     Room,
     arrange,
     count_features,
-    enter_words,
     flow,
     lengthen,
     list_matches,
@@ -71,9 +71,9 @@ _MOST_SPARE = 4
 
 
 class Chunks:
-    """Chunks of memory under addresses that only grow; those of an hour go back to the system as soon as it ends.
+    """Chunks of memory under addresses that only grow; those of a segment go back to the system as soon as it ends.
 
-    Up to four of them (32 MB) wait for the next hour instead.
+    Up to four of them (32 MB) wait for the next segment instead.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Chunks:
         self.bases: npt.NDArray[np.uint64] = np.zeros(_MOST_CHUNKS, np.uint64)
         self._next = 1
         self._alive: deque[tuple[int, npt.NDArray[Any]]] = deque()
-        #: What the next hour takes before it asks the system: pages that were used before are there at once.
+        #: What the next segment takes before it asks the system: pages that were used before are there at once.
         self._spare: list[npt.NDArray[Any]] = []
         #: How much of each stretch but the last is used.
         self._used: deque[int] = deque()
@@ -169,7 +169,7 @@ class Vocabulary(NamedTuple):
 
 def empty_vocabulary() -> Vocabulary:
     """Return one that knows nothing: features are in the order of their hashes."""
-    return Vocabulary(np.zeros(1, np.uint64), np.zeros(1, np.uint32), np.zeros(0, np.uint64))
+    return Vocabulary(np.zeros(EMPTY_TABLE, np.uint64), np.zeros(EMPTY_TABLE, np.uint32), np.zeros(0, np.uint64))
 
 
 def vocabulary_of(features: Words) -> Vocabulary:
@@ -185,27 +185,27 @@ def vocabulary_of(features: Words) -> Vocabulary:
     words = keys[repeated[order]]
     if not len(words):
         return empty_vocabulary()
-    size = 1 << int(2 * len(words)).bit_length()
-    table, ranks = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
-    enter_words(words, table, ranks)
+    slots = slots_for(len(words))
+    table, ranks = np.zeros(slots, np.uint64), np.zeros(slots, np.uint32)
+    enter_values(words, np.arange(len(words)), table, ranks)
     return Vocabulary(table, ranks, words)
 
 
-#: Sets of so many features or more, a size class's least, are entered by couples. Below, single features take less
+#: Sets of so many features or more, a size class's least, are entered by signatures. Below, single features take less
 #: memory, and their lists are not long.
 _LEAST = 1448
 #: A row has so many size classes: sizes grow fourfold. Raising it makes the largest documents of a row have more keys,
 #: and fewer documents ask by the keys of two rows.
 _CLASSES_A_ROW = 8
-#: A shelf has room for 15 entries; of so many a table is made longer. Raising it saves memory and fills more shelves.
-_ENTRIES_A_SHELF = 10
+#: A bucket has room for 15 entries; of so many a table is made longer. Raising it saves memory and fills more buckets.
+_ENTRIES_A_BUCKET = 10
 _ENDLESS = 1 << 62
 
 
 def plan_of(rule: Rule, classes: Integers) -> Integers:
     """Return the plan (``kernels.window``): a row for each range of sizes, none where matches may share too little.
 
-    With 2**bits buckets and l keys to be shared, 2**bits + l features must be common to any match of a document of the
+    With 2**bits cells and l keys to be shared, 2**bits + l features must be common to any match of a document of the
     row: then each document has keys enough. The fewest are those of the smallest document with its smallest partner.
     """
     rows: list[list[int]] = []
@@ -220,43 +220,43 @@ def plan_of(rule: Rule, classes: Integers) -> Integers:
 
 
 def new_salt() -> np.uint64:
-    """Return an odd number that nobody can guess: it says which features share a bucket, and changes no answer."""
+    """Return an odd number that nobody can guess: it says which features share a cell, and changes no answer."""
     return np.uint64(secrets.randbits(64) | 1)
 
 
-def no_shelves() -> npt.NDArray[np.uint32]:
-    """Return the table of shelves of a window that has entered no couples."""
+def no_buckets() -> npt.NDArray[np.uint32]:
+    """Return the table of buckets of a window that has entered no signatures."""
     return np.zeros(WORDS, np.uint32)
 
 
 def longer(lists: Lists, first: int) -> Lists:
-    """Return lists with a table of so many shelves in place of none, or with one twice as long as theirs."""
-    shelves = len(lists.shelves) // WORDS
-    if shelves == 1:
+    """Return lists with a table of so many buckets in place of none, or with one twice as long as theirs."""
+    buckets = len(lists.buckets) // WORDS
+    if buckets == 1:
         lists.counters[TAG] = first.bit_length() - 1
-        return lists._replace(shelves=_table(first))
-    table = _table(2 * shelves)
-    lengthen(shelves.bit_length() - 1 - int(lists.counters[TAG]), lists, table)
-    return lists._replace(shelves=table)
+        return lists._replace(buckets=_table(first))
+    table = _table(2 * buckets)
+    lengthen(buckets.bit_length() - 1 - int(lists.counters[TAG]), lists, table)
+    return lists._replace(buckets=table)
 
 
 def allow(lists: Lists, gone: int) -> None:
-    """Say after how many couples ever entered a longer table is wanted, of which so many are gone."""
-    shelves = len(lists.shelves) // WORDS
-    most = gone + _ENTRIES_A_SHELF * shelves if shelves > 1 else 0
-    if shelves > 1 and shelves >> int(lists.counters[TAG]) == 1 << TAG_BITS:
+    """Say after how many signatures ever entered a longer table is wanted, of which so many are gone."""
+    buckets = len(lists.buckets) // WORDS
+    most = gone + _ENTRIES_A_BUCKET * buckets if buckets > 1 else 0
+    if buckets > 1 and buckets >> int(lists.counters[TAG]) == 1 << TAG_BITS:
         most = _ENDLESS
-    lists.counters[MOST_COUPLES] = most
+    lists.counters[MOST_SIGNATURES] = most
 
 
-def first_shelves(slots: int, couples: int) -> int:
-    """Return how many shelves an epoch begins with, by the slots of its lists and the couples that are there."""
-    wanted = couples // _ENTRIES_A_SHELF
+def first_buckets(slots: int, signatures: int) -> int:
+    """Return how many buckets an epoch begins with, by the slots of its lists and the signatures that are there."""
+    wanted = signatures // _ENTRIES_A_BUCKET
     return max(slots >> 5, 1 << wanted.bit_length(), 2)
 
 
-def _table(shelves: int) -> npt.NDArray[np.uint32]:
-    found: npt.NDArray[np.uint32] = mapped(4 * WORDS * shelves, large_pages=True).view(np.uint32)
+def _table(buckets: int) -> npt.NDArray[np.uint32]:
+    found: npt.NDArray[np.uint32] = mapped(4 * WORDS * buckets, large_pages=True).view(np.uint32)
     return found
 
 
@@ -329,7 +329,7 @@ _UNITS = {"s": _SECOND, "m": 60 * _SECOND, "h": _HOUR, "d": 24 * _HOUR, "w": 7 *
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?([smhdw])")
 _DOCUMENTS = re.compile(r"(\d[\d_,]*) ?documents?")
 _WAYS = "give a time as 24h, 90m or 7d, a number of documents as '8000 documents', or endless"
-#: A window has so many sub-indexes, which is an hour each for one of a day.
+#: A window has so many segments, which are hours for a window of a day.
 _PARTS = 24
 _FEWEST_DOCUMENTS = 64
 _ENDLESS_PART = 1 << 14
@@ -397,7 +397,7 @@ class Length(NamedTuple):
 
     @property
     def part(self) -> int:
-        """How much of time a sub-index spans: a 24th of the window."""
+        """How much of time a segment spans: a 24th of the window."""
         if self.value is None:
             return _ENDLESS_PART
         return max(self.value // _PARTS, _FEWEST_DOCUMENTS if self.unit == "documents" else 1)
@@ -415,7 +415,7 @@ class EventTime(NamedTuple):
     flag : str
         As in a ``Verdict``.
     part : int
-        The number of the sub-index for what arrives now; it only grows.
+        The number of the segment for what arrives now; it only grows.
     oldest : int
         Sub-indexes with smaller numbers have nothing in the window.
     confirms : bool
@@ -537,20 +537,20 @@ class FlowClock:
 
 
 _FIRST_RECORDS = 1 << 10
-#: Where fewer documents than the first are held, lists of up to the second move into a new hour's block as a whole, and
-#: those of up to the third into a larger block within an hour: many for speed, few for memory.
+#: Where fewer documents than the first are held, lists of up to the second move into a new segment's block as a whole,
+#: and those of up to the third into a larger block within a segment: many for speed, few for memory.
 _COPIES = ((1 << 14, 64, 16), (1 << 16, 16, 16), (1 << 62, 4, 0))
 #: Size classes grow by a fourth root of two: four of them span sizes that double.
 _CLASSES = np.unique(np.floor(2.0 ** (np.arange(4 * 31) / 4)).astype(np.int64))
 
 
-class Hour(NamedTuple):
-    """A sub-index: its key, its first document and address, and how many couples were entered before it."""
+class Segment(NamedTuple):
+    """A segment: its key, its first document and address, and how many signatures were entered before it."""
 
     key: int
     document: int
     address: int
-    couples: int
+    signatures: int
 
 
 class Found(NamedTuple):
@@ -562,7 +562,7 @@ class Found(NamedTuple):
 
 
 class Epoch:
-    """An inverted index of documents, in sub-indexes that are dropped whole.
+    """An inverted index of documents, in segments that are dropped whole.
 
     Parameters
     ----------
@@ -574,7 +574,7 @@ class Epoch:
         What is held (``kernels.window``).
     slots : int
         The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance meetings rarer.
-    couples : int
+    signatures : int
         How many keys of large sets are expected. Raising it makes the first table of their keys longer.
 
     Attributes
@@ -583,13 +583,13 @@ class Epoch:
         How many documents were ever entered.
     """
 
-    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int, couples: int) -> None:
+    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int, signatures: int) -> None:
         self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
-        self.hours: deque[Hour] = deque()
+        self.segments: deque[Segment] = deque()
         self._chunks = Chunks()
         counters = np.zeros(13, np.int64)
         counters[CURSOR], counters[END] = self._chunks.extend(1)
-        counters[HOUR] = counters[OLDEST] = counters[CURSOR]
+        counters[SEGMENT] = counters[OLDEST] = counters[CURSOR]
         records = np.zeros((_FIRST_RECORDS, 8), np.int64)
         met = np.zeros(_FIRST_RECORDS, np.uint8)
         plan = plan_of(rule, _CLASSES) if kind == BY_PREFIX else np.empty((0, 4), np.int64)
@@ -602,9 +602,9 @@ class Epoch:
             _CLASSES,
             plan,
             new_salt(),
-            no_shelves(),
+            no_buckets(),
         )
-        self._first_shelves = first_shelves(slots, couples)
+        self._first_buckets = first_buckets(slots, signatures)
         self._room = self._scratch()
 
     @property
@@ -618,34 +618,34 @@ class Epoch:
         return int(self._lists.counters[NEXT] - self._lists.counters[FIRST])
 
     @property
-    def couples(self) -> int:
-        """How many couples of features lead to documents that are there."""
-        return int(self._lists.counters[COUPLES]) - self._couples_gone
+    def signatures(self) -> int:
+        """How many signatures of two features lead to documents that are there."""
+        return int(self._lists.counters[SIGNATURES]) - self._signatures_gone
 
     @property
     def bytes(self) -> int:
         """What it takes of memory: documents, lists, tables."""
         counters, lists = self._lists.counters, self._lists
-        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + lists.shelves.nbytes
+        tables = lists.heads.nbytes + lists.records.nbytes + lists.met.nbytes + lists.buckets.nbytes
         tables += self.vocabulary.bytes
         return self._chunks.used(int(counters[CURSOR])) + tables
 
-    def begin_hour(self, key: int) -> None:
-        """Begin a sub-index, with memory of its own."""
+    def begin_segment(self, key: int) -> None:
+        """Begin a segment, with memory of its own."""
         counters = self._lists.counters
-        if self.hours and counters[CURSOR] == counters[HOUR]:
-            self.hours.pop()
+        if self.segments and counters[CURSOR] == counters[SEGMENT]:
+            self.segments.pop()
         else:
-            busy = int(counters[CURSOR] - counters[HOUR]) > CHUNK
+            busy = int(counters[CURSOR] - counters[SEGMENT]) > CHUNK
             counters[CURSOR], counters[END] = self._chunks.extend(1, int(counters[CURSOR]), large_pages=busy)
-        counters[HOUR] = counters[CURSOR]
+        counters[SEGMENT] = counters[CURSOR]
         counters[COPIES], counters[MERGES] = next(copies for most, *copies in _COPIES if self.held < most)
-        if not self.hours:
-            counters[OLDEST] = counters[HOUR]
-        self.hours.append(Hour(key, int(counters[NEXT]), int(counters[HOUR]), int(counters[COUPLES])))
+        if not self.segments:
+            counters[OLDEST] = counters[SEGMENT]
+        self.segments.append(Segment(key, int(counters[NEXT]), int(counters[SEGMENT]), int(counters[SIGNATURES])))
 
-    def drop_hours(self, least: int, *, whole: bool) -> Integers:
-        """Drop the sub-indexes whose key is below least; return the arrivals of their documents.
+    def drop_segments(self, least: int, *, whole: bool) -> Integers:
+        """Drop the segments whose key is below least; return the arrivals of their documents.
 
         Parameters
         ----------
@@ -654,23 +654,23 @@ class Epoch:
         """
         counters = self._lists.counters
         first = int(counters[FIRST])
-        while len(self.hours) > (0 if whole else 1) and self.hours[0].key < least:
-            self.hours.popleft()
-        end = self.hours[0].document if self.hours else int(counters[NEXT])
+        while len(self.segments) > (0 if whole else 1) and self.segments[0].key < least:
+            self.segments.popleft()
+        end = self.segments[0].document if self.segments else int(counters[NEXT])
         records = self._rows(first, end)
         gone: Integers = records[records[:, SIZE] > 0, SERIAL]
-        if self.hours and end > first:
-            counters[FIRST], counters[OLDEST] = end, self.hours[0].address
-            self._chunks.drop_below(self.hours[0].address)
-            allow(self._lists, self._couples_gone)
+        if self.segments and end > first:
+            counters[FIRST], counters[OLDEST] = end, self.segments[0].address
+            self._chunks.drop_below(self.segments[0].address)
+            allow(self._lists, self._signatures_gone)
         return gone
 
     def reopen(self, key: int | None) -> None:
-        """Go back to the last sub-index whose key is at most that, or to none: what arrives goes there again."""
-        while self.hours and (key is None or self.hours[-1].key > key):
-            self.hours.pop()
-        if self.hours:
-            self._lists.counters[HOUR] = self.hours[-1].address
+        """Go back to the last segment whose key is at most that, or to none: what arrives goes there again."""
+        while self.segments and (key is None or self.segments[-1].key > key):
+            self.segments.pop()
+        if self.segments:
+            self._lists.counters[SEGMENT] = self.segments[-1].address
 
     def flow(
         self, items: Items, asks: bool, enters: npt.NDArray[np.int8], best: Integers, scores: Any, window: int
@@ -687,9 +687,9 @@ class Epoch:
                 counters = self._lists.counters
                 wanted, cursor = int(counters[WANTED]), int(counters[CURSOR])
                 counters[CURSOR], counters[END] = self._chunks.extend(wanted, cursor, large_pages=True)
-            elif status == NEEDS_SHELVES:
-                self._lists = longer(self._lists, self._first_shelves)
-                allow(self._lists, self._couples_gone)
+            elif status == NEEDS_BUCKETS:
+                self._lists = longer(self._lists, self._first_buckets)
+                allow(self._lists, self._signatures_gone)
             else:
                 self._grow()
 
@@ -754,8 +754,8 @@ class Epoch:
         return self.read(max(last - documents, int(self._lists.counters[FIRST])), last)[0]
 
     @property
-    def _couples_gone(self) -> int:
-        return self.hours[0].couples if self.hours else 0
+    def _signatures_gone(self) -> int:
+        return self.segments[0].signatures if self.segments else 0
 
     def _rows(self, first: int, last: int) -> Integers:
         rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]
@@ -819,7 +819,7 @@ ENDLESS = 1 << 61
 
 
 class Arrivals(NamedTuple):
-    """Documents in order of arrival, all within one hour of the flow's clock.
+    """Documents in order of arrival, all within one segment.
 
     Attributes
     ----------
@@ -837,6 +837,25 @@ class Arrivals(NamedTuple):
     least: Integers
     serials: Integers
     enters: npt.NDArray[np.int8]
+
+    def between(self, heads: Integers, begin: int, end: int) -> Arrivals:
+        """Return the documents [begin, end); heads: where the features of each begin."""
+        part, (block, times, leaves, least, serials, enters) = slice(begin, end), self
+        block = part_of(block, heads, begin, end)
+        return Arrivals(block, times[part], leaves[part], least[part], serials[part], enters[part])
+
+
+def part_of(block: Block, heads: Integers, begin: int, end: int) -> Block:
+    """Return the documents [begin, end) of a block; heads: where the features of each begin."""
+    part = slice(begin, end)
+    return Block(
+        block.features[heads[begin] : heads[end]],
+        block.sizes[part],
+        block.marks[part],
+        block.text_marks[part],
+        block.text_bytes[part],
+        block.weights,
+    )
 
 
 class Best(NamedTuple):
@@ -874,7 +893,7 @@ class Window:
 
     @property
     def held(self) -> int:
-        """How many documents are held, removed ones included until their hour ends."""
+        """How many documents are held, removed ones included until their segment ends."""
         return sum(g.held for g in self._epochs)
 
     @property
@@ -883,25 +902,25 @@ class Window:
         return sum(g.bytes for g in self._epochs)
 
     @property
-    def hours(self) -> int:
-        """How many sub-indexes there are."""
-        return len({hour.key for g in self._epochs for hour in g.hours})
+    def segments(self) -> int:
+        """How many segments there are."""
+        return len({segment.key for g in self._epochs for segment in g.segments})
 
-    def begin_hour(self, key: int) -> None:
-        """Begin a sub-index; what arrives goes there until the next one begins."""
+    def begin_segment(self, key: int) -> None:
+        """Begin a segment; what arrives goes there until the next one begins."""
         newest = self._epochs[-1]
         if not self._stages and newest.entered >= self._lasts:
             self._lasts = min(max(_FEWEST, self.held), _MOST)
             vocabulary = self._vocabulary(newest)
             slots = max(_STAGES[_LAST_STAGE], 1 << (4 * self._lasts).bit_length())
-            self._epochs.append(self._epoch(vocabulary, slots, newest.couples))
-        self._epochs[-1].begin_hour(key)
+            self._epochs.append(self._epoch(vocabulary, slots, newest.signatures))
+        self._epochs[-1].begin_segment(key)
 
-    def drop_hours(self, least: int) -> Integers:
-        """Drop all sub-indexes whose key is below least; return the numbers of the documents that were there."""
+    def drop_segments(self, least: int) -> Integers:
+        """Drop all segments whose key is below least; return the numbers of the documents that were there."""
         newest = self._epochs[-1]
-        gone = [g.drop_hours(least, whole=g is not newest) for g in self._epochs]
-        self._epochs = [g for g in self._epochs if g is newest or g.hours]
+        gone = [g.drop_segments(least, whole=g is not newest) for g in self._epochs]
+        self._epochs = [g for g in self._epochs if g is newest or g.segments]
         return np.concatenate([np.empty(0, np.int64), *gone])
 
     def take(self, arrivals: Arrivals, *, asks: bool = True) -> Best:
@@ -926,11 +945,6 @@ class Window:
             begin = end
         return Best(best[:, 0], best[:, 1:4], scores, best[:, 4:].view(np.uint64))
 
-    def matches(self, arrivals: Arrivals) -> tuple[Found, Floats]:
-        """Return all that one document matches, with similarities, the most similar first, then the first to arrive."""
-        found = [g.matches(self._items(arrivals, g), self._length) for g in self._epochs if g.held]
-        return self._sorted(found)
-
     def matches_each(self, arrivals: Arrivals) -> tuple[Integers, Found, Floats]:
         """Return all that documents match among what is held, themselves too where they are.
 
@@ -945,7 +959,7 @@ class Window:
         asking = np.flatnonzero(arrivals.block.sizes).tolist()
         asked = [g for g in self._epochs if g.held and asking]
         found = [each for g in asked for each in g.matches_each(self._items(arrivals, g), asking, self._length)]
-        serials, counts, digests = _together(found)
+        serials, counts, digests = _concatenated(found)
         scores = self._similarities(counts)
         place = np.repeat(np.array(asking * len(asked), np.int64), [len(each.serials) for each in found])
         order = np.lexsort((serials, -scores, place))
@@ -976,15 +990,15 @@ class Window:
             g.remove(serial)
 
     def take_back(self, first: int, key: int | None) -> None:
-        """Take out all documents with that number or a higher one, and the sub-indexes that began with them.
+        """Take out all documents with that number or a higher one, and the segments that began with them.
 
         Parameters
         ----------
         key : int or None
-            That of the last sub-index before them; None where there was none.
+            That of the last segment before them; None where there was none.
         """
         self._epochs[-1].reopen(key)
-        while len(self._epochs) > 1 and not self._epochs[-1].hours:
+        while len(self._epochs) > 1 and not self._epochs[-1].segments:
             self._epochs.pop()
             self._epochs[-1].reopen(key)
         for g in self._epochs:
@@ -994,19 +1008,7 @@ class Window:
         self, arrivals: Arrivals, heads: Integers, begin: int, end: int, asks: bool, best: Integers, scores: Floats
     ) -> None:
         part = slice(begin, end)
-        block = arrivals.block
-        some = Arrivals(
-            block._replace(
-                features=block.features[heads[begin] : heads[end]],
-                sizes=block.sizes[part],
-                text_marks=block.text_marks[part],
-            ),
-            arrivals.times[part],
-            arrivals.leaves[part],
-            arrivals.least[part],
-            arrivals.serials[part],
-            arrivals.enters[part],
-        )
+        some = arrivals.between(heads, begin, end)
         newest = self._epochs[-1]
         nobody = np.zeros(end - begin, np.int8)
         for g in self._epochs:
@@ -1032,8 +1034,8 @@ class Window:
             ),
         )
 
-    def _epoch(self, vocabulary: Vocabulary, slots: int, couples: int = 0) -> Epoch:
-        return Epoch(vocabulary, self._rule, self._kind, slots, couples)
+    def _epoch(self, vocabulary: Vocabulary, slots: int, signatures: int = 0) -> Epoch:
+        return Epoch(vocabulary, self._rule, self._kind, slots, signatures)
 
     def _vocabulary(self, epoch: Epoch) -> Vocabulary:
         return empty_vocabulary() if self._kind == FINGERPRINTS else vocabulary_of(epoch.sample(_SAMPLE))
@@ -1046,12 +1048,12 @@ class Window:
             stage = self._stages.pop(0)
         if not stage:
             return
-        fresh = self._epoch(self._vocabulary(young), _STAGES[stage], young.couples)
-        hours = list(young.hours)
-        ends = [hour.document for hour in hours[1:]] + [young.entered]
-        for hour, end in zip(hours, ends, strict=True):
-            fresh.begin_hour(hour.key)
-            features, heads, records = young.read(hour.document, end)
+        fresh = self._epoch(self._vocabulary(young), _STAGES[stage], young.signatures)
+        segments = list(young.segments)
+        ends = [segment.document for segment in segments[1:]] + [young.entered]
+        for segment, end in zip(segments, ends, strict=True):
+            fresh.begin_segment(segment.key)
+            features, heads, records = young.read(segment.document, end)
             sizes = np.diff(heads)
             keys = self._keys(features, sizes)
             times, leaves = records[:, TIME], records[:, LEAVES]
@@ -1062,7 +1064,7 @@ class Window:
         self._epochs[-1] = fresh
 
     def _sorted(self, found: list[Found]) -> tuple[Found, Floats]:
-        serials, counts, digests = _together(found)
+        serials, counts, digests = _concatenated(found)
         scores = self._similarities(counts)
         order = np.lexsort((serials, -scores))
         return Found(serials[order], counts[order], digests[order]), scores[order]
@@ -1071,7 +1073,7 @@ class Window:
         return similarities(self._measure if self._measure in SET_MEASURES else "hamming", counts)
 
 
-def _together(found: list[Found]) -> Found:
+def _concatenated(found: list[Found]) -> Found:
     empty = Found(np.empty(0, np.int64), np.empty((0, 3), np.int64), np.empty((0, 2), np.int64))
     return Found(*(np.concatenate(columns) for columns in zip(empty, *found, strict=True)))
 

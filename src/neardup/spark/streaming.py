@@ -32,8 +32,8 @@ from neardup.search.window import EventTime, Length, check_keys
 from neardup.spark.documents import column_of, documents_of
 from neardup.spark.features import labels
 from neardup.stream.index import chosen_recipe, statistics_for
-from neardup.stream.parts import Partners, joined
-from neardup.stream.shard import Arrived, Entered, Found, Shard
+from neardup.stream.parts import Findings, Partners, joined
+from neardup.stream.shard import Arrived, Entered, Shard
 from neardup.times import FORMS, times_of
 
 if TYPE_CHECKING:
@@ -548,7 +548,7 @@ def _keep(number: int, head: dict[str, Any], shard: Shard) -> None:
 
 
 def _answer(
-    found: Sequence[Found], names: dict[int, str], all_alike: tuple[pa.Table, pa.Table, Sequence[EventTime]] | None
+    found: Sequence[Findings], names: dict[int, str], all_alike: tuple[pa.Table, pa.Table, Sequence[EventTime]] | None
 ) -> Answer:
     partners = joined([each.partners for each in found])
     places = np.concatenate([np.empty(0, np.int64), *(each.places for each in found)])

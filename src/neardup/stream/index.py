@@ -1,4 +1,4 @@
-"""What an index takes and gives: batches of documents, verdicts, and a sample's frequencies."""
+"""The index of a flow: documents in, verdicts out, each on the disk before it is given."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier, Given, classifier_of, recipe_beside
@@ -25,10 +26,10 @@ from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe.named import chosen
 from neardup.runtime import default_threads
-from neardup.search.window import FlowClock, Length, check_keys
+from neardup.search.window import EventTime, FlowClock, Length, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
-from neardup.stream.parts import Judged, Kept, Record
+from neardup.stream.parts import Findings, Kept, Record
 from neardup.stream.register import IndexStatistics, Register
 from neardup.stream.store import Mark, Store, Stored
 
@@ -40,14 +41,28 @@ _AT_ONCE = 1024
 _CHARACTERS = 1 << 23
 
 
-def verdict_of(name: str, found: Judged, of: str | None) -> Verdict:
-    """Return the verdict on a document from what was found, and the id of its best match."""
-    flag = found.moment.flag if found.has_features else "undecidable"
-    time = min(found.moment.real / _SECOND, _LATEST)
-    if found.of < 0:
-        return Verdict(name, "original", None, None, time, flag, None)
-    kind = "exact" if found.same_text else "near"
-    return Verdict(name, kind, of, found.similarity, time, flag, found.counts, found.g, found.measures)
+def verdicts_of(
+    documents: Sequence[Document],
+    moments: Sequence[EventTime],
+    found: Findings,
+    judge: Judge,
+    name_of: Callable[[int], str | None],
+) -> list[Verdict]:
+    """Return the verdicts on documents; name_of: the id of a document by its number."""
+    at = np.full(len(documents), -1)
+    at[found.places] = np.arange(len(found.places))
+    partners = found.partners
+    of, similarity, same = partners.serials.tolist(), partners.similarity.tolist(), partners.same.tolist()
+    counts = partners.counts.tolist()
+    verdicts = []
+    for document, moment, k, some in zip(documents, moments, at.tolist(), found.has_features.tolist(), strict=True):
+        time, flag = min(moment.real / _SECOND, _LATEST), moment.flag if some else "undecidable"
+        if k < 0:
+            verdicts.append(Verdict(document.id, "original", None, None, time, flag, None))
+            continue
+        kind, said = "exact" if same[k] else "near", judge.contributions(partners, k)
+        verdicts.append(Verdict(document.id, kind, name_of(of[k]), similarity[k], time, flag, tuple(counts[k]), *said))
+    return verdicts
 
 
 def chosen_recipe(
@@ -70,49 +85,14 @@ def chosen_recipe(
     return recipe_beside(found, {"recipe": recipe, **choices}), found
 
 
-def record_of(document: Document, real: int | None, clock: float | None = None) -> Record:
-    """Return what a second step goes by.
-
-    Parameters
-    ----------
-    document : Document
-        It gives text and title.
-    real : int or None
-        Its time in microseconds since 1970.
-    clock : float or None
-        The flow's clock in seconds, where there is no such time.
-    """
-    seconds = clock if real is None else real / _SECOND
+def record_of(document: Document, seconds: float | None) -> Record:
+    """Return what a second step goes by; seconds: since 1970, None where no time is known."""
     return Record(document.text, document.title, NO_TIME if seconds is None else _microseconds(seconds))
 
 
 def record_at(text: str, title: str, real: int) -> Record:
     """Return what a second step goes by, from its parts; real: microseconds since 1970."""
     return Record(text, title, _microseconds(real / _SECOND))
-
-
-def rows_of(
-    documents: Sequence[Document], judged: Sequence[Judged], verdicts: Sequence[Verdict], first: int, *, titles: bool
-) -> list[Stored]:
-    """Return what a store holds of documents, the numbers of which begin with first; titles: whether it holds these."""
-    return [
-        Stored(
-            first + i,
-            verdict,
-            document.origin,
-            found.moment.time,
-            found.moment.leaves,
-            found.held,
-            document.text if found.held else None,
-            document.title if found.held and titles else "",
-        )
-        for i, (document, found, verdict) in enumerate(zip(documents, judged, verdicts, strict=True))
-    ]
-
-
-def record_before(row: Stored) -> Record:
-    """Return what a second step goes by of a document from before a restart."""
-    return Record(row.text or "", row.title, _microseconds(row.verdict.time))
 
 
 def _microseconds(seconds: float) -> int:
@@ -231,7 +211,7 @@ class Index:
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
         self._lock = threading.RLock()
-        self._register = Register(keeps_records=bool(self.recipe.second_step), keeps_verdicts=path is None)
+        self._register = Register(keeps_verdicts=path is None)
         self._judge = Judge(
             self.recipe,
             FlowClock(length, now),
@@ -292,7 +272,8 @@ class Index:
             raise RecipeError(f"k {k} is below 1; ask for one document at least")
         asked = Document("query", document) if isinstance(document, str) else document
         with self._lock:
-            record = record_of(asked, asked.microseconds, self._judge.clock.seconds)
+            real = asked.microseconds
+            record = record_of(asked, self._judge.clock.seconds if real is None else real / _SECOND)
             found, scores = self._judge.matches(record) if k is None else self._judge.nearest(asked.text)
             named = ((self._register.name(s), score) for s, score in zip(found.tolist(), scores.tolist(), strict=True))
             return list(islice((Similar(name, score) for name, score in named if name is not None), k))
@@ -367,7 +348,7 @@ class Index:
         if held is not None:
             self._register.let_go([held])
             self._judge.remove(held)
-        self._register.hold(serial, verdict.id, record)
+        self._register.hold(serial, verdict.id, record if self._judge.needs_records else None)
         self._register.release(verdict)
         return verdict
 
@@ -396,7 +377,7 @@ class Index:
                 **counts,
                 held=len(self._register),
                 bytes=window.bytes,
-                segments=window.hours,
+                segments=window.segments,
                 clock=self._judge.clock.seconds,
             )
 
@@ -430,23 +411,29 @@ class Index:
         first, before, interrupted = self._next, self._judge.before(), None
         try:
             moments = [self._judge.clock.see(document.microseconds) for document in documents]
-            records = [record_of(document, moment.real) for document, moment in zip(documents, moments, strict=True)]
-            judged = self._judge.judge(records, moments, first)
-            names = {first + i: document.id for i, document in enumerate(documents)}
-            verdicts = [
-                verdict_of(document.id, found, names.get(found.of, self._register.name(found.of)))
-                for document, found in zip(documents, judged, strict=True)
-            ]
+            texts = pa.array([document.text for document in documents], pa.large_string())
+            records: list[Record] = []
+            if self._judge.needs_records:
+                records = [
+                    record_of(one, moment.real / _SECOND) for one, moment in zip(documents, moments, strict=True)
+                ]
+            found = self._judge.judge(texts, records, moments, first)
+            verdicts = verdicts_of(
+                documents,
+                moments,
+                found,
+                self._judge,
+                lambda number: documents[number - first].id if number >= first else self._register.name(number),
+            )
+            held = found.held.tolist()
             if self.store is not None:
-                rows = rows_of(documents, judged, verdicts, first, titles=self._titles)
-                interrupted = self._record(self.store, rows)
+                interrupted = self._record(self.store, self._rows(documents, moments, held, verdicts))
         except BaseException:
             self._judge.take_back(first, before)
             raise
         self._next += len(documents)
-        for i, (document, found) in enumerate(zip(documents, judged, strict=True)):
-            if found.held:
-                self._register.hold(first + i, document.id, records[i])
+        for i in np.flatnonzero(found.held).tolist():
+            self._register.hold(first + i, documents[i].id, records[i] if records else None)
         self._register.count(verdicts)
         self._expire()
         self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
@@ -461,6 +448,29 @@ class Index:
             if name in known or name in seen:
                 raise InputError(f"id {name!r} already has a verdict; give each document an id of its own")
             seen.add(name)
+
+    def _rows(
+        self,
+        documents: Sequence[Document],
+        moments: Sequence[EventTime],
+        held: Sequence[bool],
+        verdicts: Sequence[Verdict],
+    ) -> list[Stored]:
+        """Return what the store is to hold of documents, the next ones."""
+        each = zip(documents, moments, held, verdicts, strict=True)
+        return [
+            Stored(
+                number,
+                verdict,
+                document.origin,
+                moment.time,
+                moment.leaves,
+                holds,
+                document.text if holds else None,
+                document.title if holds and self._titles else "",
+            )
+            for number, (document, moment, holds, verdict) in enumerate(each, self._next)
+        ]
 
     def _record(self, store: Store, rows: Sequence[Stored]) -> BaseException | None:
         """Put documents and verdicts on the disk; return what interrupted it when they were there already."""
@@ -492,7 +502,8 @@ class Index:
 
     def _taken_back(self, rows: Sequence[Stored]) -> list[Kept]:
         for row in rows:
-            self._register.hold(row.serial, row.id, record_before(row))
+            record = Record(row.text or "", row.title, _microseconds(row.verdict.time))
+            self._register.hold(row.serial, row.id, record if self._judge.needs_records else None)
         return [Kept(row.serial, row.text or "", row.time, row.leaves) for row in rows]
 
     def _expire(self) -> None:

@@ -1,9 +1,12 @@
-"""Documents in order of arrival -> the best match of each in the window, and the window as it is afterwards."""
+"""Documents in order of arrival -> what each matches in the window, and the window as it is afterwards.
+
+One judge is behind the index, the watched folder, the replay of a corpus and the shards of a stream.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,21 +14,31 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
+from neardup.classifier.evidence import Contribution
 from neardup.classifier.values import NO_TIME
 from neardup.features.extraction import Extractor
 from neardup.features.statistics import Statistics
 from neardup.features.store import Block
 from neardup.recipe import Recipe
 from neardup.runtime import in_order
-from neardup.search.window import EventTime, FlowClock, Found, Window
-from neardup.stream.parts import Judged, Kept, Partners, Record, arrivals_of, part_of
+from neardup.search.window import Arrivals, EventTime, FlowClock, Window, part_of
+from neardup.stream.parts import (
+    NOBODY,
+    Booleans,
+    Findings,
+    Floats,
+    Integers,
+    Kept,
+    Partners,
+    Record,
+    Waiting,
+    arrivals_of,
+    joined,
+)
 from neardup.stream.second_step import second_of
 
-Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
 RecordOf = Callable[[int], Record | None]
-_ALWAYS = np.full(1, 2, np.int8)
 _UNKNOWN = Record("", "", NO_TIME)
 
 
@@ -42,7 +55,7 @@ class Before(NamedTuple):
 
     clock: dict[str, Any]
     segments: list[tuple[int, int]]
-    ahead: tuple[Block, int, int] | None
+    ahead: Waiting | None
     revived: dict[int, int]
 
 
@@ -63,6 +76,8 @@ class Judge:
         What is known of a held document by its number, for recipes with a second step.
     classifier : Classifier, optional
         Where the recipe is that of a classifier.
+    best_only : bool
+        Whether of the partners of each document only the best is wanted; always so unless duplicates enter.
     """
 
     def __init__(
@@ -74,37 +89,142 @@ class Judge:
         statistics: Statistics | None,
         record_of: RecordOf,
         classifier: Classifier | None = None,
+        best_only: bool = True,
     ) -> None:
-        self._everything, self._record_of = everything, record_of
+        self._everything, self._best_only, self._record_of = everything, best_only, record_of
         self._second = second_of(recipe, self._record, classifier)
         self.clock, self.window = clock, Window(recipe, clock.length.value)
         self._extractor = Extractor(recipe, statistics, digests=True)
         #: The segments, with the number of the first document in or after each.
         self._segments: list[tuple[int, int]] = []
         #: The first number and the records of the documents that are judged now.
-        self._together_with: tuple[int, Sequence[Record]] = 0, ()
-        #: The document that is ahead, if it was entered: should a second one confirm it, it is entered again.
-        self._ahead: tuple[Block, int, int] | None = None
+        self._now: tuple[int, Sequence[Record]] = 0, ()
+        self._ahead: Waiting | None = None
         #: Documents that were confirmed, with the times that count since then.
         self._revived: dict[int, int] = {}
         self._awaited: int | None = None
         self._segments_before: list[tuple[int, int]] = []
 
-    def judge(self, records: Sequence[Record], moments: Sequence[EventTime], first: int) -> list[Judged]:
-        """Return what is found about documents, one after the other, the numbers of which begin with first."""
-        block = self._extractor(pa.array([each.text for each in records], pa.large_string()))
-        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
-        self._together_with = first, records
-        judged: list[Judged] = []
-        for begin, end in self._runs(moments):
-            self._begin(moments[begin], first + begin)
-            part = part_of(block, heads, begin, end)
-            judged += self._together(part, records[begin:end], moments[begin:end], first + begin)
+    @property
+    def needs_records(self) -> bool:
+        """Whether documents are judged by their records, too: texts, titles and times."""
+        return self._second is not None
+
+    def judge(
+        self,
+        texts: pa.LargeStringArray,
+        records: Sequence[Record],
+        moments: Sequence[EventTime],
+        first: int,
+        own: Booleans | None = None,
+    ) -> Findings:
+        """Judge documents one after the other, and enter those that are to be held.
+
+        Parameters
+        ----------
+        texts : pyarrow.LargeStringArray
+            Of each document.
+        records : sequence of Record
+            Of each, where ``needs_records``; else none.
+        moments : sequence of EventTime
+            Of each, by this judge's clock.
+        first : int
+            The number of the first; the others follow.
+        own : bool[n], optional
+            Which of them may enter; all if it is left out.
+        """
+        block, heads = self._block(texts)
+        has_features = block.sizes > 0
+        may = has_features & np.array([moment.flag != "late" for moment in moments], np.bool_)
+        may = may if own is None else may & own
+        held = np.zeros(len(moments), np.bool_)
+        places, found, again = list[Integers](), list[Partners](), list[tuple[int, Waiting]]()
+        self._now = first, records
+        for begin, end in _runs(moments):
+            if (confirmed := self._begin(moments[begin], first + begin)) is not None:
+                again.append((begin, confirmed))
+            numbers = np.arange(first + begin, first + end)
+            enters = may[begin:end].astype(np.int8) * (1 + self._everything)
+            arrivals = arrivals_of(part_of(block, heads, begin, end), moments[begin:end], numbers, enters)
+            place, partners, held[begin:end] = self._ask(arrivals, records[begin:end])
+            places.append(begin + place)
+            found.append(partners)
             for i in range(begin, end):
                 if moments[i].flag == "ahead":
-                    own = (part_of(block, heads, i, i + 1), first + i, moments[i].time)
-                    self._ahead = own if judged[i].held else None
-        return judged
+                    own_block = part_of(block, heads, i, i + 1)
+                    waiting = Waiting(own_block, first + i, moments[i].time, moments[i].real)
+                    self._ahead = waiting if held[i] else None
+        self._now = 0, ()
+        every = places[0] if len(places) == 1 else np.concatenate([np.empty(0, np.int64), *places])
+        return Findings(every, joined(found), has_features, held, again)
+
+    def _ask(self, arrivals: Arrivals, records: Sequence[Record]) -> tuple[Integers, Partners, Booleans]:
+        """Return which of some documents match what, and which of them have entered."""
+        may = arrivals.enters > 0
+        if self._second is None and self._best_only:
+            best = self.window.take(arrivals)
+            at = np.flatnonzero(best.serials >= 0)
+            if not len(at):
+                return at, NOBODY, may
+            same = (best.digests[at] == arrivals.block.text_marks[at]).all(axis=1)
+            partners = Partners.first_step(best.serials[at], best.similarity[at], best.counts[at], same)
+            return at, partners, may if self._everything else may & (best.serials < 0)
+        if self._everything:
+            # Older documents alone count, so it does no harm that all enter before the first one asks.
+            self.window.take(arrivals, asks=False)
+            return *self._partners(arrivals, records, best_only=self._best_only), may
+        each, held = [], np.zeros(len(may), np.bool_)
+        heads = _heads(arrivals.block)
+        for i in range(len(may)):
+            one = arrivals.between(heads, i, i + 1)
+            each.append(self._partners(one, records[i : i + 1], best_only=True)[1])
+            if may[i] and not len(each[-1].serials):
+                held[i] = True
+                self.window.take(one, asks=False)
+        return np.repeat(np.arange(len(may)), [len(one.serials) for one in each]), joined(each), held
+
+    def _partners(self, arrivals: Arrivals, records: Sequence[Record], *, best_only: bool) -> tuple[Integers, Partners]:
+        """Return which documents match what among all that is held and older; a number of -1 is younger than all."""
+        places, found, scores = self.window.matches_each(arrivals)
+        if not len(places):
+            return places, NOBODY
+        numbers = arrivals.serials[places]
+        older = (found.serials < numbers) | (numbers < 0)
+        places, scores = places[older], scores[older]
+        serials, counts, digests = (column[older] for column in found)
+        same = (digests.view(np.uint64) == arrivals.block.text_marks[places]).all(axis=1)
+        if self._second is None:
+            return places, Partners.first_step(serials, scores, counts, same)
+        asking = np.unique(places)
+        ends = np.searchsorted(places, asking, side="right").tolist()
+        each: list[Partners] = []
+        for place, start, end in zip(asking.tolist(), [0, *ends], ends, strict=False):
+            first_step = Partners.first_step(serials[start:end], scores[start:end], counts[start:end], same[start:end])
+            passed = self._passed(records[place], int(arrivals.serials[place]), first_step)
+            each.append(passed.first() if best_only else passed)
+        return np.repeat(asking, [len(partners.serials) for partners in each]), joined(each)
+
+    def _passed(self, record: Record, serial: int, found: Partners) -> Partners:
+        """Return those of a document's matches that pass the second step, the best first."""
+        differing = np.flatnonzero(~found.same)
+        if self._second is None or not len(differing):
+            return found
+        looked = self._second.look(record, serial, found.serials[differing])
+        # Equal texts match whatever the second step would make of them.
+        second, counts = np.ones(len(found.same)), found.counts.copy()
+        g, vectors = found.g.copy(), np.full((len(found.same), looked.vectors.shape[1]), np.nan)
+        at = differing[looked.places]
+        second[at], counts[at], g[at], vectors[at] = looked.similarity, looked.counts, looked.g, looked.vectors
+        order = np.sort(np.concatenate([np.flatnonzero(found.same), at]))
+        order = order[np.lexsort((found.serials[order], -second[order]))]
+        return Partners(found.serials, second, counts, found.same, g, vectors).among(order)
+
+    def contributions(self, partners: Partners, at: int) -> tuple[float | None, tuple[Contribution, ...]]:
+        """Return g of a pair, and by what it came about; None and nothing where no learned decision was asked."""
+        g = float(partners.g[at])
+        if self._second is None or np.isnan(g):
+            return None, ()
+        return g, self._second.contributions(partners.vectors[at])
 
     def enter(self, batches: Iterable[Sequence[Kept]], threads: int = 1) -> None:
         """Enter documents that were held before a restart, in batches; ``restore`` comes before.
@@ -117,27 +237,34 @@ class Judge:
             They make features while others are entered; it changes the time, never the window.
         """
         confirmed: list[tuple[Block, Kept]] = []
-        for kept, block in in_order(self._features_of, batches, threads):
-            heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
-            moments = [self._moment_before(document) for document in kept]
-            for i, document in enumerate(kept):
-                if document.serial in self._revived:
-                    confirmed.append((part_of(block, heads, i, i + 1), document))
-                if document.serial == self._awaited:
-                    self._ahead = part_of(block, heads, i, i + 1), document.serial, document.time
-            for begin, end in self._runs(moments):
-                self._begin(moments[begin], kept[begin].serial)
-                always = np.array([0 if d.serial in self._revived else 2 for d in kept[begin:end]], np.int8)
-                numbers = np.array([d.serial for d in kept[begin:end]], np.int64)
-                part = part_of(block, heads, begin, end)
-                self.window.take(arrivals_of(part, moments[begin:end], numbers, always), asks=False)
-        if confirmed and self._segments_before[-1][0] > self._segments[-1][0]:
-            self._segments.append(self._segments_before[-1])
-            self.window.begin_hour(self._segments[-1][0])
+        revived = dict(self._revived)
+        for kept, (block, heads) in in_order(self._features_of, batches, threads):
+            confirmed += [(part_of(block, heads, i, i + 1), one) for i, one in enumerate(kept) if one.serial in revived]
+            self._enter(block, [one.serial for one in kept], [self._moment_before(one) for one in kept], revived)
         # A document that was confirmed leaves with those that came after it.
-        for block, document in confirmed:
-            moment = self._moment_before(document)._replace(leaves=self._revived[document.serial])
-            self.window.take(arrivals_of(block, [moment], np.array([document.serial]), _ALWAYS), asks=False)
+        for block, one in confirmed:
+            part, serial = self._segments_before[-1]
+            moment = EventTime(one.time, revived[one.serial], 0, 0, "", part, 0)
+            self._begin(moment, serial)
+            self._enter(block, [one.serial], [moment._replace(confirms=True)])
+
+    def _enter(
+        self, block: Block, numbers: Sequence[int], moments: Sequence[EventTime], but: Collection[int] = ()
+    ) -> None:
+        """Enter documents whatever they match, but some; one whose moment confirms was ahead, and enters again."""
+        heads, serials = _heads(block), np.array(numbers, np.int64)
+        enters = np.array([0 if number in but else 2 for number in numbers], np.int8)
+        for begin, end in _runs(moments):
+            part, moment = part_of(block, heads, begin, end), moments[begin]
+            if moment.confirms:
+                self._ahead = Waiting(part, numbers[begin], moment.time, moment.real)
+            self._begin(moment, numbers[begin])
+            if not moment.confirms:
+                arrivals = arrivals_of(part, moments[begin:end], serials[begin:end], enters[begin:end])
+                self.window.take(arrivals, asks=False)
+            for i in range(begin, end):
+                if numbers[i] == self._awaited and not moments[i].confirms:
+                    self._ahead = Waiting(part_of(block, heads, i, i + 1), numbers[i], moments[i].time, moments[i].real)
 
     def admit(self, record: Record, moment: EventTime, serial: int) -> None:
         """Enter a document now, whatever it matches.
@@ -151,13 +278,16 @@ class Judge:
         serial : int
             Its number, the next one.
         """
-        block = self._extractor(pa.array([record.text], pa.large_string()))
         segments = self._segments or self._segments_before
-        self._begin(moment._replace(part=segments[-1][0] if segments else 0), serial)
-        self.window.take(arrivals_of(block, [moment], np.array([serial]), _ALWAYS), asks=False)
+        part = segments[-1][0] if segments else 0
+        self._enter(self._block(_texts([record.text]))[0], [serial], [moment._replace(part=part)])
 
-    def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], Block]:
-        return kept, self._extractor(pa.array([document.text for document in kept], pa.large_string()))
+    def _block(self, texts: pa.LargeStringArray) -> tuple[Block, Integers]:
+        block = self._extractor(texts)
+        return block, _heads(block)
+
+    def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], tuple[Block, Integers]]:
+        return kept, self._block(_texts([document.text for document in kept]))
 
     def _moment_before(self, document: Kept) -> EventTime:
         """Return the moment of a document from before a restart."""
@@ -167,14 +297,14 @@ class Judge:
 
     def state(self) -> dict[str, Any]:
         """Return what ``restore`` needs besides the documents that are held."""
-        ahead = None if self._ahead is None else self._ahead[1]
-        return self.clock.state() | {"ahead": ahead, "revived": list(self._revived.items()), "hours": self._segments}
+        ahead = None if self._ahead is None else self._ahead.serial
+        return self.clock.state() | {"ahead": ahead, "revived": list(self._revived.items()), "segments": self._segments}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take up a state from before a restart; ``enter`` follows for what was held then."""
         self.clock.restore(state)
         self._awaited, self._revived = state["ahead"], dict(state["revived"])
-        self._segments_before = [(part, serial) for part, serial in state["hours"]]
+        self._segments_before = [(part, serial) for part, serial in state["segments"]]
 
     def before(self) -> Before:
         """Return what ``take_back`` needs to undo what is judged from now on."""
@@ -188,18 +318,21 @@ class Judge:
             self._second.forget_from(first)
         confirmed = self._revived.keys() - before.revived.keys()
         self._segments, self._ahead, self._revived = before.segments, before.ahead, before.revived
-        if before.ahead is not None and before.ahead[1] in confirmed:
+        if before.ahead is not None and before.ahead.serial in confirmed:
             # It has its own time by now, and must wait again, for as long as the clock says.
-            block, serial, time = before.ahead
-            self.window.remove(serial)
-            waits = EventTime(time, before.clock["pending_leaves"], 0, 0, "", 0, 0)
-            self.window.take(arrivals_of(block, [waits], np.array([serial]), _ALWAYS), asks=False)
+            self._take_again(before.ahead, EventTime(before.ahead.time, before.clock["pending_leaves"], 0, 0, "", 0, 0))
+
+    def _take_again(self, waiting: Waiting, moment: EventTime) -> None:
+        """Have a document that is held be held as of another moment."""
+        self.window.remove(waiting.serial)
+        always = np.full(1, 2, np.int8)
+        self.window.take(arrivals_of(waiting.block, [moment], np.array([waiting.serial]), always), asks=False)
 
     def remove(self, serial: int) -> None:
         """Take a document out of the window."""
         self.window.remove(serial)
         self._revived.pop(serial, None)
-        if self._ahead is not None and self._ahead[1] == serial:
+        if self._ahead is not None and self._ahead.serial == serial:
             self._ahead = None
 
     def expire(self) -> Integers:
@@ -207,7 +340,7 @@ class Judge:
         if self.clock.clock is None or self.clock.length.value is None:
             return np.empty(0, np.int64)
         least = (self.clock.clock - self.clock.length.value) // self.clock.length.part
-        gone = self.window.drop_hours(least)
+        gone = self.window.drop_segments(least)
         while len(self._segments) > 1 and self._segments[0][0] < least:
             self._segments.pop(0)
         if self.clock.pending is None:
@@ -216,107 +349,56 @@ class Judge:
             del self._revived[serial]
         return gone
 
-    def matches(self, record: Record) -> tuple[Integers, npt.NDArray[np.float64]]:
+    def matches(self, record: Record) -> tuple[Integers, Floats]:
         """Return the numbers of all held documents that a document matches now, the most similar first."""
-        moment = self.clock.next_event_time()
-        block = self._extractor(pa.array([record.text], pa.large_string()))
-        found = self._all_matches(block, record, moment, -1)
+        none, never = np.full(1, -1, np.int64), np.zeros(1, np.int8)
+        block = self._block(_texts([record.text]))[0]
+        arrivals = arrivals_of(block, [self.clock.next_event_time()], none, never)
+        found = self._partners(arrivals, [record], best_only=False)[1]
         return found.serials, found.similarity
 
-    def nearest(self, text: str) -> tuple[Integers, npt.NDArray[np.float64]]:
+    def nearest(self, text: str) -> tuple[Integers, Floats]:
         """Return the numbers of all held documents with anything in common with a text, the most similar first."""
-        block = self._extractor(pa.array([text], pa.large_string()))
-        found, scores = self.window.nearest(block, self.clock.next_event_time())
+        found, scores = self.window.nearest(self._block(_texts([text]))[0], self.clock.next_event_time())
         return found.serials, scores
 
-    def _runs(self, moments: Sequence[EventTime]) -> Iterator[tuple[int, int]]:
-        """Yield stretches that go into one segment; a document that confirms another begins one."""
-        begin = 0
-        for i in range(1, len(moments) + 1):
-            if i == len(moments) or moments[i].part != moments[begin].part or moments[i].confirms:
-                yield begin, i
-                begin = i
-
-    def _begin(self, moment: EventTime, serial: int) -> None:
+    def _begin(self, moment: EventTime, serial: int) -> Waiting | None:
+        """Begin a segment where a moment is of a new one; return the document that it confirms, entered again."""
         if not self._segments or moment.part > self._segments[-1][0]:
             self._segments.append((moment.part, serial))
-            self.window.begin_hour(moment.part)
-        if moment.confirms and self._ahead is not None:
-            block, serial, time = self._ahead
-            self._ahead = None
-            self.window.remove(serial)
-            self._revived[serial] = time
-            again = moment._replace(time=time, leaves=time)
-            self.window.take(arrivals_of(block, [again], np.array([serial]), _ALWAYS), asks=False)
-
-    def _together(
-        self, block: Block, records: Sequence[Record], moments: Sequence[EventTime], first: int
-    ) -> list[Judged]:
-        numbers = np.arange(first, first + len(moments))
-        if self._second is not None:
-            return [
-                self._with_second_step(part_of(block, None, i, i + 1), records[i], moments[i], first + i)
-                for i in range(len(moments))
-            ]
-        enters = np.array([0 if m.flag == "late" else 1 + self._everything for m in moments], np.int8)
-        best = self.window.take(arrivals_of(block, moments, numbers, enters))
-        columns = (
-            best.serials.tolist(),
-            best.similarity.tolist(),
-            best.counts.tolist(),
-            (best.digests == block.text_marks).all(axis=1).tolist(),
-            ((block.sizes > 0) & ((enters == 2) | ((enters == 1) & (best.serials < 0)))).tolist(),
-            (block.sizes > 0).tolist(),
-        )
-        return [
-            Judged(moment, of, score, (o, a, b), same, held, some)
-            for moment, of, score, (o, a, b), same, held, some in zip(moments, *columns, strict=True)
-        ]
-
-    def _with_second_step(self, block: Block, record: Record, moment: EventTime, serial: int) -> Judged:
-        found = self._all_matches(block, record, moment, serial)
-        some = bool(block.sizes[0] > 0)
-        held = some and moment.flag != "late" and (self._everything or not len(found.serials))
-        if held:
-            arrival = arrivals_of(block, [moment], np.array([serial]), _ALWAYS)
-            self.window.take(arrival, asks=False)
-        if not len(found.serials):
-            return Judged(moment, -1, -1.0, (0, 0, 0), False, held, some)
-        o, a, b = found.counts[0].tolist()
-        of, score, same = int(found.serials[0]), float(found.similarity[0]), bool(found.same[0])
-        judged = Judged(moment, of, score, (o, a, b), same, held, some)
-        if self._second is None or np.isnan(found.g[0]):
-            return judged
-        return judged._replace(g=float(found.g[0]), measures=self._second.contributions(found.vectors[0]))
-
-    def _all_matches(self, block: Block, record: Record, moment: EventTime, serial: int) -> Partners:
-        """Return all matches, the best first."""
-        if not len(block.features):
-            none = np.empty(0, np.int64)
-            return Partners.first_step(none, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
-        arrival = arrivals_of(block, [moment], np.array([serial]), np.zeros(1, np.int8))
-        found, scores = self.window.matches(arrival)
-        return self._looked_at(record, serial, found, scores, block.text_marks[0])
-
-    def _looked_at(self, record: Record, serial: int, found: Found, scores: Floats, digest: Words) -> Partners:
-        """Return those of a document's matches that pass the second step, the best first."""
-        same = (found.digests.view(np.uint64) == digest).all(axis=1)
-        differing = np.flatnonzero(~same)
-        if self._second is None or not len(differing):
-            return Partners.first_step(found.serials, scores, found.counts, same)
-        looked = self._second.look(record, serial, found.serials[differing])
-        # Equal texts match whatever the second step would make of them.
-        second, counts = np.ones(len(same)), found.counts.copy()
-        g, vectors = np.full(len(same), np.nan), np.full((len(same), looked.vectors.shape[1]), np.nan)
-        at = differing[looked.places]
-        second[at], counts[at], g[at], vectors[at] = looked.similarity, looked.counts, looked.g, looked.vectors
-        order = np.sort(np.concatenate([np.flatnonzero(same), at]))
-        order = order[np.lexsort((found.serials[order], -second[order]))]
-        return Partners(found.serials[order], second[order], counts[order], same[order], g[order], vectors[order])
+            self.window.begin_segment(moment.part)
+        if not moment.confirms or self._ahead is None:
+            return None
+        waiting, self._ahead = self._ahead, None
+        self._revived[waiting.serial] = waiting.time
+        self._take_again(waiting, moment._replace(time=waiting.time, leaves=waiting.time))
+        return waiting
 
     def _record(self, number: int) -> Record:
         """Return what is known of a document that is held, or judged now."""
-        first, given = self._together_with
+        first, given = self._now
         if 0 <= number - first < len(given):
             return given[number - first]
         return self._record_of(number) or _UNKNOWN
+
+
+def _texts(texts: list[str]) -> pa.LargeStringArray:
+    return pa.array(texts, pa.large_string())
+
+
+def _heads(block: Block) -> Integers:
+    return np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
+
+
+def _runs(moments: Sequence[EventTime]) -> Iterator[tuple[int, int]]:
+    """Yield stretches that go into one segment; a document that confirms another is one of its own."""
+    begin = 0
+    for i in range(1, len(moments) + 1):
+        if (
+            i == len(moments)
+            or moments[i].part != moments[begin].part
+            or moments[i].confirms
+            or moments[i - 1].confirms
+        ):
+            yield begin, i
+            begin = i

@@ -8,12 +8,12 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from neardup.classifier.evidence import Contribution
 from neardup.features.store import Block
 from neardup.search.window import Arrivals, EventTime
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
 
 
 class Record(NamedTuple):
@@ -22,42 +22,6 @@ class Record(NamedTuple):
     text: str
     title: str
     time: int
-
-
-class Judged(NamedTuple):
-    """What was found about one document.
-
-    Attributes
-    ----------
-    moment : EventTime
-        When it arrived.
-    of : int
-        The number of its best match; -1 for none.
-    similarity : float
-        To that; -1 for none.
-    counts : tuple of int
-        o, a and b.
-    same_text : bool
-        Whether the texts are equal byte for byte.
-    held : bool
-        Whether the window holds it now.
-    has_features : bool
-        Whether it can match anything.
-    g : float or None
-        What a classifier makes of it and its best match.
-    measures : tuple of Contribution
-        By what.
-    """
-
-    moment: EventTime
-    of: int
-    similarity: float
-    counts: tuple[int, int, int]
-    same_text: bool
-    held: bool
-    has_features: bool
-    g: float | None = None
-    measures: tuple[Contribution, ...] = ()
 
 
 class Partners(NamedTuple):
@@ -78,12 +42,12 @@ class Partners(NamedTuple):
     serials: Integers
     similarity: Floats
     counts: Integers
-    same: npt.NDArray[np.bool_]
+    same: Booleans
     g: Floats
     vectors: Floats
 
     @classmethod
-    def first_step(cls, serials: Integers, similarity: Floats, counts: Integers, same: npt.NDArray[np.bool_]) -> Self:
+    def first_step(cls, serials: Integers, similarity: Floats, counts: Integers, same: Booleans) -> Self:
         """Return what no second step has looked at."""
         return cls(serials, similarity, counts, same, np.full(len(serials), np.nan), np.empty((len(serials), 0)))
 
@@ -91,10 +55,51 @@ class Partners(NamedTuple):
         """Return the best one alone."""
         return self.among(slice(1))
 
-    def among(self, places: slice | Integers | npt.NDArray[np.bool_]) -> Partners:
+    def among(self, places: slice | Integers | Booleans) -> Partners:
         """Return some of them."""
         serials, similarity, counts, same, g, vectors = self
         return Partners(serials[places], similarity[places], counts[places], same[places], g[places], vectors[places])
+
+
+class Waiting(NamedTuple):
+    """A document that is ahead and was entered: should a second one confirm its time, it is entered again.
+
+    Attributes
+    ----------
+    block : Block
+        Its features.
+    serial, time, real : int
+        Its number, its time, and microseconds since 1970.
+    """
+
+    block: Block
+    serial: int
+    time: int
+    real: int
+
+
+class Findings(NamedTuple):
+    """What was found about documents, one after the other.
+
+    Attributes
+    ----------
+    places : int64[k]
+        Which of the documents, ascending.
+    partners : Partners
+        What each matches, the best first, of those that are older.
+    has_features : bool[n]
+        Of each document, whether it can match anything.
+    held : bool[n]
+        Whether it entered the window.
+    again : list of (int, Waiting)
+        Documents that were ahead and entered again, each with the place of the one that confirmed it.
+    """
+
+    places: Integers
+    partners: Partners
+    has_features: Booleans
+    held: Booleans
+    again: list[tuple[int, Waiting]]
 
 
 class Kept(NamedTuple):
@@ -106,30 +111,21 @@ class Kept(NamedTuple):
     leaves: int
 
 
+#: No partners at all.
+NOBODY = Partners.first_step(np.empty(0, np.int64), np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
+
+
 def joined(parts: Sequence[Partners]) -> Partners:
     """Return partners one behind the other, those of no second step with vectors of nan beside others."""
-    none = np.empty(0, np.int64)
-    empty = Partners.first_step(none, np.empty(0), np.empty((0, 3), np.int64), np.empty(0, np.bool_))
-    width = max((each.vectors.shape[1] for each in parts), default=0)
-    vectors = [np.pad(p.vectors, ((0, 0), (0, width - p.vectors.shape[1])), constant_values=np.nan) for p in parts]
-    columns = [np.concatenate(column) for column in zip(empty[:5], *(each[:5] for each in parts), strict=True)]
-    serials, similarity, counts, same, g = columns
-    return Partners(serials, similarity, counts, same, g, np.concatenate([np.empty((0, width)), *vectors]))
-
-
-def part_of(block: Block, heads: Integers | None, begin: int, end: int) -> Block:
-    """Return the documents [begin, end) of a block; heads: where the features of each begin."""
-    if heads is None:
-        heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
-    part = slice(begin, end)
-    return Block(
-        block.features[heads[begin] : heads[end]],
-        block.sizes[part],
-        block.marks[part],
-        block.text_marks[part],
-        block.text_bytes[part],
-        block.weights,
-    )
+    some = [each for each in parts if len(each.serials)]
+    if len(some) < 2:
+        return some[0] if some else NOBODY
+    width = max(each.vectors.shape[1] for each in some)
+    padded = [
+        each._replace(vectors=np.full((len(each.serials), width), np.nan)) if each.vectors.shape[1] < width else each
+        for each in some
+    ]
+    return Partners(*(np.concatenate(column) for column in zip(*padded, strict=True)))
 
 
 def arrivals_of(

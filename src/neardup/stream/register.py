@@ -49,8 +49,6 @@ class Register:
 
     Parameters
     ----------
-    keeps_records : bool
-        Whether texts, titles and times are kept, as second steps need them.
     keeps_verdicts : bool
         Whether verdicts are kept, for as long as their segment is in the window.
 
@@ -62,8 +60,8 @@ class Register:
         As in ``IndexStatistics``.
     """
 
-    def __init__(self, *, keeps_records: bool, keeps_verdicts: bool) -> None:
-        self._keeps_records, self._keeps_verdicts = keeps_records, keeps_verdicts
+    def __init__(self, *, keeps_verdicts: bool) -> None:
+        self._keeps_verdicts = keeps_verdicts
         self.serials: dict[str, int] = {}
         self.counts = dict.fromkeys(("arrived", "originals", "duplicates", *FLAGS), 0)
         self._names: dict[int, str] = {}
@@ -99,11 +97,11 @@ class Register:
         # Numbers are entered in their order, and a dictionary keeps it.
         return next(iter(self._names), None)
 
-    def hold(self, serial: int, name: str, record: Record) -> None:
-        """Note that the window holds a document."""
+    def hold(self, serial: int, name: str, record: Record | None) -> None:
+        """Note that the window holds a document; record: what a second step goes by, where there is one."""
         self.serials[name] = serial
         self._names[serial] = name
-        if self._keeps_records:
+        if record is not None:
             self._records[serial] = record
 
     def let_go(self, serials: Iterable[int]) -> None:

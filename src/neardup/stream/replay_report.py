@@ -228,13 +228,13 @@ class _Pairs:
         place = len(self._times)
         self._times.append(time)
         for other, similarity in found:
-            if other < place and self._together(time, self._times[other], place - other):
+            if other < place and self._within_window(time, self._times[other], place - other):
                 self._left.append(other)
                 self._right.append(place)
                 self._similarity.append(similarity)
         return len(self._left) <= self.most
 
-    def _together(self, time: int, other: int, apart: int) -> bool:
+    def _within_window(self, time: int, other: int, apart: int) -> bool:
         """Return whether a window reaches from one to the other."""
         length = self._length
         if length.value is None:

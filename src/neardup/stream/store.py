@@ -1022,11 +1022,13 @@ def request_release(path: str | os.PathLike[str], name: str, by: str, seconds: f
     try:
         with contextlib.closing(_connect(store, "rw")) as connection:
             connection.execute("INSERT OR REPLACE INTO requests VALUES (?, ?, NULL)", (name, by))
-            end = time.monotonic() + seconds
-            while answer is None and time.monotonic() < end:
-                time.sleep(_ASK_S)
-                (answer,) = connection.execute("SELECT answer FROM requests WHERE id = ?", (name,)).fetchone()
-            connection.execute("DELETE FROM requests WHERE id = ?", (name,))
+            try:
+                end = time.monotonic() + seconds
+                while answer is None and time.monotonic() < end:
+                    time.sleep(_ASK_S)
+                    (answer,) = connection.execute("SELECT answer FROM requests WHERE id = ?", (name,)).fetchone()
+            finally:
+                connection.execute("DELETE FROM requests WHERE id = ?", (name,))
     except sqlite3.Error as error:
         raise explained(store, error) from error
     if answer is None:

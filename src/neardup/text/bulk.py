@@ -7,15 +7,16 @@ or Python for the few texts whose characters must be reordered or composed. All 
 
 from __future__ import annotations
 
-import threading
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.kernels.compilation import kept_arrays
 from neardup.kernels.unicode import LEFT_OUT, ascii_texts, unicode_texts
+from neardup.kernels.unicode_tables import Tables
 from neardup.runtime import SCRATCH
 from neardup.text.normalize import MAX_EXPANSION, has_kernel, kernel_tables, normalize
 
@@ -23,8 +24,6 @@ Bytes = npt.NDArray[np.uint8]
 Spans = npt.NDArray[np.int64]
 #: The kernels read whole blocks of 64 bytes, past the end of the last text.
 _MARGIN = 64
-#: Bytes of text that Python normalizes in less time than it takes to build the tables.
-_NOT_WORTH_TABLES = 100_000
 
 
 class Comparable(NamedTuple):
@@ -48,6 +47,12 @@ def _ascii_table(normalizer: str) -> Bytes:
             continue
         table[byte] = 0x20 if text == "x x" else ord(text[1])
     return table
+
+
+@cache
+def _tables(normalizer: str) -> Tables:
+    """Return the kernel's tables, which take a tenth of a second to build."""
+    return Tables(*kept_arrays(normalizer, partial(kernel_tables, normalizer)))
 
 
 def text_buffers(texts: pa.LargeStringArray) -> tuple[Bytes, Spans]:
@@ -79,27 +84,11 @@ def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
     else:
         used, spans[:] = 0, -1
     others = np.flatnonzero(spans[:, 0] < 0)
-    if len(others):
+    # Without others, too: so all kernels are compiled at the first run, which says that it compiles.
+    if len(others) or has_kernel(normalizer):
         out, used = _not_ascii(data, offsets, normalizer, others, out[:used], spans)
     out[used : used + _MARGIN] = 0x20
     return Comparable(out, spans)
-
-
-class _Few:
-    """Says which texts are not worth building the kernel's tables, which takes longer than Python takes for them."""
-
-    def __init__(self) -> None:
-        self._left = _NOT_WORTH_TABLES
-        self._lock = threading.Lock()
-
-    def takes(self, size: int) -> bool:
-        """Return whether these bytes are among the first few of the process."""
-        with self._lock:
-            self._left -= size
-            return self._left >= 0
-
-
-_few = _Few()
 
 
 def _not_ascii(
@@ -108,13 +97,12 @@ def _not_ascii(
     """Append the texts of others to done, set their spans; return the bytes and how many are used."""
     lengths = offsets[others + 1] - offsets[others]
     used = len(done)
-    out = _grown(done, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max()))
-    by_kernel = has_kernel(normalizer) and not _few.takes(int(lengths.sum()))
-    tables: Any = kernel_tables(normalizer) if by_kernel else None
-    at = 0
-    while at < len(others) and by_kernel:
-        at, used = unicode_texts(data, offsets, others, at, tables, out, used, spans)
-        if at < len(others):
+    out = _grown(done, used, used + 2 * int(lengths.sum()) + MAX_EXPANSION * int(lengths.max(initial=0)))
+    at, by_kernel = 0, has_kernel(normalizer)
+    while by_kernel:
+        at, used = unicode_texts(data, offsets, others, at, _tables(normalizer), out, used, spans)
+        by_kernel = at < len(others)
+        if by_kernel:
             out = _grown(out, used, 2 * len(out) + MAX_EXPANSION * int(lengths[at]))
     for d in others[spans[others, 0] < 0]:
         text = data[offsets[d] : offsets[d + 1]].tobytes().decode("utf-8")

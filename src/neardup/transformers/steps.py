@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
@@ -84,6 +85,7 @@ def pieces(texts: pa.LargeStringArray) -> Iterator[pa.LargeStringArray]:
 Integers = npt.NDArray[np.int64]
 
 _MOST_THREADS = 1024
+_FEATURES = Recipe().features
 
 
 class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -199,6 +201,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 _MOST_COLUMNS = 1 << 62
 
 
+@dataclass(eq=False, repr=False)
 class FeatureTransformer(TextTransformer):
     """Texts to a sparse matrix of their features: the sets or weighted vectors that a recipe compares.
 
@@ -244,27 +247,15 @@ class FeatureTransformer(TextTransformer):
     [[3.0, 2.0], [2.0, 3.0]]
     """
 
-    def __init__(
-        self,
-        features: str = "words:5",
-        normalize: str = "",
-        stop_words: str = "",
-        antecedents: str = "",
-        clip: str = "",
-        weights: str = "",
-        n_columns: int = 1 << 20,
-        threads: int | None = None,
-        content: str = "",
-    ) -> None:
-        self.features = features
-        self.normalize = normalize
-        self.stop_words = stop_words
-        self.antecedents = antecedents
-        self.clip = clip
-        self.weights = weights
-        self.n_columns = n_columns
-        self.threads = threads
-        self.content = content
+    features: str = _FEATURES
+    normalize: str = ""
+    stop_words: str = ""
+    antecedents: str = ""
+    clip: str = ""
+    weights: str = ""
+    n_columns: int = 1 << 20
+    threads: int | None = None
+    content: str = ""
 
     def _recipe(self) -> Recipe:
         recipe = Recipe(measure="cosine", weights=self.weights, **self._choices())
@@ -299,6 +290,7 @@ _BITS = 64
 _OUTPUTS = {"bits": _BITS, "values": 1}
 
 
+@dataclass(eq=False, repr=False)
 class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # type: ignore[misc]
     """Texts to MinHash sketches: the share of equal columns of two rows estimates the Jaccard of their features.
 
@@ -337,27 +329,15 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
     1.0
     """
 
-    def __init__(
-        self,
-        num_perm: int = 128,
-        seed: int = 1,
-        features: str = "words:5",
-        normalize: str = "",
-        stop_words: str = "",
-        antecedents: str = "",
-        clip: str = "",
-        threads: int | None = None,
-        content: str = "",
-    ) -> None:
-        self.num_perm = num_perm
-        self.seed = seed
-        self.features = features
-        self.normalize = normalize
-        self.stop_words = stop_words
-        self.antecedents = antecedents
-        self.clip = clip
-        self.threads = threads
-        self.content = content
+    num_perm: int = 128
+    seed: int = 1
+    features: str = _FEATURES
+    normalize: str = ""
+    stop_words: str = ""
+    antecedents: str = ""
+    clip: str = ""
+    threads: int | None = None
+    content: str = ""
 
     def _recipe(self) -> Recipe:
         return Recipe(**self._choices())
@@ -372,6 +352,7 @@ class SketchTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # ty
         return rows
 
 
+@dataclass(eq=False, repr=False)
 class SimHashTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # type: ignore[misc]
     """Texts to 64-bit SimHashes: rows of texts at a small angle differ in few bits.
 
@@ -407,27 +388,15 @@ class SimHashTransformer(ClassNamePrefixFeaturesOutMixin, TextTransformer):  # t
     (64, 0)
     """
 
-    def __init__(
-        self,
-        features: str = "words:5",
-        normalize: str = "",
-        stop_words: str = "",
-        antecedents: str = "",
-        clip: str = "",
-        weights: str = "",
-        output: str = "bits",
-        threads: int | None = None,
-        content: str = "",
-    ) -> None:
-        self.features = features
-        self.normalize = normalize
-        self.stop_words = stop_words
-        self.antecedents = antecedents
-        self.clip = clip
-        self.weights = weights
-        self.output = output
-        self.threads = threads
-        self.content = content
+    features: str = _FEATURES
+    normalize: str = ""
+    stop_words: str = ""
+    antecedents: str = ""
+    clip: str = ""
+    weights: str = ""
+    output: str = "bits"
+    threads: int | None = None
+    content: str = ""
 
     def _recipe(self) -> Recipe:
         # The measure and its threshold make the recipe whole; the features do not depend on them.

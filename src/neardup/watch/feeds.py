@@ -1,4 +1,4 @@
-"""Items of feeds: RSS 0.9x, 1.0 and 2.0, and Atom."""
+"""Items of XML: feeds in RSS 0.9x, 1.0 and 2.0 and Atom, and news in NITF and NewsML."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def made(
     link: str,
     times: Iterable[str],
 ) -> Iterator[Item]:
-    """Give the item with these parts, or set it aside when it has no text."""
+    """Give the item with these parts, or reject it when it has no text."""
     raw = xml_bytes(element)
     text = joined(title, body)
     if not text:

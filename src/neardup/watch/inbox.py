@@ -267,12 +267,12 @@ class FileEvents:
         if self.stopping:
             return False
         try:
-            woken = self._calls.get(timeout=max(seconds, 0.0)) == "file"
+            heard = self._calls.get(timeout=max(seconds, 0.0)) == "file"
         except Empty:
             return False
         while not self._calls.empty():
-            woken |= self._calls.get() == "file"
-        return woken
+            heard |= self._calls.get() == "file"
+        return heard
 
     def listen(self, failed: Callable[[str], None]) -> bool:
         """Start to take native events, unless that is done already.
@@ -305,7 +305,7 @@ class FileEvents:
         try:
             for _ in watch(
                 self._root,
-                watch_filter=self._wakes,
+                watch_filter=self._may_mean_a_file,
                 debounce=_GATHER,
                 rust_timeout=1000,
                 stop_event=self._end,
@@ -316,7 +316,7 @@ class FileEvents:
         except Exception as error:  # the library has its own errors for a system that gives no events
             failed(" ".join(str(error).split()) or type(error).__name__)
 
-    def _wakes(self, change: Change, path: str) -> bool:
+    def _may_mean_a_file(self, change: Change, path: str) -> bool:
         """Return whether an event may mean a file to take: not what goes away, such as what is placed."""
         if change.name == "deleted":
             return False
@@ -364,7 +364,7 @@ class InboxLock:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 raise InputError(
                     f"{self._inbox} is watched by another process, and two would take files from each other; "
-                    "end that one, or let both leave the files there with --place link"
+                    "stop that one, or run both with --place link"
                 ) from None
         return self
 

@@ -1,4 +1,4 @@
-"""A file of news -> its items: what it holds is told, read by the reader of that kind, and what is broken rejected."""
+"""A file of news -> its items: its kind is found out, a reader of that kind reads it, what is broken is rejected."""
 
 from __future__ import annotations
 
@@ -40,13 +40,14 @@ _META_TIMES = (
 )
 
 
-def items_in(name: str, data: bytes, *, modified: float | None = None) -> Items:
+def items_in(name: str, data: bytes) -> Items:
     """Read the items of a file.
 
     What it holds is told by its content, and by its name's ending where that leaves it open: plain text, HTML, RSS,
     Atom, NewsML 1, NewsML-G2, NITF, JSON (an object, a list of them, or an object around such a list), JSON lines,
     each also packed by gzip. Text is UTF-8, UTF-16 or UTF-32, or what XML or a page declares; other bytes are read as
-    Windows-1252, and a note says so. No content makes it raise.
+    Windows-1252, and a note says so. No content makes it raise. An item has the time that it states, never that of its
+    file: a file does not say by being written when its news are from.
 
     Parameters
     ----------
@@ -54,9 +55,6 @@ def items_in(name: str, data: bytes, *, modified: float | None = None) -> Items:
         The name or path of the file; it is not opened.
     data : bytes
         Its content.
-    modified : float, optional
-        When the file was last changed. No item takes its time from that: a file does not say by being written when
-        its news are from.
 
     Returns
     -------
@@ -68,7 +66,6 @@ def items_in(name: str, data: bytes, *, modified: float | None = None) -> Items:
     InputError
         For a page or a feed, when the library that reads it is not installed.
     """
-    del modified
     content, damage, early = unpacked(data)
     encoding, begin = marked_encoding(content)
     if encoding == "utf-8":

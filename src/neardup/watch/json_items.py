@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from neardup.documents.tables import ID_NAMES, TEXT_NAMES, TIME_NAMES
 from neardup.text.encoding import utf8_text, whole_text
 from neardup.text.html import strip_tags
 from neardup.watch.records import (
@@ -23,35 +24,7 @@ from neardup.watch.records import (
     joined,
 )
 
-#: Fields that hold the text, the id and the time, in order of preference, as in a corpus that the commands read.
-TEXT_NAMES = (
-    "text",
-    "content",
-    "body",
-    "document",
-    "article",
-    "raw_content",
-    "full_text",
-    "fulltext",
-    "description",
-    "abstract",
-    "sentence",
-)
-ID_NAMES = ("id", "_id", "doc_id", "document_id", "docid", "uuid", "guid")
-TIME_NAMES = (
-    "timestamp",
-    "time",
-    "date",
-    "datetime",
-    "published",
-    "published_at",
-    "pubdate",
-    "created",
-    "created_at",
-    "updated",
-    "modified",
-)
-#: Names that only news have, asked after those.
+#: Names of times that only news have, asked after those of a corpus.
 NEWS_TIMES = (
     "versioncreated",
     "datecreated",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.stream.document import Document
 from neardup.text.html import content_of
-from neardup.watch.names import first_free
+from neardup.watch.names import Numbers
 from neardup.watch.outputs import verdict_record
 from neardup.watch.pending import PendingFile
 
@@ -229,7 +229,7 @@ class ItemJudge:
         self._store = store
         self._log = log
         self._counters = counters
-        self._hints: dict[str, int] = {}
+        self._numbers = Numbers()
 
     def judge(self, tasks: deque[Task]) -> None:
         """Judge items, tell their files, and take them from those that are given.
@@ -264,7 +264,7 @@ class ItemJudge:
             wanted = task.pending.name_of(task.item, task.number)
             if name != wanted:
                 self._counters.repeated_ids += 1
-                message = "another item had this id before"
+                message = "another item already has this id"
                 self._log.say("repeated_id", id=wanted, judged_as=name, file=task.pending.name, message=message)
         for task in tasks:
             verdict = task.pending.before(task.number - 1)
@@ -315,12 +315,7 @@ class ItemJudge:
             numbered = f"{name}~{number}"
             return numbered in used or bool(self._store.known([numbered]))
 
-        hint = self._hints.get(name, 2)
-        number = hint if not taken(hint) else first_free(taken)
-        if len(self._hints) > 10_000:
-            self._hints.clear()
-        self._hints[name] = number + 1
-        return f"{name}~{number}"
+        return f"{name}~{self._numbers.free(name, taken)}"
 
 
 def _document(name: str, task: Task) -> Document:

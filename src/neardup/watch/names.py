@@ -71,6 +71,23 @@ def first_free(taken: Callable[[int], bool]) -> int:
     return high
 
 
+class Numbers:
+    """Numbers for names that come again; it remembers where it was, so that the next one is found at once."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def free(self, name: str, taken: Callable[[int], bool]) -> int:
+        """Return a number from 2 on that is not taken."""
+        number = self._next.get(name, 2)
+        if taken(number):
+            number = first_free(taken)
+        if len(self._next) > 10_000:
+            self._next.clear()
+        self._next[name] = number + 1
+        return number
+
+
 def numbered(path: str, number: int) -> str:
     """Return the path of a second (third, ...) file of a name: ``a/b~2.txt``; 1 changes nothing."""
     if number < 2:

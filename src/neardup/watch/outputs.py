@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import filecmp
 import os
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from neardup.watch.names import SIDECAR_LINES, Stamp, first_free, numbered, sidecar_of, stamp_of
+from neardup.watch.names import SIDECAR_LINES, Numbers, Stamp, first_free, numbered, sidecar_of, stamp_of
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -21,35 +20,18 @@ if TYPE_CHECKING:
     from neardup.recipe import Recipe
     from neardup.stream.document import Verdict
 
-_HERE, _NO_REPLACE = -100, 1
-_MANY = 8
-#: What a file system says that has no hard links, or no more for this file.
-_NO_LINK = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
+#: What a system says that has no hard links, no more of them for this file, or none to files of others.
+_NO_LINK = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 
 
 class Replaced(Exception):
     """The file is not the one that was judged: it was changed or replaced since."""
 
 
-def _native(name: str, *types: Any) -> Any:
-    """Return a function of the system that Python does not offer, None where there is none."""
-    try:
-        call = getattr(ctypes.CDLL(None, use_errno=True), name)
-    except (OSError, AttributeError, TypeError):
-        return None
-    call.argtypes = types
-    return call
-
-
-#: The rename that refuses to replace, and the flush of a whole file system.
-_RENAME = _native("renameat2", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-_SYNC = _native("syncfs", ctypes.c_int)
-
-
 def rename_new(source: str, target: str) -> None:
     """Rename a file to a name that is free.
 
-    Where the system has no such rename, a name that is taken between the look and the rename is overwritten.
+    Where the system gives it no second name, a name that is taken between the look and the rename is overwritten.
 
     Raises
     ------
@@ -58,15 +40,18 @@ def rename_new(source: str, target: str) -> None:
     OSError
         As os.rename.
     """
-    if _RENAME is not None:
-        if not _RENAME(_HERE, os.fsencode(source), _HERE, os.fsencode(target), _NO_REPLACE):
-            return
-        number = ctypes.get_errno()
-        if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-            raise OSError(number, os.strerror(number), source, None, target)
-    if os.path.lexists(target):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-    os.rename(source, target)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
+        os.rename(source, target)
+    else:
+        os.unlink(source)
 
 
 def is_still(path: str, stamp: Stamp) -> bool:
@@ -84,7 +69,9 @@ def is_still(path: str, stamp: Stamp) -> bool:
 
 
 def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
-    """Move a file to a free name, by one rename; to another file system by a copy that is complete when it appears.
+    """Move a file to a free name; to another file system by a copy that is complete when it appears.
+
+    At each moment the file is complete in one of both places, or in both.
 
     Parameters
     ----------
@@ -106,27 +93,33 @@ def move(source: str, stamp: Stamp, target: str, beside: str) -> None:
     OSError
         As os.rename.
     """
-    if not is_still(source, stamp):
-        raise Replaced
     try:
-        rename_new(source, target)
+        link(source, stamp, target, beside, copies=False)
     except OSError as error:
-        if error.errno != errno.EXDEV:
+        if error.errno not in _NO_LINK:
             raise
-        copy(source, stamp, target, beside)
-        # Until here the source was complete as well; now it is only the target.
+        rename_new(source, target)
+        if not is_still(target, stamp):
+            # In the moment between the look and the rename, another file took the name: it goes back, to be judged.
+            rename_new(target, source)
+            raise Replaced from None
+        return
+    try:
         if is_still(source, stamp):
             os.unlink(source)
-        return
-    if is_still(target, stamp):
-        return
-    # In the moment between the look and the rename, another file took the name: it goes back, to be judged.
-    rename_new(target, source)
-    raise Replaced
+    except OSError:
+        drop(target)
+        raise
 
 
-def link(source: str, stamp: Stamp, target: str, beside: str) -> None:
-    """Give a file a second name, a free one; copy it where that cannot be. The rest is that of `move`."""
+def link(source: str, stamp: Stamp, target: str, beside: str, *, copies: bool = True) -> None:
+    """Give a file a second name, a free one; copy it to another file system. The rest is that of `move`.
+
+    Parameters
+    ----------
+    copies : bool
+        Whether to copy it, too, where the system gives it no second name.
+    """
     if not is_still(source, stamp):
         raise Replaced
     try:
@@ -134,9 +127,14 @@ def link(source: str, stamp: Stamp, target: str, beside: str) -> None:
     except FileExistsError:
         raise
     except OSError as error:
-        if error.errno not in _NO_LINK:
+        if error.errno != errno.EXDEV and not (copies and error.errno in _NO_LINK):
             raise
         copy(source, stamp, target, beside)
+        return
+    if not is_still(target, stamp):
+        # In the moment between the look and the link, another file took the name: it is to be judged.
+        os.unlink(target)
+        raise Replaced
 
 
 def copy(source: str, stamp: Stamp, target: str, beside: str) -> None:
@@ -190,32 +188,19 @@ def drop(path: str) -> None:
 
 
 def flush_folders(folders: Collection[str]) -> None:
-    """Make the disk hold the names in folders of one file system, as far as the system can.
-
-    Each of a few folders is flushed; for many it is the file system as a whole, which then takes less time.
-    """
-    if len(folders) > _MANY and _SYNC is not None:
-        flush: Callable[[int], None] = _flush_all
-        folders = [next(iter(folders))]
-    else:
-        flush = os.fsync
+    """Make the disk hold the names in folders, as far as the system can."""
     for folder in folders:
         try:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
             continue
         try:
-            flush(handle)
+            os.fsync(handle)
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
                 raise
         finally:
             os.close(handle)
-
-
-def _flush_all(handle: int) -> None:
-    if _SYNC(handle):
-        raise OSError(ctypes.get_errno(), "the file system cannot be flushed")
 
 
 #: In a folder that files go to: what is not yet complete.
@@ -238,7 +223,7 @@ class OutputFolder:
         self._work = os.path.join(root, _WORK, f"incomplete-{tag}")
         self._number = 0
         self._touched: set[str] = set()
-        self._hints: dict[str, int] = {}
+        self._numbers = Numbers()
 
     def open(self) -> None:
         """Make the folder if it is missing, and drop what an earlier run left incomplete."""
@@ -300,14 +285,7 @@ class OutputFolder:
             path = self.path(candidate)
             return any(os.path.lexists(p) for p in (path, sidecar_of(path), sidecar_of(path, SIDECAR_LINES)))
 
-        if not taken(1):
-            return name
-        hint = self._hints.get(name, 2)
-        number = hint if not taken(hint) else first_free(taken)
-        if len(self._hints) > 10_000:
-            self._hints.clear()
-        self._hints[name] = number + 1
-        return numbered(name, number)
+        return numbered(name, self._numbers.free(name, taken)) if taken(1) else name
 
     def _in_folders(self, name: str) -> str:
         """Return the name with numbers on those of its sub-folders whose names are files."""

@@ -258,7 +258,9 @@ class Placer:
             with open(target, "rb") as file:
                 if not pending.resumed or file.read() != pending.read.content:
                     raise
-        self._log.say("replaced", file=pending.name, message="changed after it was read: what was read is placed")
+        self._log.say(
+            "replaced", file=pending.name, message="changed after it was read; the version that was read is placed"
+        )
 
     def _place_items(self, pending: PendingFile) -> None:
         """Put the items of a file in their places, and the file itself aside."""
@@ -422,7 +424,7 @@ class Gatherer:
         if not self._store.judged(origin):
             return self._placer.is_left(origin)
         if self._settings.place == "move":
-            message = "judged before, so it is left where it is; touch it to have it judged again"
+            message = "already judged, so it stays in the inbox; touch it to have it judged again"
             self._log.say("known", file=shown(found.path), message=message)
         return True
 

@@ -63,7 +63,8 @@ def release(index: Index, store: Store, name: str, by: str) -> str:
             "again under another id"
         )
     item, source = found
-    output = OutputFolder(folders["originals"], format(crc32(os.fsencode(store.path)), "08x"))
+    # A tag of its own: what a watcher has begun stays as it is.
+    output = OutputFolder(folders["originals"], format(crc32(os.fsencode(store.path)), "08x") + "-released")
     try:
         target = _placed(output, item, source, file_of(row.origin)[0])
     except (OSError, moving.Replaced) as error:

@@ -17,6 +17,7 @@ from neardup.watch.judge import Counters, ItemJudge, Log, Task, reason
 from neardup.watch.names import shown
 from neardup.watch.pending import PendingFile
 from neardup.watch.placement import Gatherer, Lost, Placer
+from neardup.watch.release import release
 from neardup.watch.settings import FOLDERS, QUARANTINED, WatchSettings
 
 if TYPE_CHECKING:
@@ -113,11 +114,15 @@ class Watcher:
         before = self._placer.before
         if before:
             items = sum(map(len, before.values()))
-            self._log.say("resumed", files=len(before), items=items, message="judged before, and not yet placed")
+            self._log.say(
+                "resumed", files=len(before), items=items, message="judged by an earlier run, not yet in their places"
+            )
 
     def _step(self) -> None:
         """Do what is next: one look, one batch, or one pause."""
         self._look()
+        if not self._unfinished:
+            self._release()
         if not self._unfinished:
             self._tasks.extend(self._gatherer.gather(lambda: self._events.stopping))
             self._unfinished = bool(self._tasks or self._gatherer.complete)
@@ -126,6 +131,21 @@ class Watcher:
         elif self._work():
             self._unfinished = self._placer.is_busy
             self._progress()
+
+    def _release(self) -> None:
+        """Take back what somebody asked to be taken back, and answer."""
+        try:
+            for name, by in self._store.requests():
+                try:
+                    answer = {"file": release(self.index, self._store, name, by)}
+                    self._log.say("released", id=name, by=by, **answer)
+                except NeardupError as error:
+                    answer = {"error": str(error)}
+                self._store.answer(name, answer)
+        except StoreError as error:
+            self._log.trouble("releasing", f"{error}; it will be tried again")
+        else:
+            self._log.well("releasing", "requests are answered again")
 
     def _work(self) -> bool:
         """Judge and place the current batch; return whether all went well, else wait a little before the next try."""
@@ -184,7 +204,7 @@ class Watcher:
             raise (InputError if about == "inbox" else OutputError)(
                 f"{message}; nothing is lost, start again"
             ) from None
-        self._log.trouble(about, f"{message}; nothing is lost, it is tried again")
+        self._log.trouble(about, f"{message}; nothing is lost, it will be tried again")
         self._pause = min(max(self._pause * 2, 0.5), _LONGEST_PAUSE)
         end = time.monotonic() + self._pause
         while not self._events.stopping and (left := end - time.monotonic()) > 0:
@@ -213,7 +233,7 @@ class Watcher:
             self._log.well(f"folder {folder}", f"{shown(folder)} can be read again")
         self._failed = set(failed)
         if found.links:
-            message = f"what is no file or folder is left alone in the inbox ({found.links:,} links, pipes or devices)"
+            message = f"links, pipes and devices are left alone in the inbox ({found.links:,} of them)"
             self._log.trouble("links", message)
         else:
             self._log.forget("links")
@@ -228,7 +248,7 @@ class Watcher:
     def _only_polls(self, why: str) -> None:
         if not self._polls:
             self._polls = True
-            message = f"no file events ({why}); the inbox is looked at every {self.settings.poll:g} s"
+            message = f"no file events ({why}); the inbox is scanned every {self.settings.poll:g} s"
             self._log.say("polling", message=message)
 
     def _wait(self) -> None:

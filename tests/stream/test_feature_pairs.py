@@ -1,4 +1,4 @@
-"""Couples of features: that documents which match share enough of them, and that their table forgets nobody held."""
+"""Signatures of features: that documents which match share enough of them, and that their table forgets nobody held."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_window import NaiveIndex, QuickIndex
 from streaming import AT_LENGTH, NOON, RECIPES, SetClock, asked, documents, examples, same
-from test_index_long import compare
 from test_index_properties import STREAMS, WINDOWS, Step, follow, timed
 
 import neardup as nd
@@ -27,16 +26,15 @@ from neardup.kernels.window import (
     LEAST,
     NEXT,
     WORDS,
-    couples_of,
     credit_to_enter,
-    meet_shelved,
+    enter_in_buckets,
+    meet_in_buckets,
     row_of,
-    shelve,
+    signatures_of,
 )
 from neardup.recipe import Recipe, load_recipe
 from neardup.recipe.measures import Rule, rule
-from neardup.search import window as couples_module
-from neardup.search import window as window_module
+from neardup.search import window as signatures_module
 from neardup.search.window import _CLASSES, Epoch, allow, empty_vocabulary, kind_of, longer, plan_of
 
 _ALL = (1 << 64) - 1
@@ -44,26 +42,26 @@ Words = npt.NDArray[np.uint64]
 
 
 def small_plans(patch: pytest.MonkeyPatch, least: int) -> None:
-    """Enter sets of so many features and more by couples, on shelves that are soon full."""
-    patch.setattr(couples_module, "_LEAST", least)
-    patch.setattr(couples_module, "first_shelves", lambda slots, couples: 2)
+    """Enter sets of so many features and more by signatures, on buckets that are soon full."""
+    patch.setattr(signatures_module, "_LEAST", least)
+    patch.setattr(signatures_module, "first_buckets", lambda slots, signatures: 2)
 
 
-def naive_couples(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:
-    """What a document takes, feature by feature, and all couples of a bucket."""
+def naive_signatures(order: list[int], credit: int, bits: int, salt: int) -> Counter[int]:
+    """What a document takes, feature by feature, and all signatures of a cell."""
 
     def mixed(x: int) -> int:
         for _ in range(2):
             x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 & _ALL
         return x ^ x >> 32
 
-    buckets: dict[int, list[int]] = defaultdict(list)
+    cells: dict[int, list[int]] = defaultdict(list)
     for feature in order:
-        if sum(len(bucket) - 1 for bucket in buckets.values()) >= credit:
+        if sum(len(cell) - 1 for cell in cells.values()) >= credit:
             break
         value = mixed(feature) * salt & _ALL
-        buckets[value >> (64 - bits)].append(value)
-    pairs = (pair for bucket in buckets.values() for pair in combinations(bucket, 2))
+        cells[value >> (64 - bits)].append(value)
+    pairs = (pair for cell in cells.values() for pair in combinations(cell, 2))
     return Counter(mixed((a * 0x9E3779B97F4A7C15 + b) & _ALL) for a, b in pairs)
 
 
@@ -83,13 +81,13 @@ def asked_by(order: Words, found: Rule, plan: Any, row: int, salt: int) -> Words
     low = max(int(plan[row, LEAST]), smallest_partner(found, size))
     entering = row_of(plan, size) == row
     credit = credit_to_enter(found, size, equal) if entering else size - need(found, size, low) + equal
-    keys: Words = couples_of(order, credit, int(plan[row, BITS]), np.uint64(salt))
+    keys: Words = signatures_of(order, credit, int(plan[row, BITS]), np.uint64(salt))
     return keys
 
 
 @settings(max_examples=examples(100))
 @given(RULES, st.integers(1, 24), st.data(), SALTS)
-def test_documents_that_match_share_enough_couples(found: Rule, first: int, data: st.DataObject, salt: int) -> None:
+def test_documents_that_match_share_enough_signatures(found: Rule, first: int, data: st.DataObject, salt: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         small_plans(patch, first)
         plan = plan_of(found, _CLASSES)
@@ -116,13 +114,13 @@ def test_documents_that_match_share_enough_couples(found: Rule, first: int, data
     entered, asking = np.array(sorted(own), np.uint64), np.array(sorted(theirs), np.uint64)
     equal = int(plan[row, EQUAL])
     credit = credit_to_enter(found, size, equal)
-    keys = couples_of(entered, credit, int(plan[row, BITS]), np.uint64(salt))
-    assert Counter(keys.tolist()) == naive_couples(entered.tolist(), credit, int(plan[row, BITS]), salt)
+    keys = signatures_of(entered, credit, int(plan[row, BITS]), np.uint64(salt))
+    assert Counter(keys.tolist()) == naive_signatures(entered.tolist(), credit, int(plan[row, BITS]), salt)
     both = Counter(keys.tolist()) & Counter(asked_by(asking, found, plan, row, salt).tolist())
     assert both.total() >= equal >= 1
 
 
-def test_recipes_choose_whom_couples_serve() -> None:
+def test_recipes_choose_whom_signatures_serve() -> None:
     for name, served in [("ddd", True), ("default", True), ("contained", False)]:
         kind, found, _ = kind_of(RECIPES[name])
         plan = plan_of(found, _CLASSES)
@@ -137,10 +135,10 @@ def test_recipes_choose_whom_couples_serve() -> None:
 
 @settings(max_examples=examples(60))
 @given(st.data())
-def test_shelves_forget_nobody_who_is_held(data: st.DataObject) -> None:
+def test_buckets_forget_nobody_who_is_held(data: st.DataObject) -> None:
     kind, found, _ = kind_of(load_recipe("ddd"))
     epoch = Epoch(empty_vocabulary(), found, kind, 64, 0)
-    epoch.begin_hour(0)
+    epoch.begin_segment(0)
     # Documents are entered here without their features.
     lists = longer(epoch._lists, 2)
     allow(lists, 0)
@@ -148,18 +146,18 @@ def test_shelves_forget_nobody_who_is_held(data: st.DataObject) -> None:
     held: dict[int, Counter[int]] = {}
     for document in range(data.draw(st.integers(1, 40))):
         keys = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=30))
-        shelve(np.array(keys, np.uint64), document, lists)
+        enter_in_buckets(np.array(keys, np.uint64), document, lists)
         held[document] = Counter(keys)
         lists.counters[NEXT] = document + 1
         does = data.draw(st.sampled_from(["", "", "lengthen", "drop"]))
-        if does == "lengthen" and len(lists.shelves) // WORDS < 64:
+        if does == "lengthen" and len(lists.buckets) // WORDS < 64:
             lists = longer(lists, 2)
         elif does == "drop":
             first = data.draw(st.integers(int(lists.counters[FIRST]), document))
             lists.counters[FIRST] = first
             held = {d: c for d, c in held.items() if d >= first}
         query = data.draw(st.sets(st.sampled_from(pool), min_size=1))
-        meet_shelved(np.array(sorted(query), np.uint64), lists)
+        meet_in_buckets(np.array(sorted(query), np.uint64), lists)
         for d, own in held.items():
             assert lists.met[d] >= min(sum(own[key] for key in query), 127)
         lists.met[:] = 0
@@ -182,28 +180,6 @@ def test_streams_give_what_the_rules_say(
         small_plans(patch, least)
         index, twin = nd.Index(RECIPES[recipe], **choices), NaiveIndex(RECIPES[recipe], **choices)
         follow(index, twin, clock, timed(stream, window[2]))
-
-
-@pytest.mark.parametrize(
-    ("recipe", "window", "against", "count", "least"),
-    [
-        ("containment", "2h", "originals", 1500, 4),
-        ("ddd", 100, "everything", 1000, 30),
-        *((("default", "1h", "originals", 1500, 1), ("words", 150, "everything", 1500, 5)) if AT_LENGTH else ()),
-        *((("default", 300, "everything", 1500, 6), ("dice", "2h", "everything", 1500, 1)) if AT_LENGTH else ()),
-        *((("euclidean", 150, "originals", 1500, 8),) if AT_LENGTH else ()),
-    ],
-)
-def test_a_drift_gives_what_the_rules_say(
-    recipe: str, window: Any, against: str, count: int, least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small_plans(monkeypatch, least)
-    if count % 1000:
-        monkeypatch.setattr(window_module, "_STAGES", {0: 64, 16: 64, 64: 128, 200: 1024})
-        monkeypatch.setattr(window_module, "_LAST_STAGE", 200)
-        monkeypatch.setattr(window_module, "_FEWEST", 100)
-        monkeypatch.setattr(window_module, "_SAMPLE", 64)
-    compare(RECIPES[recipe], window, against, count if AT_LENGTH else count // 3, 90)
 
 
 def long_texts(count: int, seed: int) -> list[str]:
