@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.columns import columns_for, records_of_table
-from neardup.classifier.domain import Domain
 from neardup.classifier.facts import facts_digest
 from neardup.classifier.values import Records
 from neardup.classifier.vector import Vector
@@ -34,6 +33,9 @@ from neardup.recipe.recipe import dependencies_of, difference
 from neardup.recipe.recipe import parse as parse_recipe
 from neardup.recipe.second_step import SecondStep, learned_step
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from neardup.classifier.domain import Domain
 
 Floats = npt.NDArray[np.float64]
 
@@ -470,6 +472,7 @@ def _entries(data: bytes, name: str) -> dict[str, bytes]:
 
 def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifier:
     """Return the classifier of a manifest and its arrays, in which all shapes go together."""
+    from neardup.classifier.domain import Domain
 
     def array(entry: str, kind: Any, dimensions: int = 1) -> npt.NDArray[Any]:
         values = np.load(io.BytesIO(entries[f"{entry}.npy"]), allow_pickle=False)
