@@ -161,7 +161,8 @@ def ratio(part: float, whole: float, none: float) -> float:
 def of_counts(name: str, o: int, a: int, b: int, unit: int = 1) -> float:
     """A measure from o, a and b; with weights these are sums of squares or of minima."""
     if name in ("shared", "apart", "swapped"):
-        return math.log1p({"shared": o, "apart": a + b - 2 * o, "swapped": min(a, b) - o}[name])
+        count = {"shared": o, "apart": a + b - 2 * o, "swapped": min(a, b) - o}[name]
+        return count / (count + (64 if name == "shared" else 4))
     if not (a and b):
         return float(a == b)
     if name in ("jaccard", "extended_jaccard", "weighted_jaccard"):

@@ -161,7 +161,7 @@ def query(
     from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.query import answer_of, refuse_unasked
 
-    columns = {"title_column": title_column, "time_column": time_column}
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     if learned is None:
         refuse_unasked(choices, nearest=k is not None)
@@ -188,7 +188,7 @@ def compare(
     recipes: Sequence[AnyRecipe] | None = None,
     classifiers: Sequence[Given] = (),
     content: str | None = None,
-    thresholds: str | Sequence[float] = ".5:.95:.05",
+    thresholds: str | Sequence[float] | None = None,
     clusters: str | None = None,
     label_column: str | None = None,
     positive: float = 1.0,
@@ -306,7 +306,7 @@ def audit(
 
     if labels is None and (label_column is not None or positive != 1.0 or ignore_unknown):
         raise RecipeError("label_column, positive and ignore_unknown are for labels; give labels, or leave them out")
-    columns = {"title_column": title_column, "time_column": time_column}
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     drawn = draw_sample(
         corpus_from(data, text_column, id_column),
@@ -334,7 +334,7 @@ def train(
     labels: Any,
     *,
     vector: str | Vector = "default",
-    candidate_rule: str = "jaccard(words:3) >= 0.1",
+    candidate_rule: str | None = None,
     content: str = "",
     label_column: str | None = None,
     positive: float = 1.0,
@@ -470,6 +470,7 @@ def dedup(
     against: Any = None,
     recipe: AnyRecipe = "default",
     classifier: Given | None = None,
+    force_domain: bool = False,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
@@ -500,6 +501,8 @@ def dedup(
     classifier : Classifier or path, optional
         In place of a recipe: what ``neardup train`` learned, or its file. It brings its own recipe; of ``choices``
         only ``keep`` may be given.
+    force_domain : bool
+        Go on where the documents are unlike those that the classifier was trained on, which stops a run otherwise.
     text_column, id_column, time_column, title_column : str, optional
         Columns; found by themselves where that is obvious. Titles are for classifiers that compare them.
     threads : int, optional
@@ -538,8 +541,8 @@ def dedup(
     from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
-    columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, force_domain=force_domain, **columns)
     if against is not None and against is data:
         raise RecipeError("the reference is the data itself, where every document would match itself; give other ones")
     corpus = corpus_of(
@@ -569,6 +572,7 @@ def dedup_files(
     against: str | PathLike[str] | Sequence[str | PathLike[str]] | Corpus | None = None,
     recipe: AnyRecipe = "default",
     classifier: Given | None = None,
+    force_domain: bool = False,
     text_column: str | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
@@ -614,8 +618,8 @@ def dedup_files(
     from neardup.classifier.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
-    columns = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
+    wanted, learned = recipe_and_classifier(recipe, choices, classifier, force_domain=force_domain, **columns)
     corpus = open_corpus(
         [inputs] if isinstance(inputs, str | PathLike) else inputs,
         text_column=text_column,

@@ -67,6 +67,10 @@ class TornInput(UserWarning):
     """A file of which not all could be read; given as a warning unless ``allow_torn`` is."""
 
 
+class ManyCandidates(UserWarning):
+    """So many pairs are to be judged that it takes long."""
+
+
 class OutputError(NeardupError):
     """A place that cannot be written or must not be overwritten."""
 

@@ -176,7 +176,7 @@ def test_a_classifier_is_judged_among_the_candidates_of_its_rule(cut: float, ste
             assert point.returned == len(close)
 
 
-def test_pairs_that_a_recipe_returns_below_another_net_count() -> None:
+def test_pairs_that_a_recipe_returns_below_another_rule_count() -> None:
     recipe, candidate_rule = Recipe(features="words:2", threshold=0.1), "jaccard(words:2) >= 0.9"
     found = whole(recipe, candidate_rule=candidate_rule)
     assert set(ids(found)) == distinct(recipe).keys()

@@ -176,11 +176,3 @@ def test_charts_and_search_in_a_browser(tmp_path: Path) -> None:
         view.locator("#pairs output:not(:empty)").wait_for()
         shown = view.locator("#pairs > details:visible").count()
         assert 0 < shown < view.locator("#pairs > details").count()
-
-
-def test_packages_that_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = drawing()
-    found = of.audit(of.judged([]))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(OutputError, match=r'pip install "neardup\[report\]"'):
-        found.to_html()

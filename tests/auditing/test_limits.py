@@ -69,14 +69,6 @@ def test_a_census_leaves_nothing_unknown() -> None:
     assert recall(summed([cell]), summed([Cell(7, 7, 7)])) == pytest.approx(Figure(0.65, 0.65, 0.65))
 
 
-def test_large_strata() -> None:
-    """Nothing found among 300 of a billion: one in a hundred may still be a duplicate, by the rule of three."""
-    low, high = limits(Cell(10**9, 300, 0))
-    assert low == 0
-    assert high == pytest.approx(10**9 * (1 - 0.025 ** (1 / 300)), rel=0.05)
-    assert limits(Cell(10**9, 300, 300)) == pytest.approx((10**9 - high, 10**9))
-
-
 def test_what_is_not_judged_is_not_known() -> None:
     nothing = Figure(None, None, None)
     assert limits(Cell(9, 0, 0)) == (0, 9)

@@ -71,15 +71,6 @@ def test_strata_part_all_pairs_by_their_scores(given_pairs: tuple[list[float], l
     assert np.array_equal(moved, place[order])
 
 
-def test_edges_lie_closer_where_pairs_are_many_and_doubtful() -> None:
-    score = np.concatenate([np.linspace(0.1, 0.2, 5000), np.linspace(0.5, 0.699, 300), np.linspace(0.7, 1, 300)])
-    doubts = doubt(1 / (1 + np.exp((0.7 - score) / 0.05)))
-    strata, _ = stratify(score, score >= 0.7, doubts, EDGES, EDGES)
-    assert [(s.returned, s.low, s.high) for s in strata if s.returned][-1] == (True, 0.7, 0.75)
-    assert [(s.low, s.high) for s in strata if not s.returned][-1][0] == 0.1
-    assert sum(s.pairs for s in strata) == len(score)
-
-
 def names_of(ids: list[str]) -> Names:
     return Names(np.arange(len(ids)), pa.array(ids))
 

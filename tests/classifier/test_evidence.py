@@ -66,7 +66,7 @@ def test_a_few_words_hold_the_strongest() -> None:
     assert str(Evidence(None, 1.0)) == "equal texts"
 
 
-def test_of_equal_pushes_the_order_of_the_vector_decides() -> None:
+def test_of_equal_contributions_the_order_of_the_vector_decides() -> None:
     classifier = trained(SETS)
     machine = classifier.machine._replace(support=np.array([[1.0, -1.0, 1.0]]), scale=np.ones(3), center=np.zeros(3))
     learned = Learned(replace(classifier, machine=machine), np.array([[0.5, 0.5, 0.5]]), np.zeros(1, np.int64))

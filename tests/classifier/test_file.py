@@ -144,10 +144,10 @@ def test_a_zip_of_something_else_is_no_classifier_file() -> None:
 
 
 def test_another_format_is_not_guessed_at() -> None:
-    later = remade(PACKED, lambda manifest, entries: manifest.update(format=3))
+    later = remade(PACKED, lambda manifest, entries: manifest.update(format=9))
     former = remade(PACKED, lambda manifest, entries: entries.update({"model.skops": b"PK"}), zipfile.ZIP_DEFLATED)
-    for data, number in ((later, 3), (former, 1)):
-        assert says(refused(data), "d.neardup", f"format {number}", "only 2", "train it again")
+    for data, number in ((later, 9), (former, 1)):
+        assert says(refused(data), "d.neardup", f"format {number}", "only 3", "train it again")
 
 
 CHANGES: dict[str, Callable[[Manifest, Entries], object]] = {

@@ -124,8 +124,7 @@ def test_pairs_are_those_of_the_candidate_rule_that_g_lets_pass(
 CORPUS = [str(row["text"]) for row in texts(140, seed=11).rows]
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("vector", [SETS, FACTS])
+@pytest.mark.parametrize(("vector", "kernel"), [(SETS, "linear"), (FACTS, "rbf")])
 def test_a_larger_corpus_is_decided_alike(vector: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = trained(vector, kernel)
     expected = plain(CORPUS, classifier)

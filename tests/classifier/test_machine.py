@@ -68,7 +68,7 @@ def test_g_is_the_decision_function_of_scikit_learn(
 
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 5), KERNELS)
-def test_g_and_pushes_are_the_plain_sums(seed: int, columns: int, kernel: str) -> None:
+def test_g_and_contributions_are_the_plain_sums(seed: int, columns: int, kernel: str) -> None:
     x, y = drawn(seed, 30, columns, 0.1)
     machine = machine_of(fitted(x, y, kernel), -1.0, 0.0)
     rows = x[:8].tolist()

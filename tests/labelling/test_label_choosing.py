@@ -107,7 +107,7 @@ def test_strata_are_stretches_of_equal_length() -> None:
     assert found.tolist() == [0, 0, 1, 5, 9, 9]
 
 
-def test_a_net_without_pairs_is_refused() -> None:
+def test_a_candidate_rule_without_pairs_is_refused() -> None:
     with pytest.raises(InputError, match="nothing to ask; lower"):
         pool_of(corpus_of({"id": ["a", "b"], "text": ["one two three four", "One, two: three FOUR"]}), RULE)
 

@@ -35,11 +35,6 @@ def test_it_lies_halfway() -> None:
     assert best_threshold(close, np.array([False, True])).passes(close).tolist() == [False, True]
 
 
-def test_the_first_of_equals() -> None:
-    x = np.array([[0.1, 0.1], [0.9, 0.9]])
-    assert best_threshold(x, np.array([False, True])).measure == 0
-
-
 def test_what_is_not_known_does_not_pass() -> None:
     x = np.array([[math.nan], [0.3], [0.1]])
     for below in (False, True):

@@ -10,8 +10,8 @@ import pytest
 from saying import says
 
 from neardup.errors import NeardupError
-from neardup.training.fit import Point, fit, machine_of, out_of_fold, pieces_of, quick
-from neardup.training.folds import Split, folds_of
+from neardup.training.fit import Point, fit, out_of_fold, pieces_of, quick
+from neardup.training.folds import folds_of
 
 POINTS = [
     Point("linear", 0.5),
@@ -43,21 +43,6 @@ def test_out_of_fold_is_fitting_on_the_others(point: Point) -> None:
     assert np.isnan(part[folds.splits[1].test]).all()
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_the_zero_moves_in_the_machine(point: Point) -> None:
-    x, labels = made()
-    estimator = fit(x, labels, point)
-    before = estimator.decision_function(x)
-    assert machine_of(estimator, -1.0, 0.0, 0.75).score(x) == pytest.approx(before + 0.75, abs=1e-9)
-
-
-def test_balanced_classes_weigh_alike() -> None:
-    x, labels = made(400)
-    rare = labels & (np.arange(400) % 8 == 0) | ~labels
-    found = [fit(x[rare], labels[rare], Point("linear", 0.1, balanced=b)).predict(x[rare]).sum() for b in (False, True)]
-    assert found[0] < found[1]
-
-
 def test_a_quick_machine_ranks() -> None:
     x, labels = made()
     g = quick(x, labels)
@@ -72,11 +57,3 @@ def test_scikit_learn_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NeardupError) as caught:
         quick(*made())
     assert says(caught.value, "sklearn is not installed", "pip install 'neardup[learn]'")
-
-
-def test_a_split_knows_its_own_rows_alone() -> None:
-    x, labels = made(40)
-    loud = x.copy()
-    loud[30:, 0] = 1e6
-    split = [Split(np.arange(30), np.arange(30, 40))]
-    assert np.array_equal(pieces_of(x, labels, split)[0].train, pieces_of(loud, labels, split)[0].train)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.training.folds import LEAST_OF_A_CLASS, Folds, among, connected, deal, folds_of
+from neardup.training.folds import LEAST_OF_A_CLASS, Folds, connected, deal, folds_of
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 30), st.integers(31, 60), st.booleans()),
@@ -69,14 +69,6 @@ def test_groups_are_dealt_as_plainly(pairs: list[tuple[int, int, bool]], count: 
     assert deal(groups, labels, count, seed).tolist() == expected
 
 
-def test_folds_are_even() -> None:
-    labels = np.arange(100) % 4 == 0
-    fold = deal(np.arange(100), labels, 5, 0)
-    assert np.bincount(fold[labels]).tolist() == [5] * 5
-    assert np.bincount(fold[~labels]).tolist() == [15] * 5
-    assert not np.array_equal(fold, deal(np.arange(100), labels, 5, 1))
-
-
 def test_groups_where_pairs_hang_together_little() -> None:
     left, right = np.arange(0, 60, 2), np.arange(1, 60, 2)
     folds = folds_of(left, right, np.arange(30) % 2 == 0, count=5, seed=0)
@@ -130,14 +122,3 @@ def test_pairs_where_one_document_is_in_all() -> None:
 def test_none_where_a_class_is_too_small() -> None:
     left, right = np.arange(0, 20, 2), np.arange(1, 20, 2)
     assert folds_of(left, right, np.arange(10) < 2, count=5, seed=0) is None
-
-
-def test_splits_of_some_rows() -> None:
-    left, right = np.arange(0, 40, 2), np.arange(1, 40, 2)
-    folds = folds_of(left, right, np.arange(20) % 2 == 0, count=5, seed=0)
-    assert folds is not None
-    rows = np.array([0, 3, 4, 11, 12, 19])
-    for part in among(folds.splits, rows, 20):
-        whole = next(s for s in folds.splits if rows[part.test[0]] in s.test)
-        assert rows[part.test].tolist() == sorted(set(whole.test.tolist()) & set(rows.tolist()))
-        assert rows[part.train].tolist() == sorted(set(whole.train.tolist()) & set(rows.tolist()))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from neardup.classifier.classifier import cut_of
 from neardup.training import fit as searching
-from neardup.training import training as judging
 from neardup.training.fit import Point, fit, machine_of, out_of_fold_threshold, search
 from neardup.training.folds import Folds, connected, folds_of
 from neardup.training.training import PRECISIONS, FittedMachine, TrainingPairs, learn
@@ -99,23 +96,3 @@ def test_the_final_machine_is_of_all_decided_pairs() -> None:
     assert found.support_vectors == len(estimator.named_steps["svm"].support_)
     assert len(found.chosen.g) == int(task.decided.sum())
     assert (found.machine.a, found.machine.b) == (found.chosen.sigmoid.a, found.chosen.sigmoid.b)
-
-
-def test_too_few_to_search_by_are_taken_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Three duplicates share a document and two another one: a fold leaves two, which cannot be parted again.
-    asked: list[int] = []
-
-    def counted(x: Any, labels: Any) -> searching.SearchResult:
-        asked.append(len(labels))
-        return searching.unsearched_machine(x, labels)
-
-    monkeypatch.setattr(judging, "unsearched_machine", counted)
-    labels = np.arange(25) < 5
-    x = np.random.default_rng(0).normal(labels[:, np.newaxis] * 2.0, 1.0, (25, 2))
-    left = np.where(np.arange(25) < 3, 100, np.where(labels, 101, np.arange(25)))
-    task = TrainingPairs(x, labels, left, np.arange(200, 225), np.ones(25, np.bool_), np.zeros(25, np.bool_))
-    parted = folds(task)
-    assert parted.by == "groups"
-    held_out = learned(task, parted).held_out
-    assert asked
-    assert np.isfinite(held_out.score).all()

@@ -10,15 +10,13 @@ import pytest
 from neardup.training import fit as searching
 from neardup.training.fit import (
     KERNELS,
-    Point,
     SearchResult,
     out_of_fold,
     pieces_of,
     search,
     sigmoid_of,
-    unsearched_machine,
 )
-from neardup.training.folds import Split, folds_of
+from neardup.training.folds import folds_of
 
 
 def splits_of(labels: Any) -> Any:
@@ -73,16 +71,6 @@ def test_where_duplicates_are_rare_and_hard_to_tell_0_lies_lower() -> None:
     assert (chosen.g >= 0).sum() > (chosen.sigmoid.probability(chosen.g) >= 0.5).sum()
 
 
-def test_nothing_to_tell() -> None:
-    rng = np.random.default_rng(1)
-    labels = np.arange(60) % 2 == 0
-    x = np.where(labels, 1.0, -1.0)[:, np.newaxis] * np.where(np.arange(60) // 2 % 2 == 0, 1.0, -1.0)[:, np.newaxis]
-    chosen = found(x + rng.normal(0, 0.01, (60, 1)), labels, ("linear",))
-    assert chosen.sigmoid.a < 0
-    if not chosen.sigmoid.informed:
-        assert chosen.offset == 0.0
-
-
 def test_many_pairs_are_searched_in_part_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "COARSE_PAIRS", 60)
     x, labels = overlapping(200, 0.1)
@@ -94,19 +82,3 @@ def test_many_pairs_are_searched_in_part_first(monkeypatch: pytest.MonkeyPatch) 
     rows = searching._sample(labels, 0)
     assert labels[rows].sum() == labels.sum()
     assert rows.tolist() == sorted(set(rows.tolist()))
-
-
-def test_the_same_again() -> None:
-    x, labels = overlapping(90, 0.4)
-    one, other = found(x, labels), found(x, labels)
-    assert one.point == other.point
-    assert np.array_equal(one.g, other.g)
-    assert (one.offset, one.sigmoid) == (other.offset, other.sigmoid)
-
-
-def test_too_few_to_part() -> None:
-    x, labels = overlapping(12, 0.5, apart=2.0)
-    chosen = unsearched_machine(x, labels)
-    assert (chosen.point, chosen.tried, chosen.offset) == (Point("linear", 0.1), 1, 0.0)
-    every = [Split(np.arange(12), np.arange(12))]
-    assert np.array_equal(chosen.g, out_of_fold(pieces_of(x, labels, every), chosen.point, 12))

@@ -293,3 +293,17 @@ def test_the_command_and_the_function_agree(made: tuple[Texts, list[Row]], tmp_p
     with nd.open_files(tmp_path / "t.parquet") as corpus:
         found = nd.train(corpus, tmp_path / "l.csv", vector=VECTOR, candidate_rule=RULE)
     assert found.classifier.fingerprint == trained(made).classifier.fingerprint
+
+
+def test_candidates_begin_where_labels_do(made: tuple[Texts, list[Row]]) -> None:
+    known, rows = made
+    free = train(corpus_of(known.table), rows, vector=VECTOR, kernels=["linear"])
+    given = train(
+        corpus_of(known.table), rows, vector=VECTOR, kernels=["linear"], candidate_rule="jaccard(words:3) >= 0.1"
+    )
+    assert free.figures == given.figures
+    least = free.classifier.candidate_rule.threshold
+    domain = free.classifier.domain
+    assert domain is not None
+    assert max(0.1, domain.similarity[0] - 0.01) <= least <= max(0.1, domain.similarity[0])
+    assert given.classifier.candidate_rule.threshold == 0.1

@@ -74,9 +74,9 @@ def test_a_classifier_decides_the_same_whether_the_run_looks_around_or_not(preci
     beyond = looked._found.margin
     assert beyond is not None
     assert beyond.matches is not None
-    all_of_net = found(table, every.recipe, classifier=every)._joined
-    assert np.array_equal(beyond.matches.left, all_of_net.left)
-    assert np.array_equal(beyond.matches.second, all_of_net.second)  # type: ignore[arg-type]
+    all_candidates = found(table, every.recipe, classifier=every)._joined
+    assert np.array_equal(beyond.matches.left, all_candidates.left)
+    assert np.array_equal(beyond.matches.second, all_candidates.second)  # type: ignore[arg-type]
 
 
 class Letters:

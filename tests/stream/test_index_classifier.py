@@ -30,7 +30,7 @@ from neardup.pipeline.pipeline import run
 from neardup.stream import second_step as pool
 
 #: Linear and RBF, with cuts that let some candidates pass and some not.
-DECISIONS = {
+CLASSIFIERS = {
     "sets": classifier_of("sets"),
     "sets, bent": classifier_of("sets", gamma=0.7, bias=-0.1),
     "facts": classifier_of("facts", bias=-0.2),
@@ -77,11 +77,11 @@ def of_run(items: Sequence[nd.Document], classifier: Classifier) -> dict[str, tu
     return {drop.id: (drop.keeper, drop.similarity) for drop in found.dropped}
 
 
-@pytest.mark.parametrize("name", DECISIONS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 @settings(max_examples=examples(25))
 @given(st.lists(ITEMS, max_size=24))
 def test_an_endless_window_is_a_deduplication(name: str, texts: list[str]) -> None:
-    items, classifier = documents(texts), DECISIONS[name]
+    items, classifier = documents(texts), CLASSIFIERS[name]
     index = nd.Index(classifier=classifier, window=None)
     assert dropped(index.add_many(items)) == of_run(items, classifier)
 
@@ -97,7 +97,7 @@ def given_titles(items: Sequence[nd.Document]) -> list[nd.Document]:
 def test_streams_give_what_the_rules_say(
     name: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
-    classifier = DECISIONS.get(name, TIMED)
+    classifier = CLASSIFIERS.get(name, TIMED)
     if classifier is TIMED:
         # Every item says its time, so that none is taken for that of its arrival.
         stream = [step._replace(aside=step.aside or 0, now=10**9) for step in stream]
@@ -196,15 +196,15 @@ def test_a_classifier_can_be_the_file_that_it_is_in(tmp_path: Path) -> None:
 
 def test_another_classifier_is_refused_by_the_store(tmp_path: Path) -> None:
     path = tmp_path / "news.db"
-    nd.Index(classifier=DECISIONS["sets"], path=path).close()
+    nd.Index(classifier=CLASSIFIERS["sets"], path=path).close()
     for other in (
-        {"classifier": DECISIONS["facts"]},
-        {"classifier": DECISIONS["sets"].everything()},
+        {"classifier": CLASSIFIERS["facts"]},
+        {"classifier": CLASSIFIERS["sets"].everything()},
         {"recipe": "ddd"},
     ):
         with pytest.raises(StoreError, match="was made with another recipe"):
             nd.Index(**other, path=path)
-    nd.Index(classifier=DECISIONS["sets"], path=path).close()
+    nd.Index(classifier=CLASSIFIERS["sets"], path=path).close()
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_another_classifier_is_refused_by_the_store(tmp_path: Path) -> None:
 )
 def test_a_classifier_and_a_recipe_are_not_given_together(choices: dict[str, Any], words: tuple[str, ...]) -> None:
     with pytest.raises(RecipeError) as caught:
-        nd.Index(classifier=DECISIONS["sets"], **choices)
+        nd.Index(classifier=CLASSIFIERS["sets"], **choices)
     assert says(caught.value, *words)
 
 
@@ -226,8 +226,8 @@ def test_what_a_flow_cannot_do_is_refused() -> None:
         nd.Index(classifier=classifier_of("jaccard(words:1), semantic"))
     assert says(caught.value, "'semantic'", "flow", "no embeddings")
     with pytest.raises(RecipeError) as caught:
-        nd.Index(DECISIONS["sets"].recipe)
-    assert says(caught.value, f"learned({DECISIONS['sets'].fingerprint})'", "classifier", "classifier=")
+        nd.Index(CLASSIFIERS["sets"].recipe)
+    assert says(caught.value, f"learned({CLASSIFIERS['sets'].fingerprint})'", "classifier", "classifier=")
 
 
 @pytest.mark.shared

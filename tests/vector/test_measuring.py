@@ -130,7 +130,8 @@ class Plainly:
 
     def facts_changed(self, d: int, e: int) -> float:
         one, other = (naive.find(self.records.texts[i]) for i in (d, e))
-        return math.log1p(max(len(one.places & other.places) - len(one.facts & other.facts), 0))
+        changed = max(len(one.places & other.places) - len(one.facts & other.facts), 0)
+        return changed / (changed + 4)
 
     def title(self, d: int, e: int) -> float:
         titles = self.records.titles or []
@@ -248,7 +249,7 @@ def test_same_form_other_facts_is_told_from_the_same_story() -> None:
     other, same = measurer.measure(measurer.prepare(Records(texts)), np.array([0, 0]), np.array([1, 2]))
     assert other[0] > same[0]
     # Of three facts only the Fed is in both.
-    assert other[1:].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3, math.log(2)])
+    assert other[1:].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3, 1 / 5])
     assert same[1:].tolist() == [1.0, 1.0, 1.0, 0.0]
 
 

@@ -14,7 +14,7 @@ from saying import says
 from neardup.errors import OutputError, StoreError
 from neardup.watch.placement import Placer
 
-DECISION = classifier_of("facts", bias=0.4)
+CLASSIFIER = classifier_of("facts", bias=0.4)
 TIMED = classifier_of("times", bias=1.0)
 LIST_OF = '<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>{}</channel></rss>'
 ITEM = "<item><guid>{}</guid><title>{}</title><description>{}</description><pubDate>{}</pubDate></item>"
@@ -22,7 +22,7 @@ ITEM = "<item><guid>{}</guid><title>{}</title><description>{}</description><pubD
 
 @pytest.fixture
 def room(tmp_path: Path) -> Newsroom:
-    return Newsroom(tmp_path, classifier=DECISION)
+    return Newsroom(tmp_path, classifier=CLASSIFIER)
 
 
 def fill(room: Newsroom) -> None:
@@ -38,14 +38,14 @@ def test_the_evidence_lies_beside_a_duplicate(room: Newsroom) -> None:
     assert (counters.originals, counters.duplicates, counters.exact) == (2, 2, 1)
     near = sidecar(room.duplicates / "near.txt")
     assert near["measure"] == "learned"
-    assert near["classifier"] == DECISION.fingerprint
-    assert near["fingerprint"] == DECISION.recipe.fingerprint
+    assert near["classifier"] == CLASSIFIER.fingerprint
+    assert near["fingerprint"] == CLASSIFIER.recipe.fingerprint
     assert near["cut"] == 0.0
     assert near["score"] > 0
     assert near["similarity"] == pytest.approx(1 / (1 + 2.718281828459045 ** (-1.7 * near["score"] + 0.1)), abs=1e-8)
-    assert {measure["measure"] for measure in near["measures"]} == set(DECISION.vector.names)
-    pushes = [abs(measure["contribution"]) for measure in near["measures"]]
-    assert pushes == sorted(pushes, reverse=True)
+    assert {measure["measure"] for measure in near["measures"]} == set(CLASSIFIER.vector.names)
+    amounts = [abs(measure["contribution"]) for measure in near["measures"]]
+    assert amounts == sorted(amounts, reverse=True)
     first = near["measures"][0]
     numbers = f"score {near['score']:.4f} >= 0, probability {near['similarity']:.4f}"
     assert near["reason"].startswith(f"{numbers}; {first['measure']} {first['contribution']:+.2f}, ")
@@ -100,6 +100,6 @@ def test_a_restart_between_verdict_and_place_changes_nothing(tmp_path: Path, mon
 def test_another_working_point_is_another_store(room: Newsroom) -> None:
     fill(room)
     room.take()
-    room.classifier = replace(DECISION, cut=0.5)
+    room.classifier = replace(CLASSIFIER, cut=0.5)
     with pytest.raises(StoreError, match="was made with another recipe"):
         room.take()

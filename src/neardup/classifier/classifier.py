@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ from neardup.recipe.recipe import dependencies_of, difference
 from neardup.recipe.recipe import parse as parse_recipe
 from neardup.recipe.second_step import SecondStep, learned_step
 from neardup.version import __version__
+
+if TYPE_CHECKING:
+    from neardup.classifier.domain import Domain
 
 Floats = npt.NDArray[np.float64]
 
@@ -178,6 +181,10 @@ class Classifier:
         are chosen by.
     training : dict
         Figures, counts, options and versions, ready for JSON.
+    domain : Domain, optional
+        What its training pairs were like; without it nothing is known of where it is at home.
+    force_domain : bool
+        Whether a run goes on where it is not at home.
     title_column, time_column : str
         Where titles and times are, for measures that compare them; empty to find them by their names.
     """
@@ -192,6 +199,8 @@ class Classifier:
     title_column: str = ""
     time_column: str = ""
     training: Mapping[str, Any] = field(default_factory=dict)
+    domain: Domain | None = None
+    force_domain: bool = False
 
     @cached_property
     def fingerprint(self) -> str:
@@ -272,6 +281,27 @@ class Classifier:
         """Return the classifier that passes every candidate, for those who look at probabilities."""
         return replace(self, cut=float("-inf"))
 
+    def check_domain(self, candidates: int, outside: int, passed: int) -> None:
+        """Refuse a run in which it is not at home, unless that is forced or everything passes by intent.
+
+        Parameters
+        ----------
+        candidates, outside, passed : int
+            How many pairs it judged, how many of them are unlike its training pairs, and how many pass.
+
+        Raises
+        ------
+        RecipeError
+            If too large a share of them is outside, or passes.
+        """
+        if self.domain is None or self.force_domain or self.cut == float("-inf"):
+            return
+        if why := self.domain.complaint(candidates, outside, passed):
+            raise RecipeError(
+                f"classifier {self.fingerprint} is not at home in these documents: {why}; train one on labels of such "
+                f"documents, or go on with {option('--force-domain', 'force_domain=True')}"
+            )
+
     def at_precision(self, wanted: float) -> Classifier:
         """Return the classifier at the lowest cut that had such a precision on the training pairs, unseen.
 
@@ -328,7 +358,7 @@ def cut_of(scores: Floats, labels: Bools, precision: float) -> tuple[float | Non
 
 
 #: Raised whenever an older neardup could not read the file rightly.
-FORMAT = 2
+FORMAT = 3
 _KIND = "neardup classifier"
 #: Only files of format 1 have an entry of this name.
 _ENTRY_OF_FORMAT_1 = "model.skops"
@@ -376,6 +406,7 @@ def packed(classifier: Classifier) -> bytes:
         "calibration": {"a": machine.a, "b": machine.b},
         "statistics": counted,
         "training": dict(classifier.training),
+        "domain": None if classifier.domain is None else classifier.domain.as_dict(),
         "versions": {"neardup": __version__, "unicode": unicodedata.unidata_version},
     }
     text = json.dumps(manifest, ensure_ascii=False, indent=1, sort_keys=True, default=float)
@@ -441,6 +472,7 @@ def _entries(data: bytes, name: str) -> dict[str, bytes]:
 
 def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifier:
     """Return the classifier of a manifest and its arrays, in which all shapes go together."""
+    from neardup.classifier.domain import Domain
 
     def array(entry: str, kind: Any, dimensions: int = 1) -> npt.NDArray[Any]:
         values = np.load(io.BytesIO(entries[f"{entry}.npy"]), allow_pickle=False)
@@ -489,6 +521,7 @@ def _classifier(manifest: dict[str, Any], entries: dict[str, bytes]) -> Classifi
         title_column=str(manifest["columns"]["title"]),
         time_column=str(manifest["columns"]["time"]),
         training=dict(manifest["training"]),
+        domain=None if manifest["domain"] is None else Domain.from_dict(manifest["domain"], len(vector)),
     )
 
 
@@ -577,6 +610,7 @@ def recipe_and_classifier(
     *,
     title_column: str | None = None,
     time_column: str | None = None,
+    force_domain: bool = False,
 ) -> tuple[Recipe, Classifier | None]:
     """Return what is to be done: the chosen recipe, or that of a classifier with the classifier.
 
@@ -588,6 +622,8 @@ def recipe_and_classifier(
         It, or its file.
     title_column, time_column : str, optional
         Where titles and times are, for a classifier that goes by them.
+    force_domain : bool
+        Go on where the classifier is not at home.
 
     Raises
     ------
@@ -597,7 +633,9 @@ def recipe_and_classifier(
     if classifier is None:
         if title_column is not None:
             raise RecipeError(f"title_column {title_column!r} is for classifiers that compare titles; leave it out")
+        if force_domain:
+            raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
         return chosen(recipe, choices), None
     found = classifier_of(classifier, title_column=title_column, time_column=time_column)
     asked = {"recipe": None if recipe == "default" else recipe} | choices
-    return recipe_beside(found, asked), found
+    return recipe_beside(found, asked), replace(found, force_domain=force_domain)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.facts import Rows, facts_of, prefixes_of
-from neardup.classifier.vector import COUNT_MEASURES, PAIR_MEASURES, Part, Vector
+from neardup.classifier.vector import COUNT_MEASURES, HALF_CHANGED, PAIR_MEASURES, Part, Vector
 from neardup.errors import RecipeError
 from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import Extractor
@@ -159,8 +159,7 @@ def _facts(prepared: Prepared, left: Integers, right: Integers) -> Floats:
 
 def _facts_changed(prepared: Prepared, left: Integers, right: Integers) -> Floats:
     places, same = _at_their_places(prepared, left, right)
-    changed: Floats = np.log1p(places - same)
-    return changed
+    return np.asarray((places - same) / (places - same + HALF_CHANGED), np.float64)
 
 
 def _title(prepared: Prepared, left: Integers, right: Integers) -> Floats:

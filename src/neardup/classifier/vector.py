@@ -19,7 +19,10 @@ from neardup.recipe.measures import MEASURES
 
 
 class CountMeasure(NamedTuple):
-    """A measure of two feature sets, by o = |A and B|, a = |A| and b = |B|, that has no end.
+    """A measure of two feature sets, by o = |A and B|, a = |A| and b = |B|, that tells a few from many.
+
+    A count alone grows with the length of texts, so that a machine would take long texts for what it never saw; each
+    of these stays below 1.
 
     Attributes
     ----------
@@ -73,16 +76,20 @@ class OwnFeatures(NamedTuple):
     default: int = 0
 
 
+#: Shared features, and changed ones, of which the measure is one half.
+HALF_SHARED, HALF_CHANGED = 64, 4
 #: How many features are in both texts or in one alone, which a ratio does not say.
 COUNT_MEASURES: dict[str, CountMeasure] = {
-    "shared": CountMeasure("ln(1 + o)", "how much there is to go by", lambda o, a, b: np.log1p(o)),
+    "shared": CountMeasure("o / (o + 64)", "how much there is to go by", lambda o, a, b: o / (o + HALF_SHARED)),
     "apart": CountMeasure(
-        "ln(1 + a + b - 2 o), a difference", "how much changed", lambda o, a, b: np.log1p(a + b - 2 * o)
+        "d / (d + 4) of d = a + b - 2 o, a difference",
+        "how much changed",
+        lambda o, a, b: (a + b - 2 * o) / (a + b - 2 * o + HALF_CHANGED),
     ),
     "swapped": CountMeasure(
-        "ln(1 + min(a, b) - o), a difference",
+        "d / (d + 4) of d = min(a, b) - o, a difference",
         "how much was put in the place of something else: a text that was only cut or continued has 0",
-        lambda o, a, b: np.log1p(np.minimum(a, b) - o),
+        lambda o, a, b: (np.minimum(a, b) - o) / (np.minimum(a, b) - o + HALF_CHANGED),
     ),
 }
 #: The measures that compare feature sets or weighted vectors, with features in brackets.
@@ -111,7 +118,10 @@ PAIR_MEASURES: dict[str, PairMeasure] = {
     "names": PairMeasure("jaccard(names)", "own", "facts"),
     "facts": PairMeasure("facts of both at their places / places of facts of both, at most 1", "own", "facts"),
     "facts_changed": PairMeasure(
-        "ln(1 + places of facts of both less facts of both at their places), a difference", "own", "facts", "[0, inf)"
+        "d / (d + 4) of d = places of facts of both less facts of both at their places, a difference",
+        "own",
+        "facts",
+        "[0, 1)",
     ),
     "title": PairMeasure("2 o / (a + b) of the words of both titles", "ICGICT 2014, formula (5)", "titles"),
     "hours_apart": PairMeasure("ln(1 + hours between both times), a difference", "own", "times", "[0, inf)"),

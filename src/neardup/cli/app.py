@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from neardup.cli.command import Command, UsageError, sentence_of, shown, write_exit_codes
 from neardup.cli.screen import EXIT_CODE, TYPED, say
-from neardup.errors import NeardupError, command_running
+from neardup.errors import ManyCandidates, NeardupError, command_running
 from neardup.version import __version__
 
 #: The commands and what they do. Each is a module of its name, imported when the command is called.
@@ -109,7 +110,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command: 2 for an error of the input or the caller, 3 for a torn input, 130 when interrupted."""
         try:
-            with command_running():
+            with command_running(), warnings.catch_warnings():
+                warnings.showwarning = _say_warning
                 result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -151,6 +153,17 @@ def _say_usage(error: Any) -> None:
         lines = ["", COMMANDS[name], "", *(f"  neardup {one}" for one in EXAMPLES[name]), ""]
         lines.append(f"neardup {name} --help shows the usual options, --help-all all of them.")
         typer.echo("\n".join(lines), err=True)
+
+
+_show_warning = warnings.showwarning
+
+
+def _say_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Say what Python would be warned of; others' warnings look as ever."""
+    if issubclass(category, ManyCandidates):
+        say(str(message))
+    else:
+        _show_warning(message, category, *where, **more)
 
 
 def _let_go_of_stdout() -> None:

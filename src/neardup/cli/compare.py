@@ -77,12 +77,13 @@ def compare(
         str | None, option("NAME,NAME", "Recipes or TOML files, separated by commas; by default all named ones.")
     ] = None,
     thresholds: Annotated[
-        str,
+        str | None,
         option(
             "FIRST:LAST:STEP",
-            "Similarities, and probabilities of classifiers, to try as thresholds; or a list: .5,.7,.9.",
+            "Similarities, and probabilities of classifiers, to try as thresholds; or a list: .5,.7,.9. By default "
+            ".05:.95:.05, and .5:.95:.05 with more than 2,000 documents.",
         ),
-    ] = ".5:.95:.05",
+    ] = None,
     classifiers: Annotated[
         list[str] | None,
         option(

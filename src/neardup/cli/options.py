@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
@@ -340,6 +340,10 @@ class ClassifierOptions:
     classifier: ClassifierFile = None
     precision: Precision = None
     title_column: TitleColumn = None
+    force_domain: Annotated[
+        bool,
+        switch("--force-domain", "Go on where the documents are unlike those of the training.", CLASSIFIER),
+    ] = False
 
     def loaded(
         self, time_column: str | None = None, *, also_for: bool = False, titles: bool = False
@@ -365,10 +369,13 @@ class ClassifierOptions:
             for option, value in (options | {"--time-column": None if also_for else time_column}).items():
                 if value is not None:
                     raise RecipeError(f"{option} {value} is for a classifier; give one with --classifier FILE")
+            if self.force_domain:
+                raise RecipeError("--force-domain is for a classifier; give one with --classifier FILE")
             return None
         from neardup.classifier.classifier import classifier_of
 
         classifier = classifier_of(self.classifier, title_column=self.title_column, time_column=time_column)
+        classifier = replace(classifier, force_domain=self.force_domain)
         if time_column is not None and not (also_for or classifier.vector.needs_times):
             raise RecipeError(
                 f"time column {time_column!r} is asked for by no measure of this classifier; leave it out"
@@ -404,7 +411,14 @@ def classifier_text(summary: Mapping[str, Any]) -> str:
         return ""
     found = summary["classifier"]
     cut = cut_text(*(found[name] for name in ("fingerprint", "cut", "training_precision", "training_recall")))
-    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} pass"
+    return f"{cut}; {found['passed']:,} of {count_text(found['candidates'], 'candidate')} pass{outside_text(found)}"
+
+
+def outside_text(found: Mapping[str, Any]) -> str:
+    """Return what share of the candidates is unlike the training pairs of a classifier; empty where it is not known."""
+    if found["outside"] is None or not found["candidates"]:
+        return ""
+    return f", {found['outside'] / found['candidates']:.0%} lie outside of what it was trained on"
 
 
 def cut_text(fingerprint: str, cut: float | None, precision: float, recall: float) -> str:

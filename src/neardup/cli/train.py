@@ -220,7 +220,11 @@ def train(
     ] = "default",
     candidate_rule: Annotated[
         str | None,
-        option("MEASURE>=NUMBER", "Ignore pairs below it; by default jaccard(words:3) >= 0.1.", _LEARNED),
+        option(
+            "MEASURE>=NUMBER",
+            "Ignore pairs below it; by default jaccard(words:3) >= 0.1, or that of the least similar labelled pair.",
+            _LEARNED,
+        ),
     ] = None,
     html: Html = False,
     content: Content = None,
@@ -266,7 +270,7 @@ def train(
                 corpus,
                 labels,
                 vector=vector,
-                candidate_rule=wide,
+                candidate_rule=candidate_rule,
                 content=chosen,
                 label_column=label_column,
                 positive=positive,

@@ -19,8 +19,10 @@ from neardup.recipe import AnyRecipe, Recipe, recipe_of
 from neardup.recipe import names as recipe_names
 from neardup.recipe.measures import exact_fraction, measure, similarity_at
 
-#: What is tried with similarities where nothing else is asked for, and the most that may be.
-USUAL_THRESHOLDS = ".5:.95:.05"
+#: What is tried with similarities where nothing else is asked for: with so many documents or fewer all that may be the
+#: best; with more what does not take nearly all pairs in. And the most thresholds that may be.
+WIDE_THRESHOLDS, USUAL_THRESHOLDS = ".05:.95:.05", ".5:.95:.05"
+FEW_DOCUMENTS = 2000
 MOST_THRESHOLDS = 200
 #: The Hamming distances that are tried with simhash.
 HAMMING_DISTANCES = 10

@@ -252,9 +252,13 @@ def _facts(summary: Mapping[str, Any]) -> dict[str, str]:
     if "classifier" in summary:
         known = summary["classifier"]
         cut = "no cut" if known["cut"] is None else f"score >= {known['cut']:.4g}"
+        outside = ""
+        if known["outside"] is not None and known["candidates"]:
+            share = known["outside"] / known["candidates"]
+            outside = f", {share:.0%} of them outside of what it was trained on"
         facts["classifier"] = (
             f"{known['fingerprint']}, {cut}; {known['passed']:,} of {known['candidates']:,} candidates of its rule "
-            f"pass ({known['candidate_rule']}); it compares {known['vector']}"
+            f"pass ({known['candidate_rule']}){outside}; it compares {known['vector']}"
         )
     search = summary["search"]
     if "bands" in search:

@@ -184,5 +184,6 @@ def classifier_details(classifier: Classifier, search: Mapping[str, Any]) -> dic
             "training_recall": point.recall,
             "candidates": search["first_step_pairs"],
             "passed": search["pairs"],
+            "outside": search.get("outside"),
         }
     }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf, isfinite
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.documents.records import Names
-from neardup.errors import RecipeError, option
+from neardup.errors import ManyCandidates, RecipeError, option
 from neardup.features.embeddings import Encoder, cosine_counts, embed
 from neardup.features.extraction import extract
 from neardup.keep.pairs import Pairs
@@ -33,6 +35,8 @@ Floats = npt.NDArray[np.float64]
 #: Probabilities become whole numbers of this.
 PROBABILITY_UNIT = 10**9
 _PAIRS_AT_A_TIME = 1 << 14
+#: From so many candidates on a run says how long they will take.
+MANY_CANDIDATES = 500_000
 #: Bytes that a text takes while it is looked at, for each of its bytes and besides.
 _FOR_A_BYTE, _FOR_A_TEXT = 8, 400
 
@@ -48,11 +52,14 @@ class Decided(NamedTuple):
         The similarities of those that are.
     counts : int64[k, 3]
         o, a and b of the measure ``learned`` for them.
+    outside : int or None
+        How many of the n are unlike the pairs that it was trained on; None where that is not known.
     """
 
     passed: npt.NDArray[np.bool_]
     vectors: Floats
     counts: Integers
+    outside: int | None
 
 
 def check_classifier(classifier: Classifier | None, recipe: Recipe, encoder: Encoder | None) -> Classifier:
@@ -98,6 +105,8 @@ def decide(
     passed = np.zeros(len(left), np.bool_)
     vectors = [np.empty((0, len(classifier.vector)))]
     scores = [np.empty(0)]
+    home, outside = classifier.domain, 0
+    foreign = np.zeros(len(records), np.bool_) if home is None else home.foreign(records.texts)
     for begin in range(0, len(left), _PAIRS_AT_A_TIME):
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
         x = measurer.measure(prepared, left[part], right[part])
@@ -105,8 +114,32 @@ def decide(
         passed[part] = classifier.passes(g)
         vectors.append(x[passed[part]])
         scores.append(g[passed[part]])
+        if home is not None:
+            outside += int((home.outside(x) | foreign[left[part]] | foreign[right[part]]).sum())
         progress(min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
-    return Decided(passed, np.concatenate(vectors), counts_of(classifier, np.concatenate(scores)))
+    counts = counts_of(classifier, np.concatenate(scores))
+    return Decided(passed, np.concatenate(vectors), counts, None if home is None else outside)
+
+
+def _announced(progress: Callable[[int, int], None], classifier: Classifier) -> Callable[[int, int], None]:
+    """Return a progress that warns, once some of very many candidates were judged, how long all of them will take."""
+    began, warned = monotonic(), False
+
+    def told(done: int, total: int) -> None:
+        nonlocal warned
+        if total > MANY_CANDIDATES and not warned:
+            warned = True
+            minutes = max(round((monotonic() - began) * total / max(done, 1) / 60), 1)
+            way_out = option("neardup train --candidate-rule", "nd.train(..., candidate_rule=...)")
+            message = (
+                f"the classifier has {total:,} candidates to judge, which takes about {minutes:,} minutes; a candidate "
+                f"rule with a higher number than {classifier.candidate_rule.threshold:g}, given to {way_out}, leaves "
+                "fewer"
+            )
+            warnings.warn(message, ManyCandidates, stacklevel=2)
+        progress(done, total)
+
+    return told
 
 
 def counts_of(classifier: Classifier, g: Floats) -> Integers:
@@ -169,7 +202,9 @@ def second_step(
     if text_bytes is not None and isfinite(room):
         sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
         groups = groups_that_fit(np.column_stack([left, right]), sizes, room)
-    passed = np.zeros(len(left), np.bool_)
+    passed, more = np.zeros(len(left), np.bool_), dict[str, int]()
+    if step.measure == "learned":
+        progress = _announced(progress, check_classifier(classifier, recipe, encoder))
     found = list[tuple[Integers, Integers, Floats | None]]()
     for group in range(int(groups.max(initial=0)) + 1):
         here = np.flatnonzero(groups == group)
@@ -179,7 +214,10 @@ def second_step(
         told = partial(_in_all, progress, int((groups < group).sum()), len(left))
         if step.measure == "learned":
             known = check_classifier(classifier, recipe, encoder)
-            reach, vectors, second = decide(known, records, *places, threads=threads, encoder=encoder, progress=told)
+            decided = decide(known, records, *places, threads=threads, encoder=encoder, progress=told)
+            reach, vectors, second, outside = decided
+            if outside is not None:
+                more["outside"] = more.get("outside", 0) + outside
         else:
             reach, second = reached(step, records.texts, *places, threads, encoder, told)
         passed[here] = reach
@@ -188,7 +226,7 @@ def second_step(
     second = np.concatenate([part[1] for part in found])[order]
     looked_at = [part[2] for part in found if part[2] is not None]
     vectors = np.concatenate(looked_at)[order] if looked_at else None
-    statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
+    statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())} | more
     return replace(
         matches,
         representative=texts,

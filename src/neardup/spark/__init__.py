@@ -100,7 +100,7 @@ def run(
     from neardup.spark.session import is_here
     from neardup.spark.stages import Stages
 
-    columns = {"title_column": title_column, "time_column": time_column}
+    columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
     wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
     check_recipe(wanted, learned)
     more = {} if learned is None else columns_beside(learned, frame.columns)

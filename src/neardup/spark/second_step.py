@@ -133,9 +133,10 @@ def check_texts(
     records = _records([json.loads(held.data[held.heads[d] : held.heads[d + 1]].tobytes()) for d in documents])
     one, other = places[: len(left)], places[len(left) :]
     if classifier is not None:
-        passed, _, counts = decide(
+        decided = decide(
             classifier.value, records, one, other, threads=1, encoder=None, progress=lambda done, total: None
         )
+        passed, counts = decided.passed, decided.counts
     else:
         passed, counts = reached(step, records.texts, one, other, 1, None, lambda done, total: None)
     return verifying.Checked(passed, counts, similarities(step.measure, counts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from neardup.features.statistics import Statistics
 from neardup.kernels.pairs import overlaps
 from neardup.labels.labels import read_labels
 from neardup.recipe import Recipe
-from neardup.recipe.measures import reaching
+from neardup.recipe.measures import reaching, similarities
 from neardup.runtime import in_order
 from neardup.text.html import content_of
 
@@ -70,8 +70,12 @@ class LabelledPairs:
         The similarity vector; NaN for what is not known.
     equal : bool[n]
         Whether the texts are equal, so that nothing is to be decided.
+    similarity : float64[n]
+        By the candidate rule's measure; 0 without a shared feature.
     inside : bool[n]
         Whether the candidate rule lets the pair through.
+    texts : sequence of str
+        What is compared of each of the m documents.
     statistics : dict of str to Statistics
         Of the collection, as the vector needs them.
     documents : int
@@ -87,7 +91,9 @@ class LabelledPairs:
     family: Integers
     x: Floats
     equal: Bools
+    similarity: Floats
     inside: Bools
+    texts: Sequence[str]
     statistics: dict[str, Statistics]
     documents: int
     warnings: tuple[str, ...]
@@ -171,6 +177,7 @@ def labelled_pairs(
         part = slice(begin, begin + _PAIRS_AT_A_TIME)
         parts.append(measurer.measure(prepared, places[0][part], places[1][part]))
         report("measure", min(begin + _PAIRS_AT_A_TIME, len(left)), len(left))
+    similarity, inside = _by_rule(rule, texts, *places)
     return LabelledPairs(
         names=[names[document] for document in documents.tolist()],
         left=places[0],
@@ -179,7 +186,9 @@ def labelled_pairs(
         family=labels.group_of_pairs(left, right),
         x=np.concatenate(parts),
         equal=np.array([texts[i] == texts[j] for i, j in zip(*(p.tolist() for p in places), strict=True)], np.bool_),
-        inside=_inside(rule, texts, *places),
+        similarity=similarity,
+        inside=inside,
+        texts=texts,
         statistics=statistics,
         documents=len(names),
         warnings=labels.warnings,
@@ -207,8 +216,11 @@ def _contents(texts: list[str], content: str, threads: int) -> list[str]:
     return list(in_order(lambda text: content_of(text, content), texts, threads))
 
 
-def _inside(rule: Recipe, texts: list[str], left: Integers, right: Integers) -> Bools:
-    """Return which pairs of texts a candidate rule lets through; a text without features has no partner."""
+def _by_rule(rule: Recipe, texts: list[str], left: Integers, right: Integers) -> tuple[Floats, Bools]:
+    """Return how alike pairs of texts are by a candidate rule's measure, and which of them it lets through.
+
+    A text without features has no partner.
+    """
     block = Extractor(rule.changed(content=""))(pa.array(texts, pa.large_string()))
     heads = np.concatenate([[0], np.cumsum(block.sizes)]).astype(np.int64)
     owner = np.repeat(np.arange(len(block.sizes)), block.sizes)
@@ -216,5 +228,6 @@ def _inside(rule: Recipe, texts: list[str], left: Integers, right: Integers) -> 
     shared = np.empty(len(left), np.int64)
     overlaps(heads, features, left, right, shared)
     sizes = np.maximum(block.sizes, 1)
-    reached = reaching(rule.measure, np.column_stack([shared, sizes[left], sizes[right]]), rule.exact_threshold)
-    return np.asarray(reached & (shared > 0), np.bool_)
+    counts = np.column_stack([shared, sizes[left], sizes[right]])
+    reached = reaching(rule.measure, counts, rule.exact_threshold)
+    return similarities(rule.measure, counts), np.asarray(reached & (shared > 0), np.bool_)

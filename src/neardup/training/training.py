@@ -6,6 +6,7 @@ trains on, so that nothing that is judged has had a say (Varma & Simon 2006). Th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, Machine, cut_of, rule_of, rule_text
+from neardup.classifier.domain import Domain
 from neardup.classifier.vector import Vector
 from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
@@ -631,7 +633,7 @@ def train(
     labels: Any,
     *,
     vector: str | Vector = "default",
-    candidate_rule: str = CANDIDATE_RULE,
+    candidate_rule: str | None = None,
     content: str = "",
     label_column: str | None = None,
     positive: float = 1.0,
@@ -656,8 +658,10 @@ def train(
         Pairs that people judged; see ``evaluation.labels.read_labels``.
     vector : str or Vector
         The measures: a name such as ``default``, or a list as ``jaccard(words:4), numbers``.
-    candidate_rule : str
-        A low bound on one measure of feature sets; pairs below it are never looked at.
+    candidate_rule : str, optional
+        A low bound on one measure of feature sets; pairs below it are never looked at. Without one it is
+        ``jaccard(words:3)``, from 0.1 on, or from the least similar labelled pair on if that is higher: a machine
+        knows nothing of pairs that are less alike than all that it was shown.
     content : str
         What of the texts is compared, as in ``Recipe``.
     label_column, positive, only, ignore_unknown
@@ -691,11 +695,13 @@ def train(
             "vector: semantic needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.train(..., encoder=...)"
         )
-    rule, report = rule_of(candidate_rule, content=content), progress or _silent
+    rule, report = rule_of(candidate_rule or CANDIDATE_RULE, content=content), progress or _silent
     reading = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
     pairs = labelled_pairs(corpus, labels, chosen, rule, reading, threads=threads, encoder=encoder, report=report)
     _check_enough(pairs, rule)
+    if candidate_rule is None:
+        rule = _from_labels_on(rule, pairs)
     parted = folds_of(pairs.left, pairs.right, pairs.duplicate, count=folds, seed=seed, decided=pairs.decided)
     if parted is None:
         raise RecipeError(
@@ -709,6 +715,12 @@ def train(
     )
     classifier = _classifier(pairs, chosen, rule, reading, learned)
     return training_report(pairs, classifier, learned, options={"folds": folds, "seed": seed, "kernels": list(kernels)})
+
+
+def _from_labels_on(rule: Recipe, pairs: LabelledPairs) -> Recipe:
+    """Return a candidate rule that begins where the labelled pairs do, in hundredths."""
+    least = math.floor(float(pairs.similarity[pairs.decided].min()) * 100) / 100
+    return rule.changed(threshold=least) if least > rule.threshold else rule
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:
@@ -757,4 +769,12 @@ def _classifier(
         labels=pairs.duplicate[pairs.decided],
         title_column=reading.title_column,
         time_column=reading.time_column,
+        domain=_domain(pairs, learned),
     )
+
+
+def _domain(pairs: LabelledPairs, learned: FittedMachine) -> Domain:
+    used = pairs.decided
+    documents = np.unique(np.concatenate([pairs.left[used], pairs.right[used]])).tolist()
+    passed = learned.machine.score(pairs.x[used]) >= 0
+    return Domain.of(pairs.x[used], [pairs.texts[at] for at in documents], pairs.similarity[used], passed)

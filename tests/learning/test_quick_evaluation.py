@@ -39,15 +39,6 @@ def test_several_measures_beat_one() -> None:
     assert quick_evaluation(x, labels, np.arange(200)) == found
 
 
-def test_the_measure_that_counts() -> None:
-    x, labels = made(60)
-    x[:, 2] = labels
-    found = quick_evaluation(x, labels, np.arange(60))
-    assert found is not None
-    assert found.measure == 2
-    assert found.threshold.f1.value == 1.0
-
-
 @pytest.mark.parametrize("groups", [np.zeros(60, np.int64), np.where(np.arange(60) < 40, 0, np.arange(60))])
 def test_one_large_group_is_told(groups: Any) -> None:
     x, labels = made(60)
