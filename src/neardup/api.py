@@ -158,7 +158,7 @@ def query(
     recipe, classifier, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
         As in ``dedup``.
     """
-    from neardup.classifier.classifier import recipe_and_classifier
+    from neardup.classifier import recipe_and_classifier
     from neardup.pipeline.query import answer_of, refuse_unasked
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
@@ -300,7 +300,7 @@ def audit(
     >>> found.own.returned, found.precision.value, found.recall.value
     (2, 0.5, 1.0)
     """
-    from neardup.classifier.classifier import recipe_and_classifier
+    from neardup.classifier import recipe_and_classifier
     from neardup.evaluation.audit import draw_sample, examples_of
     from neardup.evaluation.population import Vote, votes_of
 
@@ -538,7 +538,7 @@ def dedup(
     NeardupError
         If the data cannot be read or an option does not fit.
     """
-    from neardup.classifier.classifier import recipe_and_classifier
+    from neardup.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
@@ -615,7 +615,7 @@ def dedup_files(
         Give no warning (`neardup.errors.TornInput`) where a file is cut short or damaged: what could be read of it
         counts either way, and ``summary["torn"]`` names it with the number of rows read. ``strict`` refuses it.
     """
-    from neardup.classifier.classifier import recipe_and_classifier
+    from neardup.classifier import recipe_and_classifier
     from neardup.pipeline.pipeline import run
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}

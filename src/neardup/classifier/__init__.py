@@ -1,1 +1,53 @@
 """A classifier: what it is made of, what it says of a pair, and the file that it is kept in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from neardup.errors import RecipeError
+from neardup.recipe import AnyRecipe, Recipe
+from neardup.recipe.named import Choices, chosen
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Classifier, Given
+
+
+def recipe_and_classifier(
+    recipe: AnyRecipe,
+    choices: Choices,
+    classifier: Given | None,
+    *,
+    title_column: str | None = None,
+    time_column: str | None = None,
+    force_domain: bool = False,
+) -> tuple[Recipe, Classifier | None]:
+    """Return what is to be done: the chosen recipe, or that of a classifier with the classifier.
+
+    Parameters
+    ----------
+    recipe, choices
+        As in ``recipe.named.chosen``; beside a classifier only ``keep`` may be chosen.
+    classifier : Classifier or path, optional
+        It, or its file.
+    title_column, time_column : str, optional
+        Where titles and times are, for a classifier that goes by them.
+    force_domain : bool
+        Go on where the classifier is not at home.
+
+    Raises
+    ------
+    NeardupError
+        If there is no such recipe or classifier, or one contradicts the other.
+    """
+    if classifier is None:
+        if title_column is not None:
+            raise RecipeError(f"title_column {title_column!r} is for classifiers that compare titles; leave it out")
+        if force_domain:
+            raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
+        return chosen(recipe, choices), None
+    from neardup.classifier.classifier import classifier_of, recipe_beside
+
+    found = classifier_of(classifier, title_column=title_column, time_column=time_column)
+    asked = {"recipe": None if recipe == "default" else recipe} | choices
+    return recipe_beside(found, asked), replace(found, force_domain=force_domain)

@@ -26,9 +26,8 @@ from neardup.errors import InputError, OutputError, RecipeError, option
 from neardup.features.statistics import Statistics
 from neardup.files import read, write
 from neardup.kernels.pairs import discriminant
-from neardup.recipe import AnyRecipe, Recipe
+from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
-from neardup.recipe.named import Choices, chosen
 from neardup.recipe.recipe import dependencies_of, difference
 from neardup.recipe.recipe import parse as parse_recipe
 from neardup.recipe.second_step import SecondStep, learned_step
@@ -601,41 +600,3 @@ def recipe_beside(
         why = _WHY.get(name, _WHY["recipe"]).format(content=content, precision=precision)
         raise RecipeError(f"{say(name, value)} does not go with a classifier, which {why}")
     return classifier.recipe.changed(keep=choices.get("keep") or classifier.candidate_rule.keep)
-
-
-def recipe_and_classifier(
-    recipe: AnyRecipe,
-    choices: Choices,
-    classifier: Given | None,
-    *,
-    title_column: str | None = None,
-    time_column: str | None = None,
-    force_domain: bool = False,
-) -> tuple[Recipe, Classifier | None]:
-    """Return what is to be done: the chosen recipe, or that of a classifier with the classifier.
-
-    Parameters
-    ----------
-    recipe, choices
-        As in ``recipe.named.chosen``; beside a classifier only ``keep`` may be chosen.
-    classifier : Classifier or path, optional
-        It, or its file.
-    title_column, time_column : str, optional
-        Where titles and times are, for a classifier that goes by them.
-    force_domain : bool
-        Go on where the classifier is not at home.
-
-    Raises
-    ------
-    NeardupError
-        If there is no such recipe or classifier, or one contradicts the other.
-    """
-    if classifier is None:
-        if title_column is not None:
-            raise RecipeError(f"title_column {title_column!r} is for classifiers that compare titles; leave it out")
-        if force_domain:
-            raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
-        return chosen(recipe, choices), None
-    found = classifier_of(classifier, title_column=title_column, time_column=time_column)
-    asked = {"recipe": None if recipe == "default" else recipe} | choices
-    return recipe_beside(found, asked), replace(found, force_domain=force_domain)

@@ -92,7 +92,7 @@ def run(
     NeardupError
         If an option does not fit, or Spark has no search for the recipe.
     """
-    from neardup.classifier.classifier import recipe_and_classifier
+    from neardup.classifier import recipe_and_classifier
     from neardup.errors import RecipeError
     from neardup.spark.documents import columns_beside, documents_of
     from neardup.spark.engine import SparkResult, find
