@@ -124,6 +124,28 @@ def plainly(texts: Mapping[str, str], *, n: int, threshold: Fraction) -> Answer:
     return Answer(set(kept), dropped, pairs)
 
 
+def plainly_against(new: Mapping[str, str], old: Mapping[str, str], *, n: int, threshold: Fraction) -> Answer:
+    """As ``plainly``, with old documents that all stay, come first, and are not compared with each other."""
+    sets = {("old", name): _grams(text, n) for name, text in old.items()}
+    sets |= {("new", name): _grams(text, n) for name, text in new.items()}
+    kept, dropped = [one for one in sets if one[0] == "old"], dict[str, tuple[str, float]]()
+    for side, name in sets:
+        if side == "old":
+            continue
+        found: list[tuple[Fraction, str]] = []
+        for keeper in kept:
+            shared = len(sets[keeper] & sets[side, name])
+            union = len(sets[keeper]) + len(sets[side, name]) - shared
+            if shared and Fraction(shared, union) >= threshold:
+                found.append((Fraction(shared, union), keeper[1]))
+        if found:
+            best = max(similarity for similarity, _ in found)
+            dropped[name] = next(keeper for similarity, keeper in found if similarity == best), float(best)
+        else:
+            kept.append((side, name))
+    return Answer({name for side, name in kept if side == "new"}, dropped, None)
+
+
 def _grams(text: str, n: int) -> set[tuple[str, ...]]:
     words = tuple(re.findall(r"\w+", text.casefold()))
     return {words[i : i + n] for i in range(max(len(words) - n + 1, 1))} if words else set()

@@ -22,6 +22,7 @@ from promised_engines import (
     in_memory,
     of_result,
     plainly,
+    plainly_against,
     question_of,
     table_of,
 )
@@ -192,3 +193,20 @@ def test_what_a_document_is_alike_is_the_same_by_all_ways_to_ask() -> None:
         asked = {one.id: one.similarity for one in index.query(text)}
     found = nd.query(table, text, threshold=0.5).to_arrow().to_pylist()
     assert {row["document"]: row["similarity"] for row in found} == asked
+
+
+@pytest.mark.parametrize(("corpus", "count"), [("newswire", 199), ("reuters", 700), ("peps", 40)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_new_documents_against_old_ones_lose_what_the_plainest_answer_says(
+    corpus: str, count: int, threads: int
+) -> None:
+    needed(corpus)
+    rows = table_of(corpus, count)
+    rows = rows.filter(pa.array([text.isascii() for text in rows["text"].to_pylist()]))
+    old, new = rows.slice(0, 4 * len(rows) // 5), rows.slice(4 * len(rows) // 5)
+    sides = [dict(zip(side["id"].to_pylist(), side["text"].to_pylist(), strict=True)) for side in (new, old)]
+    expected = plainly_against(*sides, n=3, threshold=Fraction("0.5"))
+    found = of_result(nd.dedup(new, against=old, features="words:3", threshold=0.5, threads=threads))
+    assert found.kept == expected.kept
+    assert found.dropped == expected.dropped
+    assert expected.dropped or corpus == "reuters"
