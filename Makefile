@@ -40,6 +40,7 @@ test: $(STAMP) browser java
 # The same with more examples, longer streams, larger corpora and more kills.
 test-long: $(STAMP)
 	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/spark --ignore tests/promises
+	NEARDUP_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
 
 # A real cluster on loopback, and what dies in it: some ten minutes.
 test-cluster: $(STAMP) java

@@ -87,7 +87,7 @@ def test_other_errors_pass() -> None:
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (["--engine", "ray"], ("--engine ray", "memory or spark")),
+        (["--engine", "ray"], ("--engine", "ray", "memory or spark")),
         (["--master", "local[1]"], ("--master", "--engine spark")),
         (["--checkpoint-dir", "x"], ("--checkpoint-dir", "--engine spark")),
         (["--engine", "spark", "--memory", "1GB"], ("--memory", "engine in memory")),

@@ -176,6 +176,18 @@ def test_an_id_that_was_confirmed_is_known_as_long_as_it_is_held(tmp_path: Path,
         assert list(index) == ["D"]
 
 
+def test_a_document_that_waits_still_waits_after_a_restart(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"now": SetClock(NOON + 90 * DAY), "path": tmp_path / "news.db"}
+    texts = {0: "oil", 25: FOX, 26: "rain", 51: f"{FOX} again {FOX}"}
+    with nd.Index(**settings) as index:
+        flags = [index.add(nd.Document(f"d{at}", text, NOON + at * HOUR)).flag for at, text in texts.items()]
+        # The second is confirmed by the third; the last one waits for another that confirms it.
+        assert flags == ["", "ahead", "", "ahead"]
+    with nd.Index(**settings) as index:
+        index.add(nd.Document("d52", "snow", NOON + 52 * HOUR))
+        assert "d51" in index
+
+
 @pytest.mark.parametrize("fails", ["write", "commit"])
 def test_an_item_is_no_duplicate_of_itself_after_a_failure(tmp_path: Path, fails: str) -> None:
     clock = SetClock(NOON + 90 * DAY)

@@ -124,7 +124,7 @@ def contamination(
         show_json(found.summary | {"fail_over": fail_over, "failed": failed})
     _show(found, {"spans": output, "items": items, "clean": clean, "report": report})
     if failed:
-        say(f"{found.share:.2%} of the items are contaminated: more than --fail-over {fail_over:g} allows")
+        say(f"{found.share:.2%} of the items are contaminated, and --fail-over allows {100 * (fail_over or 0):g}%")
 
 
 def _write(found: Contamination, output: str, *, force: bool) -> None:

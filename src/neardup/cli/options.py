@@ -150,7 +150,7 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 Against = Annotated[
     list[str] | None,
-    option("REF", "A reference to compare with, too: all of it stays, none of it is written; repeatable."),
+    option("REF", "A reference to compare with: all of it stays, none is written."),
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]

@@ -246,7 +246,8 @@ class Judge:
             part, serial = self._segments_before[-1]
             moment = EventTime(one.time, revived[one.serial], 0, 0, "", part, 0)
             self._begin(moment, serial)
-            self._enter(block, [one.serial], [moment._replace(confirms=True)])
+            always = np.full(1, 2, np.int8)
+            self.window.take(arrivals_of(block, [moment], np.array([one.serial]), always), asks=False)
 
     def _enter(
         self, block: Block, numbers: Sequence[int], moments: Sequence[EventTime], but: Collection[int] = ()
