@@ -103,7 +103,9 @@ def contamination(given: argparse.Namespace) -> dict[str, Any]:
     """Return how many of each kind each rule finds, and what a large corpus takes."""
     train, items, ways = corpora(10 if given.small else 200)
     found = {
-        f"neardup, {share} of the 13-grams": set(nd.contamination(train, items, at_least=share).contaminated.tolist())
+        f"neardup, {share} of the 13-grams": set(
+            nd.check_contamination(train, items, at_least=share).contaminated.tolist()
+        )
         for share in (0.5, 0.3)
     }
     found |= {name: by_rule(train, items, n) for name, n in RULES.items()}

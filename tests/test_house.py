@@ -33,7 +33,7 @@ ROOMS = [
     "search",
     "pages",
     "pipeline",
-    "containment",
+    "contamination",
     "stream",
     "labels",
     "evaluation",

@@ -28,8 +28,8 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from neardup.api import (
         audit,
+        check_contamination,
         compare,
-        contamination,
         dedup,
         dedup_files,
         explore,
@@ -65,8 +65,8 @@ __all__ = [
     "Verdict",
     "__version__",
     "audit",
+    "check_contamination",
     "compare",
-    "contamination",
     "dedup",
     "dedup_files",
     "explore",
@@ -91,7 +91,7 @@ _LAZY = {
     "Verdict": "stream.document",
     "audit": "api",
     "compare": "api",
-    "contamination": "api",
+    "check_contamination": "api",
     "dedup": "api",
     "dedup_files": "api",
     "explore": "api",

@@ -14,7 +14,7 @@ from neardup.keep.order import order_column, preference
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Given
     from neardup.classifier.vector import Vector
-    from neardup.containment.contamination import Contamination
+    from neardup.contamination.contamination import Contamination
     from neardup.evaluation.audit import Audit
     from neardup.evaluation.comparison import Comparison
     from neardup.exploration.exploration import Exploration
@@ -658,7 +658,7 @@ def dedup_files(
     )
 
 
-def contamination(
+def check_contamination(
     train: Any,
     test: Any,
     *,
@@ -694,11 +694,11 @@ def contamination(
     --------
     >>> import neardup as nd
     >>> train = ["He said that a stitch in time saves nine -- or so they say.", "No other text is here."]
-    >>> found = nd.contamination(train, ["A stitch in time saves nine, or so they say!", "Two wrongs make a right."])
+    >>> found = nd.check_contamination(train, ["A stitch in time saves nine, or so they say!", "Two wrongs make a right."])
     >>> found.summary["contaminated"], found.summary["items"], found.summary["too_short"]
     (1, 2, 1)
     """
-    from neardup.containment.contamination import contamination_of
+    from neardup.contamination.contamination import contamination_of
 
     return contamination_of(
         corpus_from(train, text_column, id_column),

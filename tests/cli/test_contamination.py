@@ -51,9 +51,9 @@ def test_it_is_what_a_plain_search_finds(
     looked = [at for at, item in enumerate(test) if len(naive_tokens(item, "words")) >= min_words]
     if not looked:
         with pytest.raises(nd.InputError, match="lower it"):
-            nd.contamination(train, test, ngrams=n, at_least=float(at_least), min_words=min_words)
+            nd.check_contamination(train, test, ngrams=n, at_least=float(at_least), min_words=min_words)
         return
-    found = nd.contamination(train, test, ngrams=n, at_least=float(at_least), min_words=min_words)
+    found = nd.check_contamination(train, test, ngrams=n, at_least=float(at_least), min_words=min_words)
     rows = found.table().to_pylist()
     expected = {at: [naive_containment(test[at], text, n) for text in train] for at in looked}
     assert [at for at, row in enumerate(rows) if row["words"] is not None] == looked
@@ -72,7 +72,9 @@ def test_it_is_what_a_plain_search_finds(
 
 def test_case_punctuation_and_line_wraps_do_not_count() -> None:
     wrapped = SPEECH.upper().replace(",", " --").replace(" ", "\n > ", 7)
-    found = nd.contamination([RECIPE + wrapped + REMARK], [SPEECH, RECIPE + " Serve it warm with cream and fruit."])
+    found = nd.check_contamination(
+        [RECIPE + wrapped + REMARK], [SPEECH, RECIPE + " Serve it warm with cream and fruit."]
+    )
     assert found.summary["contaminated"] == 1 + 1
     assert found.findings[0].containment == 1
     (span,) = found.findings[0].spans
@@ -81,8 +83,8 @@ def test_case_punctuation_and_line_wraps_do_not_count() -> None:
 
 def test_a_short_item_is_found_whole_or_not_at_all() -> None:
     short = "brought forth on this continent a new nation"
-    assert nd.contamination([SPEECH], [short]).share == 1
-    assert nd.contamination([SPEECH], [short.replace("new", "fine")]).share == 0
+    assert nd.check_contamination([SPEECH], [short]).share == 1
+    assert nd.check_contamination([SPEECH], [short.replace("new", "fine")]).share == 0
 
 
 @pytest.fixture

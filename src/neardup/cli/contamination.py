@@ -22,7 +22,7 @@ from neardup.cli.screen import (
 )
 
 if TYPE_CHECKING:
-    from neardup.containment.contamination import Contamination
+    from neardup.contamination.contamination import Contamination
 
 
 #: The exit code where more is contaminated than --fail-over allows.
@@ -88,7 +88,7 @@ def contamination(
     tables = ("-o", output), ("--items", items), ("--clean", clean), ("--quarantine", read.quarantine)
     check_outputs([*inputs, *test], *tables, ("--report", report), force=force)
 
-    from neardup.containment.contamination import SPANS, contamination_of
+    from neardup.contamination.contamination import SPANS, contamination_of
     from neardup.documents import open_corpus, open_writer
 
     with read.open(inputs, write=True) as train, ExitStack() as stack:
@@ -96,7 +96,7 @@ def contamination(
             open_corpus(test, text_column=columns[0] if columns else None, id_column=test_id_column, strict=read.strict)
         )
         written: list[str] = []
-        with interruptible(written), reading(train, kernels=["containment.find_grams"]) as progress:
+        with interruptible(written), reading(train, kernels=["contamination.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
             found = contamination_of(
                 train,
@@ -114,7 +114,7 @@ def contamination(
             if clean is not None:
                 train.copy(found.clean_rows(train.raw_rows), clean, force=force)
             if report is not None:
-                from neardup.containment.page import write_page
+                from neardup.contamination.page import write_page
 
                 write_page(found, report, force=force, fail_over=fail_over, typed=typed_command())
     failed = fail_over is not None and found.share > fail_over

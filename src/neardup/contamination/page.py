@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from neardup.containment.contamination import Contamination, Finding
+from neardup.contamination.contamination import Contamination, Finding
 from neardup.documents.output import OutputFile, check_place
 from neardup.pages.diff import Shown
 from neardup.pages.diff_view import side_by_side

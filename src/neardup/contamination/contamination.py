@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.containment.items import Items, Passages, items_of, passages_of
+from neardup.contamination.items import Items, Passages, items_of, passages_of
 from neardup.documents import Batch, Corpus
 from neardup.errors import RecipeError, option, shown
 from neardup.features.reading import Progress, cut
-from neardup.kernels.containment import contained_sets, find_grams
+from neardup.kernels.contamination import contained_sets, find_grams
 from neardup.runtime import Clock, default_threads, in_order
 from neardup.text.bulk import comparable, text_buffers
 from neardup.text.normalize import Token, tokens

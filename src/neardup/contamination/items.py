@@ -16,7 +16,7 @@ from neardup.documents import Corpus, join_ids
 from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, option, shown
 from neardup.features.extraction import Extractor
-from neardup.kernels.containment import enter_grams
+from neardup.kernels.contamination import enter_grams
 from neardup.kernels.grams import LISTED
 from neardup.kernels.tables import enter, slots_for
 from neardup.recipe import Recipe
@@ -148,7 +148,7 @@ class Passages:
 
     @cached_property
     def tables(self) -> tuple[Words, Integers, Words, Words]:
-        """First words of shorter texts, slots, keys and filter, as ``kernels.containment.find_grams`` takes them."""
+        """First words of shorter texts, slots, keys and filter, as ``kernels.contamination.find_grams`` takes them."""
         size = slots_for(len(self.distinct))
         keys, slots = np.zeros(size, np.uint64), np.zeros(size, np.int64)
         bits = 1 << max((_FILTER_BITS * len(self.distinct)).bit_length(), 6)
