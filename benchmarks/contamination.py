@@ -102,12 +102,10 @@ def by_rule(train: list[str], items: list[str], n: int) -> set[int]:
 def contamination(given: argparse.Namespace) -> dict[str, Any]:
     """Return how many of each kind each rule finds, and what a large corpus takes."""
     train, items, ways = corpora(10 if given.small else 200)
-    found = {
-        f"neardup, {share} of the 13-grams": set(
-            nd.check_contamination(train, items, at_least=share).contaminated.tolist()
-        )
-        for share in (0.5, 0.3)
-    }
+    found = {}
+    for share in (0.5, 0.3):
+        hits = nd.check_contamination(train, items, at_least=share).contaminated
+        found[f"neardup, {share} of the 13-grams"] = set(hits.tolist())
     found |= {name: by_rule(train, items, n) for name, n in RULES.items()}
     rows = [{"rule": name, **Counter(ways[at] for at in hits)} for name, hits in found.items()]
     results: dict[str, Any] = {"items_of_each_kind": len(ways) // len(WAYS), "rows": rows}

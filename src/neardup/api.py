@@ -694,7 +694,8 @@ def check_contamination(
     --------
     >>> import neardup as nd
     >>> train = ["He said that a stitch in time saves nine -- or so they say.", "No other text is here."]
-    >>> found = nd.check_contamination(train, ["A stitch in time saves nine, or so they say!", "Two wrongs make a right."])
+    >>> test = ["A stitch in time saves nine, or so they say!", "Two wrongs make a right."]
+    >>> found = nd.check_contamination(train, test)
     >>> found.summary["contaminated"], found.summary["items"], found.summary["too_short"]
     (1, 2, 1)
     """
