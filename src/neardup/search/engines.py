@@ -28,6 +28,8 @@ PAIRS_PER_DOCUMENT = 20.0
 _ALWAYS_ALLOWED_PAIRS = 1_000_000
 #: Bytes of each document, weighted feature, value of 64 bits, key of a band and byte of text, as they were measured.
 _A_DOCUMENT, _A_WEIGHTED_FEATURE, _A_VALUE, _A_KEY, _A_BYTE_OF_TEXT = 150, 48, 100, 10, 8
+#: And of a document's prefix, with its part of the counts that say who has one: in too few slots they rule nothing out.
+_A_PREFIX = 100
 
 
 def needs_of(recipe: Recipe) -> Needs:
@@ -43,7 +45,7 @@ def needs_of(recipe: Recipe) -> Needs:
 
         bands = bands_of(recipe).bands
         return Needs(_A_DOCUMENT + _A_KEY * bands, what=f"the search by lsh, which holds {bands:,} keys per document")
-    return Needs(_A_DOCUMENT)
+    return Needs(_A_DOCUMENT + _A_PREFIX)
 
 
 def most_pairs(per_document: float, documents: int) -> int:
