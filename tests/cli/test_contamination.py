@@ -196,3 +196,23 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     assert value in said
     assert way in said
     assert not (tmp_path / "spans.csv").exists()
+
+
+def test_a_broken_test_set_is_not_taken_for_a_whole_one(corpora: tuple[Path, Path], tmp_path: Path) -> None:
+    train, test = corpora
+    whole = test.read_bytes()
+    test.write_bytes(whole[:-20])
+    ended = neardup("contamination", train, "--test", test, "--test-column", "question", code=3)
+    assert str(test) in ended.stderr
+    test.write_bytes(whole + whole)
+    said = refused("contamination", train, "--test", test, "--test-column", "question")
+    assert "3 documents have an id" in said
+    test.write_bytes(b'{"id": 1, "question": "cut')
+    assert "cut short" in refused("contamination", train, "--test", test, "--test-column", "question")
+
+
+def test_a_test_set_without_obvious_texts_is_told_the_option(corpora: tuple[Path, Path]) -> None:
+    train, test = corpora
+    said = refused("contamination", train, "--test", test)
+    assert "--test-column" in said
+    assert "--text-column" not in said

@@ -15,11 +15,13 @@ from neardup.cli.screen import (
     interruptible,
     reading,
     say,
+    say_rejected,
     show_json,
     show_rows,
     size_text,
     typed_command,
 )
+from neardup.errors import InputError
 
 if TYPE_CHECKING:
     from neardup.contamination.contamination import Contamination
@@ -92,9 +94,15 @@ def contamination(
     from neardup.documents import open_corpus, open_writer
 
     with read.open(inputs, write=True) as train, ExitStack() as stack:
-        tests = stack.enter_context(
-            open_corpus(test, text_column=columns[0] if columns else None, id_column=test_id_column, strict=read.strict)
-        )
+        first = columns[0] if columns else None
+        try:
+            tests = stack.enter_context(
+                open_corpus(test, text_column=first, id_column=test_id_column, strict=read.strict)
+            )
+        except InputError as error:
+            # The test set's columns have options of their own.
+            said = str(error).replace("--text-column", "--test-column").replace("--id-column", "--test-id-column")
+            raise InputError(said) from None
         written: list[str] = []
         with interruptible(written), reading(train, kernels=["contamination.find_grams"]) as progress:
             writer = None if output is None else stack.enter_context(open_writer(output, SPANS, force))
@@ -117,6 +125,7 @@ def contamination(
                 from neardup.contamination.page import write_page
 
                 write_page(found, report, force=force, fail_over=fail_over, typed=typed_command())
+        say_rejected(tests)
     failed = fail_over is not None and found.share > fail_over
     if failed:
         EXIT_CODE.set(FAILED)

@@ -66,15 +66,18 @@ def items_of(corpus: Corpus, columns: Sequence[str] = ()) -> Items:
     Raises
     ------
     InputError
-        If there is no item, or a column is missing or is no text.
+        If there is no item, two have one id, or a column is missing or is no text.
     """
     batches = list(corpus.scan())
     texts = [text for batch in batches for text in batch.texts.to_pylist()]
     if not texts:
-        raise InputError("the test set has no item: give a file with at least one text")
+        reasons = ", ".join(f"{reason}: {number:,}" for reason, number in sorted(corpus.rejected.counts.items()))
+        why = f" ({reasons})" if reasons else ""
+        raise InputError(f"the test set has no item{why}: give a file with at least one text")
     rows = np.concatenate([batch.rows for batch in batches])
     ids = [batch.ids for batch in batches if batch.ids is not None]
     names = Names(rows, join_ids(ids) if ids else None)
+    corpus.refuse_repeated(names)
     own = [texts]
     if len(columns) > 1:
         table = corpus.take(rows)
