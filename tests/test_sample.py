@@ -7,12 +7,11 @@ import json
 import unicodedata
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from places import SAMPLE
 
-SAMPLE = Path(__file__).parent.parent / "examples" / "newswire.jsonl"
 FIELDS = ["id", "timestamp", "source", "language", "title", "text", "family", "kind"]
 LANGUAGES = {"ar", "de", "en", "es", "hi", "ja", "ko", "ru", "th", "tr", "vi", "zh"}
 SINGLE_KINDS = {"boilerplate", "empty", "emoji", "punctuation", "short"}

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from calling import NEVER, neardup, refused
+from places import ROOT
 from saying import says
 from typer.testing import CliRunner
 
@@ -25,7 +26,6 @@ from neardup.recipe import Recipe
 from neardup.recipe.named import Choices
 from neardup.recipe.recipe import OPTIONS
 
-ROOT = Path(__file__).resolve().parents[2]
 HEAVY = "numba", "llvmlite", "pyarrow", "pandas", "numpy"
 
 

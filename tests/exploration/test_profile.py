@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import SHARED as DATA
 
 from neardup.documents import corpus_of, open_corpus
 from neardup.documents.corpus import Corpus
@@ -38,7 +39,6 @@ from neardup.recipe import Recipe
 from neardup.text.normalize import tokens
 
 LONG = os.environ.get("NEARDUP_LONG") == "1"
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def profile(corpus: Corpus, *, threshold: float | None = 0.5, threads: int = 1, **options: Any) -> CorpusProfile:

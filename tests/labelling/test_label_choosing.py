@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from labelling_room import PAIRS, Room
+from places import SAMPLE
 
 from neardup.classifier.classifier import rule_of
 from neardup.classifier.vector import Vector
@@ -36,7 +37,6 @@ from neardup.labelling.queue import (
 from neardup.labels.store import Judgement, LabelStore
 from neardup.text.normalize import normalize
 
-SAMPLE = Path(__file__).parent.parent.parent / "examples" / "newswire.jsonl"
 ITEMS = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]
 FAMILY = {item["id"]: item["family"] for item in ITEMS}
 RULE = rule_of("jaccard(words:3) >= 0.02")

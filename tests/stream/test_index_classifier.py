@@ -16,9 +16,10 @@ import pytest
 from deciding import LearnedIndex, classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from places import SHARED as DATA
 from saying import says
 from streaming import AT_LENGTH, DAY, HOUR, NOON, TEXTS, SetClock, asked, documents, examples, held, same
-from test_index_long import DATA, corpus
+from test_index_long import corpus
 from test_index_properties import STREAMS, WINDOWS, Step, Timed, timed
 
 import neardup as nd

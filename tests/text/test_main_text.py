@@ -7,18 +7,18 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import needs_html, page, paragraphs
+from places import SHARED
 
 from neardup.text import html
 from neardup.text.encoding import page_text
 from neardup.text.html import main_text, read_page, strip_tags
 
-HTML = Path(__file__).resolve().parents[3] / "shared" / "data" / "html"
+HTML = SHARED / "html"
 
 pytestmark = needs_html
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from places import ROOT
 from saying import says
 
 import neardup as nd
@@ -25,7 +26,6 @@ from neardup.features import reading
 from neardup.recipe import Recipe, load_recipe, names
 from neardup.recipe.named import sources
 
-ROOT = Path(__file__).resolve().parents[1]
 CORNELL = ROOT.parent / "shared" / "data" / "cornell"
 
 #: What each differs in from the usual choices, and what its description must name: the paper and the place in it.

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import naive
 import pytest
 from naive_text import naive_tokens
+from places import SHARED as DATA
 
 import neardup as nd
 from neardup.recipe import Recipe
 from neardup.search import engines
-
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 pytestmark = [
     pytest.mark.shared,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from places import SHARED as DATA
 
 from neardup.documents import open_corpus
 from neardup.training.labelled import LabelOptions, labelled_pairs
 from neardup.training.training import train
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 pytestmark = [
     pytest.mark.shared,

@@ -8,12 +8,12 @@ import re
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import SAMPLE
 from saying import says
 
 from neardup.documents import open_corpus
@@ -24,7 +24,6 @@ from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
 from neardup.recipe.measures import SET_MEASURES
 
-SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "newswire.jsonl"
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), max_size=14).map(" ".join)
 MIXED = st.text(st.sampled_from("aB \n.,-éß中文の한ไทยกลับمرحبا👍🏽\u0301\u200dﬁ１"), max_size=40)
 RECIPES = st.builds(

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, newspaper, page, paragraphs
+from places import SHARED
 from saying import says
 
 import neardup as nd
@@ -24,7 +25,7 @@ from neardup.text import html
 from neardup.text.encoding import page_text
 from neardup.text.html import content_of, contents, method_of
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "html"
+HTML = SHARED / "html"
 METHODS = [pytest.param("html", marks=needs_html), "tags"]
 RULES: dict[str, Any] = {"features": "words:4", "threshold": 0.6}
 #: A recipe for each engine, each kind of second step, and what depends on a collection.
@@ -254,10 +255,10 @@ def test_files_that_are_pages_are_read_in_their_encoding_and_written_as_they_are
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the pages are not in ../shared/data/html beside the project")
+@pytest.mark.skipif(not HTML.is_dir(), reason="the pages are not in ../shared/data/html beside the project")
 class TestRealPages:
     def test_the_twin_of_real_pages(self) -> None:
-        pages = [page_text(path.read_bytes()) for path in sorted((SHARED / "pages").iterdir())[::4]]
+        pages = [page_text(path.read_bytes()) for path in sorted((HTML / "pages").iterdir())[::4]]
         for content in ("tags", "html"):
             if content == "html" and needs_html.args[0]:
                 continue
@@ -272,8 +273,8 @@ class TestRealPages:
 
     @needs_html
     def test_real_articles_are_found_by_their_text_in_another_frame(self) -> None:
-        gold = [json.loads(line) for line in (SHARED / "gold.jsonl").read_text("utf-8").splitlines()][::4]
-        files = {path.stem: path for path in (SHARED / "pages").iterdir()}
+        gold = [json.loads(line) for line in (HTML / "gold.jsonl").read_text("utf-8").splitlines()][::4]
+        files = {path.stem: path for path in (HTML / "pages").iterdir()}
         framed = [page(one["text"].split("\n"), 0) for one in gold]
         pages = [page_text(files[one["id"]].read_bytes()) for one in gold]
         choices: dict[str, Any] = {"features": "words:4", "threshold": 0.5}

@@ -7,12 +7,12 @@ import json
 import os
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from naive_text import naive_normalize
+from places import SHARED
 from scipy.sparse import csr_array
 
 from neardup.documents import corpus_of
@@ -21,7 +21,7 @@ from neardup.stream.document import Verdict
 from neardup.stream.replay import Item, Replay, ReplaySettings, arrivals, survey
 
 AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
-REUTERS = Path(__file__).resolve().parents[3] / "shared" / "data" / "reuters" / "reuters.jsonl.gz"
+REUTERS = SHARED / "reuters" / "reuters.jsonl.gz"
 
 pytestmark = [
     pytest.mark.shared,

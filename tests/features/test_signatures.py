@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_sketches import naive_minhash, naive_simhash, naive_supershingles
 from naive_text import naive_normalize
-from test_sketches import naive_minhash, naive_simhash, naive_supershingles
 
 import neardup as nd
 from neardup.documents import corpus_of
