@@ -13,7 +13,6 @@ from saying import says
 from neardup.cli.explain import _marked
 from neardup.pipeline.passages import Segment, Span
 from neardup.recipe import Recipe, names, parse
-from neardup.recipe.measures import SET_MEASURES
 
 
 def test_side_by_side(corpus: Path) -> None:
@@ -28,26 +27,10 @@ def test_side_by_side(corpus: Path) -> None:
         assert text in " ".join(out.split()) or text in out
 
 
-def test_json(corpus: Path) -> None:
-    why = json.loads(neardup("explain", corpus, "fox", "rose", "--json", *RULES).stdout)
-    assert (why["left"], why["right"], why["match"], why["shared"]) == ("fox", "rose", False, 0)
-    assert set(why["measures"]) == set(SET_MEASURES)
-
-
 def test_rows_are_the_names_where_there_are_no_ids(tmp_path: Path) -> None:
     corpus = write_lines(tmp_path / "c.jsonl", [{"text": FOX}, {"text": "another"}, {"text": FOX}])
     assert json.loads(neardup("explain", corpus, "0", "2", "--json").stdout)["similarity"] == 1.0
     assert says(refused("explain", corpus, "0", "3"), "no document", "row number", "'3'")
-
-
-def test_whole_numbers_as_ids(tmp_path: Path) -> None:
-    corpus = write_lines(tmp_path / "c.jsonl", [{"id": 7, "text": FOX}, {"id": 700, "text": FOX}])
-    assert json.loads(neardup("explain", corpus, "700", "7", "--json").stdout)["match"]
-
-
-def test_several_inputs(corpus: Path, tmp_path: Path) -> None:
-    other = write_lines(tmp_path / "other.jsonl", [{"id": "x", "text": FOX}])
-    assert json.loads(neardup("explain", corpus, other, "fox", "x", "--json").stdout)["match"]
 
 
 def test_unknown_ids_name_close_ones(corpus: Path) -> None:
@@ -85,12 +68,6 @@ def test_what_depends_on_the_collection_is_gathered_first(corpus: Path) -> None:
     assert says(shown, "no near-duplicates", "cosine 0.0000 < 0.85", "0 features", "of 0 and 1")
     assert "left document has no feature" in shown
     assert "words:1 (words), clip df:1:2, weights idf" in shown
-
-
-def test_the_collection_may_come_from_stdin(corpus: Path) -> None:
-    own = ("--features", "terms:3", "--measure", "overlap", "--json")
-    why = json.loads(neardup("explain", "-", "fox", "fox-again", *own, stdin=corpus.read_text()).stdout)
-    assert (why["match"], why["sizes"]) == (True, [3, 3])
 
 
 def test_signatures_are_told_in_their_own_terms(corpus: Path) -> None:

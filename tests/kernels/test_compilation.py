@@ -66,12 +66,19 @@ def test_kept_arrays_are_built_once_and_again_where_they_cannot_be_read(
     assert compilation.kept_arrays("some", build)[0].tolist() == [0, 1, 2]
 
 
-def test_code_is_kept_between_runs(tmp_path: Path) -> None:
-    assert run(USE, SOURCE.parent, tmp_path) == "9"
-    kept = sorted(path.name for path in tmp_path.rglob("*.nbc"))
-    assert any(name.startswith("bounds.need-") for name in kept)
-    assert run(USE, SOURCE.parent, tmp_path) == "9"
-    assert sorted(path.name for path in tmp_path.rglob("*.nbc")) == kept
+def test_one_process_compiles_for_all_that_have_the_same_kernels_wherever_they_lie(tmp_path: Path) -> None:
+    shutil.copytree(SOURCE, tmp_path / "copy" / "neardup")
+    places = (SOURCE.parent, tmp_path / "copy")
+    command = [sys.executable, "-c", f"{USE}; print(sum(need.stats.cache_misses.values()))"]
+
+    def started(place: Path) -> subprocess.Popen[str]:
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(place)}
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+    at_once = [one.communicate()[0].split() for one in [started(place) for place in (*places, *places)]]
+    assert sorted(at_once) == [["9", "0"], ["9", "0"], ["9", "0"], ["9", "1"]]
+    assert started(places[1]).communicate()[0].split() == ["9", "0"]
+    assert len([*(tmp_path / "cache").rglob("bounds.need-*.nbc")]) == 1
 
 
 def test_kernels_work_where_no_folder_can_be_written(tmp_path: Path) -> None:
