@@ -195,43 +195,6 @@ def test_threads_and_pieces_change_nothing(name: str, monkeypatch: pytest.Monkey
         assert np.array_equal(other.measure(other.prepare(Records(texts)), left, right), found)
 
 
-def test_equal_texts_are_alike_in_everything() -> None:
-    texts = ["Mr Reagan said in March 15 that 1,000 rose 2.5 pct.", "", "..."]
-    vector = Vector.parse(EVERYTHING)
-    measurer = measurer_for(vector, texts)
-    prepared = measurer.prepare(Records(texts, ["Reagan", "", None], np.zeros(3, np.int64)))
-    same = measurer.measure(prepared, np.arange(3), np.arange(3))
-    for column, name in enumerate(vector.names):
-        apart = name.startswith(("apart", "swapped", "facts_changed", "hours_apart"))
-        if not name.startswith(("shared", "title", "semantic")):
-            assert same[:, column].tolist() == [float(not apart)] * 3, name
-    assert np.isnan(same[1:, vector.names.index("title")]).all()
-
-
-def test_an_empty_text_is_like_no_other() -> None:
-    vector = Vector.parse("cheap, length_ratio, edit, word_edit, in_order, euclidean(words:1), cosine(terms:4:idf)")
-    texts = ["", "Fox 1 ran to Owl 2"]
-    measurer = measurer_for(vector, texts)
-    row = measurer.measure(measurer.prepare(Records(texts)), np.array([0]), np.array([1]))[0]
-    assert dict(zip(vector.names, row.tolist(), strict=True)) == dict.fromkeys(vector.names, 0.0) | {"facts": 1.0}
-
-
-def test_what_is_not_known_is_nan() -> None:
-    measurer = Measurer(Vector.parse("title, hours_apart, length_ratio"), {})
-    row = measurer.measure(measurer.prepare(Records(["a", "b"])), np.array([0]), np.array([1]))[0]
-    assert np.isnan(row[:2]).all()
-    assert row[2] == 1.0
-    times = np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).min + 1])
-    row = measurer.measure(measurer.prepare(Records(["a", "b"], times=times)), np.array([0]), np.array([1]))[0]
-    assert row[1] == pytest.approx(math.log1p((2**64 - 2) / 3.6e9))
-
-
-def test_no_documents_have_no_pairs() -> None:
-    measurer = measurer_for(Vector.parse("short, title"), ["some text"])
-    none = np.empty(0, np.int64)
-    assert measurer.measure(measurer.prepare(Records([])), none, none).shape == (0, 27)
-
-
 def test_what_is_missing_is_said() -> None:
     with pytest.raises(RecipeError) as caught:
         Measurer(Vector.parse("cosine(words:1:idf)"), {})
@@ -259,15 +222,6 @@ def test_statistics_are_those_of_the_content() -> None:
     vector = Vector.parse("cosine(words:1:idf)")
     assert statistics_for(vector, corpus, content="tags", threads=1)["words:1"].distinct == 3
     assert statistics_for(vector, corpus, threads=1)["words:1"].distinct == 5
-
-
-def test_statistics_are_counted_once_for_all_terms() -> None:
-    texts = ["fox jumped", "fox slept"]
-    vector = Vector.parse("terms-svm, terms-svm-sentence, cosine(words:1:idf), jaccard(words:3)")
-    found = counted(vector, texts)
-    assert list(found) == ["terms:1", "words:1"]
-    assert (found["terms:1"].documents, found["terms:1"].distinct) == (2, 3)
-    assert counted(Vector.parse("cheap"), texts) == {}
 
 
 @pytest.mark.parametrize("repeats", [1_000, 12_000, 100_000])

@@ -89,17 +89,6 @@ def test_weighted_rows_are_compared_as_dicts(documents: list[dict[int, int]]) ->
             assert max(squares) >= 2**61 or found[True, False][i][0] == plain[0]
 
 
-def test_rows_are_joined_in_order() -> None:
-    one, other = rows_of([1, 2], []), rows_of([3], [1, 1, 1])
-    joined = Rows.joined([one, other])
-    assert joined.heads.tolist() == [0, 2, 2, 3, 6]
-    assert joined.features.tolist() == [*one.features, *other.features]
-    assert joined.sums.tolist() == [2, 0, 1, 3]
-    weighted = Rows.of(np.array([2]), np.array([5, 4], np.uint64), np.array([7, 1]))
-    assert Rows.joined([weighted, weighted]).squares.tolist() == [50, 50]
-    assert weighted.ascending().weights.tolist() == [1, 7]
-
-
 @pytest.mark.parametrize("size", [1000, 5000])
 def test_long_sequences_take_many_blocks(size: int) -> None:
     rng = np.random.default_rng(size)

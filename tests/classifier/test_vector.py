@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from saying import says
 
 from neardup.classifier.values import METHODS
@@ -19,14 +17,6 @@ from neardup.classifier.vector import (
     Vector,
 )
 from neardup.errors import RecipeError
-from neardup.recipe.measures import MEASURES
-
-PARTS = [
-    *(f"{name}(words:2)" for name in FEATURE_MEASURES if name != "weighted_jaccard"),
-    *(f"{name}(words:1:idf)" for name in FEATURE_MEASURES if "weights" in getattr(MEASURES.get(name), "takes", ())),
-    *(f"{name}({features})" for name in ("overlap", "apart", "euclidean") for features in OWN_FEATURES),
-    *PAIR_MEASURES,
-]
 
 
 @pytest.mark.parametrize(
@@ -51,43 +41,10 @@ def test_a_part_is_read_and_written(written: str, part: Part, canonical: str) ->
     assert Part.parse(canonical) == part
 
 
-@given(st.lists(st.sampled_from(PARTS), min_size=1, unique_by=lambda part: str(Part.parse(part))))
-def test_a_vector_says_what_it_was_made_of(parts: list[str]) -> None:
-    vector = Vector.parse(", ".join(parts))
-    assert len(vector) == len(parts)
-    assert Vector.parse(str(vector)) == vector
-    assert vector.names == tuple(map(str, vector.parts))
-    assert hash(vector) == hash(Vector.parse(str(vector)))
-
-
-@pytest.mark.parametrize("name", VECTORS)
-def test_named_vectors_are_lists_of_measures(name: str) -> None:
-    vector = Vector.parse(name)
-    assert str(vector) == VECTORS[name]
-    assert not vector.needs_titles
-    assert not vector.needs_times
-    assert not vector.needs_encoder
-
-
-def test_names_stand_among_measures() -> None:
-    vector = Vector.parse("title, cheap ,hours_apart")
-    assert vector.names == ("title", *Vector.parse("cheap").names, "hours_apart")
-
-
 @pytest.mark.parametrize("written", ["short, default", "default,short", "cheap, default, cheap", "short, cheap, edit"])
 def test_vectors_combine_and_what_they_share_counts_once(written: str) -> None:
     together = [name for part in written.split(",") for name in Vector.parse(part).names]
     assert Vector.parse(written).names == tuple(dict.fromkeys(together))
-
-
-@pytest.mark.parametrize("written", ["numbers, names, jaccard(numbers)", "numbers, names, numbers", "numbers, names"])
-def test_a_measure_that_is_named_twice_counts_once(written: str) -> None:
-    assert Vector.parse(written).names == ("numbers", "names")
-
-
-def test_a_vector_holds_no_measure_twice() -> None:
-    with pytest.raises(RecipeError, match="numbers"):
-        Vector((Part("numbers"), Part("names"), Part("numbers")))
 
 
 def test_the_two_of_the_paper_hold_its_five_measures() -> None:
@@ -96,26 +53,6 @@ def test_the_two_of_the_paper_hold_its_five_measures() -> None:
         assert {part.name for part in parts} == {"jaccard", "cosine", "euclidean", "extended_jaccard", "dice"}
         assert all(part.features.startswith("terms") for part in parts)
         assert all(("sentence" in part.features) == name.endswith("sentence") for part in parts)
-
-
-@pytest.mark.parametrize(
-    ("written", "statistics", "titles", "times", "encoder"),
-    [
-        ("jaccard(words:4), numbers", False, False, False, False),
-        ("jaccard(terms:4)", True, False, False, False),
-        ("cosine(words:1:idf)", True, False, False, False),
-        ("cosine(words:1:tf)", False, False, False, False),
-        ("title, edit", False, True, False, False),
-        ("hours_apart", False, False, True, False),
-        ("semantic", False, False, False, True),
-    ],
-)
-def test_a_vector_knows_what_it_needs(written: str, statistics: bool, titles: bool, times: bool, encoder: bool) -> None:
-    vector = Vector.parse(written)
-    assert vector.needs_statistics == statistics
-    assert vector.needs_titles == titles
-    assert vector.needs_times == times
-    assert vector.needs_encoder == encoder
 
 
 @pytest.mark.parametrize(
@@ -146,11 +83,6 @@ def test_what_is_wrong_is_said_in_one_sentence(written: str, message: tuple[str,
     with pytest.raises(RecipeError) as refused:
         Vector.parse(written)
     assert says(refused.value, *message)
-
-
-def test_terms_share_their_frequencies() -> None:
-    vector = Vector.parse("jaccard(terms:64), cosine(terms:4:sentence:tfidf), cosine(words:1:idf), jaccard(words:1)")
-    assert [part.counted for part in vector.parts] == ["terms:1", "terms:1", "words:1", ""]
 
 
 def test_the_tables_hold_together() -> None:

@@ -45,22 +45,6 @@ def terms_of(text: str, features: str, stop_words: str = "") -> set[str | int]:
     return {words.get(feature, feature) for feature in block.features.tolist()}
 
 
-def test_the_collection_has_the_frequencies_of_the_example() -> None:
-    recipe = Recipe(features="terms:4")
-    # A stop word among the rest has no hash.
-    found = statistics_of(recipe).df_of(np.concatenate([gram_hashes(term, recipe) for term in [*ORDER, *REST]]))
-    assert found[: len(ORDER)].tolist() == list(range(2, len(ORDER) + 2))
-    assert np.all(np.diff(found) > 0)
-
-
-@pytest.mark.parametrize("level", ["", ":sentence"])
-@pytest.mark.parametrize(("text", "missing"), [(A, "pavement"), (B, "sidewalk")])
-def test_terms_come_in_the_order_of_the_paper(text: str, missing: str, level: str) -> None:
-    order = [term for term in ORDER if term != missing]
-    for k in range(1, len(order) + 1):
-        assert terms_of(text, f"terms:{k}{level}") == set(order[:k])
-
-
 @pytest.mark.parametrize("level", ["", ":sentence"])
 def test_both_documents_have_the_same_four_terms_in_the_same_order(level: str) -> None:
     for flags in (level, f"{level}:positional"):
@@ -75,14 +59,6 @@ def test_a_fifth_term_tells_them_apart() -> None:
     assert terms_of(A, "terms:5") ^ terms_of(B, "terms:5") == {"legal", "pavement"}
 
 
-def test_sentences_give_their_terms_each() -> None:
-    text = f"{A} {OTHER}"
-    assert terms_of(text, "terms:4:sentence") >= {*ORDER[:4]}
-    assert len(terms_of(text, "terms:4:sentence")) == 8
-    # Those of the other sentence are in no other document, so they are the heaviest of the whole.
-    assert not terms_of(text, "terms:4") & {*ORDER}
-
-
 def test_the_two_are_identical_from_the_viewpoint_of_features() -> None:
     vector = Vector.parse("jaccard(terms:4), cosine(terms:4), euclidean(terms:4), dice(terms:4), jaccard(words:3)")
     corpus = corpus_of(COLLECTION, text_column=None, id_column=None, order_column=None)
@@ -92,25 +68,3 @@ def test_the_two_are_identical_from_the_viewpoint_of_features() -> None:
     assert row[4] < 0.8
     found = nd.dedup(COLLECTION, features="terms:4", threshold=1.0)
     assert (0, 1) in {(pair.left, pair.right) for pair in found.pairs}
-
-
-@pytest.mark.parametrize(
-    ("languages", "text", "kept"),
-    [
-        ("de", "Die Leute und der Gerichtshof, aber nicht das Gesetz.", ["leute", "gerichtshof", "gesetz"]),
-        ("fr", "Les arguments sont dans la cour; et le trottoir?", ["arguments", "cour", "trottoir"]),
-        ("es", "La corte y el tribunal de los pacientes.", ["corte", "tribunal", "pacientes"]),
-        (
-            "ru",
-            "\u0421\u0443\u0434 \u0438 \u043d\u0435 \u0437\u0430\u043a\u043e\u043d.",
-            ["\u0441\u0443\u0434", "\u0437\u0430\u043a\u043e\u043d"],
-        ),
-        ("en,de", "The court und das Gesetz of the Land", ["court", "gesetz", "land"]),
-    ],
-)
-def test_stop_words_and_punctuation_go_in_several_languages(languages: str, text: str, kept: list[str]) -> None:
-    plain = Recipe(features="words:1")
-    expected = {int(gram_hashes(word, plain)[0]) for word in kept}
-    recipe = Recipe(features="terms:64", stop_words=languages)
-    block = extract(pa.array([text], pa.large_string()), recipe, statistics_of(recipe))
-    assert set(block.features.tolist()) == expected

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from handmade import classifier_of
 from saying import says
 
-import neardup as nd
 from neardup.classifier.classifier import Classifier
 from neardup.documents import corpus_of
-from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.audit import Audit, Sample, draw_sample
 from neardup.evaluation.population import Vote
 from neardup.evaluation.scores import Figure
@@ -240,75 +236,3 @@ def test_what_is_said_of_labels_that_are_missing_or_unsure() -> None:
     partly = drawing.audit(drawing.judged([given[at] for at in inside]))
     assert partly.precision.value is None
     assert any(note.startswith("Nothing is judged at") for note in partly.notes())
-
-
-def test_json(tmp_path: Any) -> None:
-    drawing = draw_sample(corpus_of(DATA), recipe=Recipe(features="words:2", threshold=0.6), sample=50, seed=3)
-    found = drawing.audit(drawing.judged(votes(dict.fromkeys(ids(drawing)))))
-    content = json.loads(json.dumps(found.to_dict()))
-    assert (content["drawn"], content["seed"], content["score"]) == (50, 3, "jaccard(words:2)")
-    assert content["precision"] == found.precision._asdict()
-    assert sum(band["pairs"] for band in content["strata"]) == content["candidates"]
-    assert [point["threshold"] for point in content["points"] if point["own"]] == [0.6]
-    assert content["notes"] == found.notes()
-    assert "by 50 labels: precision" in repr(found)
-
-
-def test_a_sample_that_is_filled_in_comes_back() -> None:
-    options: dict[str, Any] = {"features": "words:2", "threshold": 0.6, "candidate_rule": 0.1, "sample": 30}
-    empty = nd.audit(DATA, **options)
-    rows = empty.sample.to_pylist()
-    assert list(rows[0]) == ["id1", "id2", "label", "text1", "text2"]
-    assert {row["label"] for row in rows} == {""}
-    assert all(row["text1"] == DATA["text"][PLACE[row["id1"]]] for row in rows)
-    labels = [row | {"label": str(int(duplicates(row["id1"], row["id2"])))} for row in rows]
-    labels[0]["label"] = "?"
-    labels[1]["label"] = " Different "
-    labels[2]["label"] = ""
-    found = nd.audit(DATA, pa.Table.from_pylist(labels), **options)
-    assert (found.drawn, found.unsure, found.missing) == (30, 1, 1)
-    assert [row["label"] for row in found.sample.to_pylist()][:3] == ["?", "0", ""]
-    again = nd.audit(DATA, found.sample, **options)
-    assert again == found
-
-
-def test_rows_without_ids_are_numbered() -> None:
-    found = nd.audit(DATA["text"], features="words:2", threshold=0.6, sample=20)
-    pairs = [(row["id1"], row["id2"], "1") for row in found.sample.to_pylist()]
-    assert nd.audit(DATA["text"], pairs, features="words:2", threshold=0.6, sample=20).same == 20
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"threshold": 0.25}, ("0.25", "candidate rule of 0.3")),
-        ({"threshold": 0.6, "candidate_rule": 0.7}, ("candidate rule 0.7", "not below", "threshold 0.6")),
-        ({"threshold": 0.6, "candidate_rule": 0}, ("threshold 0.0", "(0, 1]")),
-        ({"candidate_rule": "words:3"}, ("candidate rule 'words:3'", "not known")),
-        ({"recipe": "checksum", "candidate_rule": 0.5}, ("one answer only", "write one like")),
-        ({"recipe": "simhash", "candidate_rule": 2}, ("candidate rule 2", "not above", "threshold")),
-        ({"sample": 0}, ("sample 0", "below 1")),
-        (
-            {"features": "words:2", "threshold": 0.6, "sample": 4},
-            ("sample 4", "5 strata", "draw 6"),
-        ),
-        ({"classifier": classifier_of(), "candidate_rule": 0.5}, ("classifier", "its own")),
-        ({"classifier": classifier_of(), "threshold": 0.5}, ("threshold", "0.5", "classifier")),
-        ({"labels": [("0-0", "no", 1)]}, ("id 'no'", "not in the corpus")),
-        ({"labels": [("0-0", "0-3", "perhaps")]}, ("label 'perhaps'", "no answer; write 1 for same")),
-        ({"labels": [("0-0", "0-3")]}, ("two ids", "label")),
-        ({"labels": [("0-0", "0-3", 1)], "label_column": "level"}, ("label_column",)),
-    ],
-)
-def test_refusals(options: dict[str, Any], words: tuple[str, ...]) -> None:
-    with pytest.raises(NeardupError) as caught:
-        nd.audit(DATA, **options)
-    assert says(caught.value, *words)
-
-
-def test_nothing_to_judge() -> None:
-    with pytest.raises(InputError) as caught:
-        nd.audit(["one text that stands alone", "and here is quite another one", "one text that stands alone"])
-    assert says(caught.value, "no pair", "distinct texts", "words:5")
-    with pytest.raises(RecipeError, match="an audit is of one thing"):
-        draw_sample(corpus_of(DATA))

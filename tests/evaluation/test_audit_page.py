@@ -16,8 +16,6 @@ import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import OutputError, RecipeError
 from neardup.evaluation.audit import Audit, Sample, draw_sample, examples_of
-from neardup.evaluation.audit_page import charts_of, close_text
-from neardup.evaluation.scores import Figure
 from neardup.recipe import Recipe
 
 EVIL = '<script>window.harm=1</script><img src=x onerror="window.harm=2">"\'></style></script><!-- \x1b[31m\u202e'
@@ -79,19 +77,6 @@ def test_examples_are_the_wrong_pairs_that_stand_for_most() -> None:
     assert says(caught.value, "-1 pairs", "below 0")
 
 
-@pytest.mark.parametrize(
-    ("figure", "text"),
-    [
-        (Figure(0.5, 0.25, 0.75), "0.25 to 0.75"),
-        (Figure(0.021, 0.0201, 0.0224), "0.020 to 0.022"),
-        (Figure(1.0, 1.0, 1.0), "1.00 to 1.00"),
-        (Figure(None, None, None), "?"),
-    ],
-)
-def test_intervals_that_can_be_told_apart(figure: Figure, text: str) -> None:
-    assert close_text(figure) == text
-
-
 def test_the_page_and_what_it_says() -> None:
     found = found_in(drawing(90), 3)
     page = Markup(found.to_html(command="neardup audit <in>"))
@@ -110,33 +95,6 @@ def test_the_page_and_what_it_says() -> None:
         assert words in page.text
     points = page.charts["share"]["layer"][2]["data"]["values"]
     assert len(points) == sum(1 for band in found.strata if band.judged)
-
-
-def test_a_page_before_anything_is_judged() -> None:
-    of = drawing()
-    page = Markup(of.audit(of.judged([])).to_html())
-    assert page.charts == {}
-    assert "None of the drawn pairs" in page.text
-    assert "Pairs to read" not in page.text
-
-
-@pytest.mark.parametrize(
-    ("recipe", "candidate_rule"),
-    [
-        (Recipe(features="words:1", signature="simhash", measure="hamming", threshold=6), None),
-        (Recipe(features="words:1", measure="euclidean", threshold=3.0), "6"),
-        (Recipe(features="words:2", threshold=0.6), "jaccard(words:1) >= 0.2"),
-        (Recipe(features="checksum", normalize="words", threshold=1.0), "jaccard(words:1) >= 0.2"),
-    ],
-)
-def test_distances_and_two_scales(recipe: Recipe, candidate_rule: str | None) -> None:
-    of = draw_sample(corpus_of(DATA), recipe=recipe, candidate_rule=candidate_rule, sample=60)
-    found = of.audit(judged(of))
-    scales = {found.scale_of(band) for band in found.strata}
-    charts = charts_of(found)
-    assert [chart.key for chart in charts][: len(scales)] == ["share", "share1"][: len(scales)]
-    json.dumps([chart.specification for chart in charts], allow_nan=False)
-    json.dumps(Markup(found.to_html()).charts, allow_nan=False)
 
 
 def test_from_python_with_documents_that_would_do_harm(tmp_path: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.csv as arrow_csv
 import pytest
 from browser import opened
 from hypothesis import given, settings
@@ -17,11 +15,11 @@ from markup import Markup, asks_for_nothing
 from saying import says
 
 from neardup.documents import corpus_of
-from neardup.errors import NeardupError, OutputError, RecipeError
+from neardup.errors import NeardupError, RecipeError
 from neardup.evaluation.comparison import Comparison, compare
 from neardup.evaluation.comparison_page import lead_sentences
-from neardup.evaluation.scores import Figure, interval, lead_of, resample, scores, tally
-from neardup.evaluation.systems import grid_of, thresholds_of
+from neardup.evaluation.scores import Figure, lead_of, resample, scores, tally
+from neardup.evaluation.systems import thresholds_of
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -77,14 +75,6 @@ def test_counts_are_those_of_plain_sets(pairs: dict[Pair, float], truth: dict[Pa
         assert score.recall.value == len(good) / len(duplicates)
         assert score.precision.value == (len(good) / len(good | bad) if good | bad else None)
         assert score.f1.value == pytest.approx(2 * len(good) / (len(good | bad) + len(duplicates)))
-
-
-def test_counts_with_clusters() -> None:
-    labels = cluster_labels(["x", "x", "y", "y", "y", None, None, None, None], NAMES, "column 'c'")
-    counted = tally(parts_of({(0, 1): 0.9, (2, 4): 0.6, (1, 2): 0.8, (5, 6): 0.5}), labels, CUTS)
-    assert counted.totals(counted.correct).tolist() == [2, 1, 1]
-    assert counted.totals(counted.wrong).tolist() == [2, 1, 1]
-    assert labels.duplicates == 4
 
 
 def plain_draws(tallies: list[tuple[dict[Pair, float], list[float]]], labels: Labels, seed: int, count: int) -> Any:
@@ -148,12 +138,6 @@ def test_one_large_cluster_does_not_make_figures_sure() -> None:
     assert score.precision == Figure(1.0, 1.0, 1.0)
 
 
-def test_percentiles_of_draws() -> None:
-    assert interval(np.arange(1001.0)) == pytest.approx((25, 975))
-    assert interval(np.array([np.nan, 2.0])) == (2.0, 2.0)
-    assert interval(np.full(3, np.nan)) == (None, None)
-
-
 @pytest.mark.parametrize("groups", [1, 40])
 def test_the_groups_in_which_two_differ(groups: int) -> None:
     names = [str(i) for i in range(2 * groups + 20)]
@@ -176,33 +160,6 @@ def test_the_groups_in_which_two_differ(groups: int) -> None:
 )
 def test_thresholds(asked: Any, expected: list[float]) -> None:
     assert thresholds_of(asked) == expected
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ("high", "'high' is not a number"),
-        (".5:.9", "not first:last:step"),
-        (".5:.9:0", "lead nowhere"),
-        (".9:.5:.1", "lead nowhere"),
-        ("0:1:.1", r"threshold 0.0 is outside \(0, 1\]"),
-        ([1.5], "outside"),
-        ([], "thresholds are none"),
-        (".001:1:.001", "are 1,000, and at most 200"),
-    ],
-)
-def test_refused_thresholds(asked: Any, words: str) -> None:
-    with pytest.raises(RecipeError, match=words):
-        thresholds_of(asked)
-
-
-def test_threshold_grids() -> None:
-    assert grid_of(Recipe(threshold=0.33), [0.5, 0.7]) == ("similarity", [0.33, 0.5, 0.7], [0.33, 0.5, 0.7], 0.33)
-    simhash = grid_of(Recipe(signature="simhash", measure="hamming", threshold=12), [0.5])
-    assert simhash.thresholds == [12, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
-    assert simhash.cuts == [1 - k / 64 for k in simhash.thresholds]
-    assert grid_of(Recipe(features="checksum", normalize="raw", threshold=1.0), [0.5]) == ("fixed", [1.0], [0.0], 1.0)
-    assert grid_of(Recipe(measure="euclidean", threshold=3.0), [0.5]) == ("fixed", [3.0], [0.0], 3.0)
 
 
 FAMILIES = 12
@@ -271,20 +228,6 @@ def test_the_best_threshold_and_the_lead(compared: Comparison) -> None:
     assert next(lead for lead in compared.leads if lead.over == "checksum").beyond_chance
 
 
-def test_the_same_labels_give_the_same_intervals(compared: Comparison) -> None:
-    again = compare(corpus_of(texts(), order_column="family"), recipes=RECIPES, thresholds=".3:.9:.1")
-    assert [scored.rows for scored in again.recipes] == [scored.rows for scored in compared.recipes]
-    assert again.leads == compared.leads
-
-
-def test_pairs_without_a_label_count_apart() -> None:
-    data = texts()
-    pairs = [("0-0", "0-1", 1), ("1-0", "1-2", 1), ("2-0", "3-0", 0)]
-    row = compare(corpus_of(data), pairs, recipes=["jaccard"], thresholds=[0.9]).recipes[0].best
-    assert (row.returned, row.correct, row.missed) == (1, 1, 1)
-    assert row.unlabelled == len(run(corpus_of(data), Recipe(features="words:4", threshold=row.threshold)).pairs) - 1
-
-
 def test_refusals() -> None:
     for corpus, options, words in (
         (corpus_of(texts()), {}, "there are no labels; give labels, or a column"),
@@ -295,39 +238,6 @@ def test_refusals() -> None:
     ):
         with pytest.raises(NeardupError, match=words):
             compare(corpus, **options)
-
-
-def test_json_and_tables(compared: Comparison, tmp_path: Path) -> None:
-    whole, rows = tmp_path / "c.json", tmp_path / "c.csv"
-    compared.write(whole)
-    compared.write(rows)
-    content = json.loads(whole.read_text())
-    assert content == json.loads(json.dumps(compared.to_dict()))
-    assert content["best"] == compared.best
-    assert [recipe["scale"] for recipe in content["recipes"]] == [s.scale for s in compared.recipes]
-    table = arrow_csv.read_csv(rows)
-    assert table.num_rows == sum(len(scored.rows) for scored in compared.recipes)
-    assert sum(table["best"].to_pylist()) == len(compared.recipes)
-    assert "5 recipes compared" in repr(compared)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("c.txt", "says no format of a comparison"), ("-", "says no format"), ("no/c.html", "does not exist")],
-)
-def test_refused_outputs(compared: Comparison, tmp_path: Path, name: str, words: str) -> None:
-    with pytest.raises(OutputError, match=words):
-        compared.write(name if name == "-" else tmp_path / name)
-
-
-def test_an_output_is_replaced_only_by_force(compared: Comparison, tmp_path: Path) -> None:
-    path = tmp_path / "c.json"
-    path.write_text("mine")
-    with pytest.raises(OutputError, match="force=True"):
-        compared.write(path)
-    assert path.read_text() == "mine"
-    compared.write(path, force=True)
-    assert json.loads(path.read_text())["best"] == compared.best
 
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
@@ -372,24 +282,6 @@ def test_a_page_in_a_browser(hostile_page: str, width: int, tmp_path: Path) -> N
         assert page.evaluate("neardup.views.recall.signal('highlight')") == HOSTILE
         assert page.locator("tbody th[scope=row]").filter(has_text=HOSTILE).count() > 1
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_charts_hold_every_point(compared: Comparison) -> None:
-    charts = Markup(compared.to_html()).charts
-    points = charts["threshold"]["data"]["values"]
-    expected = [s for s in compared.recipes if s.scale == "similarity"]
-    assert [(p["recipe"], p["threshold"], p["f1"]) for p in points] == [
-        (s.name, row.threshold, row.f1.value) for s in expected for row in s.rows
-    ]
-    assert sum(point["best"] for point in points) == len(expected)
-    assert len(charts["distance"]["data"]["values"]) == 11
-
-
-def test_pages_need_packages_that_draw(compared: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(OutputError, match=r'pip install "neardup\[report\]"'):
-        compared.write(tmp_path / "c.html")
-    assert not list(tmp_path.iterdir())
 
 
 def pairs_of_copies(count: int) -> Comparison:

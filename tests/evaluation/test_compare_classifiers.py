@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.csv as arrow_csv
 import pytest
-from handmade import classifier_of, saved
+from handmade import classifier_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
 
 from neardup.documents import corpus_of
-from neardup.errors import InputError, RecipeError
+from neardup.errors import RecipeError
 from neardup.evaluation.comparison import Comparison, compare
-from neardup.evaluation.scores import Figure, accuracies, tally
-from neardup.evaluation.systems import classifier_grid, levels
+from neardup.evaluation.scores import accuracies, tally
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -92,47 +87,6 @@ def test_rows_of_a_classifier_are_what_runs_find(cut: float, steep: float) -> No
     assert scored.rows[-1].correct < 2 * FAMILIES or steep > 1
 
 
-def test_a_ladder_of_probabilities() -> None:
-    classifier = classifier_of(cut=0.5)
-    steps = classifier_grid(classifier, [0.3, 0.9])
-    own = float(classifier.probability(np.array([0.5]))[0])
-    assert steps == ("probability", [0.3, own, 0.9], [1 / 3, 2 / 3, 1.0], own)
-    g = np.array([-9.0, 0.0, 0.49, 0.5, 9.0])
-    assert levels(classifier, steps, g).tolist() == [0, 1 / 3, 1 / 3, 2 / 3, 1]
-
-
-def test_files_and_names(tmp_path: Path) -> None:
-    path = saved(tmp_path / "mine.neardup")
-    found = compared(path, str(path), classifier_of(steep=2.0))
-    assert [scored.name for scored in found.recipes] == ["pairs", "mine", "mine (2)", "learned"]
-    content = found.to_dict()["recipes"]
-    assert content[0]["classifier"] is None
-    assert content[1]["classifier"] == content[2]["classifier"] != content[3]["classifier"]
-    assert content[1]["fingerprint"] == content[2]["fingerprint"]
-    assert "jaccard(words:2), length_ratio on pairs with" in content[1]["description"]
-
-
-def test_only_some_labels_count(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    rows = [f"{one},{other},{label},{'val' if at % 2 else 'train'}" for at, (one, other, label) in enumerate(labels())]
-    path.write_text("id1,id2,label,split\n" + "\n".join(rows) + "\n")
-    part = [row for at, row in enumerate(labels()) if at % 2]
-    val, same = compared(classifier_of(), labels=path, only="split=val"), compared(classifier_of(), labels=part)
-    assert [scored.rows for scored in val.recipes] == [scored.rows for scored in same.recipes]
-    with pytest.raises(InputError) as caught:
-        compared(labels=path, only="split=test")
-    assert says(caught.value, "'test'", "column 'split'", "'train', 'val'")
-    with pytest.raises(RecipeError) as clusters:
-        compare(corpus_of(texts(), order_column="id"), only="split=val")
-    assert says(clusters.value, "rows of labels", "clusters have none")
-
-
-def test_columns_that_nothing_compares() -> None:
-    with pytest.raises(RecipeError) as caught:
-        compared(classifier_of(), title_column="headline")
-    assert says(caught.value, "title column 'headline'", "classifiers", "compare titles")
-
-
 pairs_of_eight = [(i, j) for i in range(8) for j in range(i + 1, 8)]
 similarity = st.sampled_from([0.4, 0.5, 0.6, 0.7, 0.9])
 
@@ -179,29 +133,3 @@ def test_accuracy_is_that_of_loops(found: dict[tuple[int, int], float], truth: d
         whole = [sum(int(n) * kind[2] for n, kind in zip(draw, kinds, strict=False)) for draw in draws]
         ends = np.percentile([part / all_ for part, all_ in zip(drawn, whole, strict=True)], [2.5, 97.5])
         assert figures[at][1:] == pytest.approx(tuple(ends))
-
-
-def test_no_accuracy_where_all_other_pairs_are_none() -> None:
-    known = labels_of({(0, 1): True, (2, 3): False}, complete=True)
-    assert known is not None
-    counted = tally(parts_of({(0, 1): 0.9}), known, [0.5])
-    assert accuracies([counted], known) == [Figure(None, None, None)]
-
-
-def test_json_table_and_page(tmp_path: Path) -> None:
-    found = compared(classifier_of(cut=1.8))
-    whole, rows, page = (tmp_path / name for name in ("c.json", "c.csv", "c.html"))
-    for path in (whole, rows, page):
-        found.write(path)
-    learned = json.loads(whole.read_text())["recipes"][1]
-    own = next(row for row in learned["rows"] if row["own"])
-    assert own["accuracy"]["low"] <= own["accuracy"]["value"] <= own["accuracy"]["high"]
-    table = arrow_csv.read_csv(rows).to_pylist()
-    line = next(row for row in table if row["recipe"] == "learned" and row["own"])
-    assert (line["accuracy"], line["accuracy_high"]) == (own["accuracy"]["value"], own["accuracy"]["high"])
-    text = page.read_text()
-    for words in ("classifiers also at their own", "its own", ">accuracy<", "of the probability for a classifier"):
-        assert words in text
-    complete = compared(complete=True).to_html()
-    assert ">accuracy<" not in complete
-    assert "a classifier" not in complete

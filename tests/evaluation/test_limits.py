@@ -62,23 +62,6 @@ def test_figures_are_those_of_exact_fractions(returned: list[Cell], others: list
         close(found, expected)
 
 
-def test_a_census_leaves_nothing_unknown() -> None:
-    cell = Cell(20, 20, 13)
-    assert limits(cell) == (13, 13)
-    assert number(summed([cell])) == Figure(13, 13, 13)
-    assert recall(summed([cell]), summed([Cell(7, 7, 7)])) == pytest.approx(Figure(0.65, 0.65, 0.65))
-
-
-def test_what_is_not_judged_is_not_known() -> None:
-    nothing = Figure(None, None, None)
-    assert limits(Cell(9, 0, 0)) == (0, 9)
-    assert summed([Cell(9, 0, 0)]) is None
-    assert summed([Cell(0, 0, 0)]) == (0, 0, 0, 0, 0)
-    assert precision(summed([Cell(9, 0, 0)]), 9) == precision(summed([]), 0) == nothing
-    assert recall(summed([Cell(9, 3, 1)]), None) == nothing
-    assert recall(summed([Cell(9, 3, 0)]), summed([Cell(9, 3, 0)])) == nothing
-
-
 EDGES = [k / 20 for k in range(21)]
 #: How scores lie between the candidate rule and 1 (by a beta distribution), and how probable a duplicate is at each.
 CORPORA: dict[str, tuple[float, float, float, Callable[[Any], Any]]] = {

@@ -185,17 +185,6 @@ def test_equal_sets_have_equal_marks_whatever_the_order() -> None:
     assert len({tuple(m) for m in marks.tolist()}) == 3
 
 
-@pytest.mark.parametrize("digests", [False, True])
-def test_text_marks_tell_texts_apart_that_are_equal_in_content(digests: bool) -> None:
-    texts = ["Hello, world", "hello world", "Hello, world", "", "a", "a" * 8, "a" * 9]
-    extractor = Extractor(Recipe(), digests=digests)
-    marks = [tuple(each) for each in extractor(pa.array(texts, pa.large_string())).text_marks.tolist()]
-    assert marks[0] == marks[2]
-    assert len(set(marks)) == len(texts) - 1
-    assert extractor(pa.array(["x", *texts], pa.large_string())[1:]).text_marks.tolist() == [list(m) for m in marks]
-    assert extractor(pa.array([], pa.large_string())).text_marks.shape == (0, 2)
-
-
 def test_digests_are_those_of_hashlib() -> None:
     texts = ["Hello, world", "", "日本"]
     marks = Extractor(Recipe(), digests=True)(pa.array(texts, pa.large_string())).text_marks
@@ -231,10 +220,3 @@ def test_a_store_holds_what_was_added_wherever_it_lies(budget: int | None) -> No
         assert (store.memory.spilled_bytes > 0) == (budget is not None and budget < 10**9)
         store.memory.release()
         assert store.sizes.tolist() == sizes.tolist()
-
-
-def test_a_text_of_spaces_has_no_features() -> None:
-    for features in ("words:3", "qgrams:3", "clauses", "sentence_words:2", "windows:5:2", "spots", "skips", "checksum"):
-        block = extract(pa.array(["", " ", "...", "\n\n"], pa.large_string()), Recipe(features=features))
-        assert block.sizes.tolist() == [0, 0, 0, 0], features
-        assert block.marks.tolist() == [[0, 0]] * 4

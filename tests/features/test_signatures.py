@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 from math import isqrt
 
@@ -26,7 +25,6 @@ from neardup.recipe import Recipe
 
 VOCABULARY = [f"w{i}" for i in range(12)]
 TEXTS = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=20).map(" ".join), min_size=1, max_size=8)
-MANY = ["", "w1", "w1 w2", *(" ".join(random.Random(i).choices(VOCABULARY, k=i)) for i in range(5, 40, 3))]
 
 
 def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
@@ -151,29 +149,6 @@ def test_a_collection_of_any_size_has_a_prime(distinct: int) -> None:
     check_shared(one, [minima, minima])
 
 
-@pytest.mark.parametrize("signature", ["minhash:9", "sketch:9", "supershingle:3:3"])
-def test_the_seed_is_part_of_the_sketch(signature: str) -> None:
-    recipe = Recipe(features="words:1", signature=signature, measure="overlap")
-    once, again = block_of(MANY, recipe), block_of(MANY, recipe)
-    assert np.array_equal(once.features, again.features)
-    assert not np.array_equal(once.features, block_of(MANY, recipe.changed(seed=2)).features)
-
-
-def test_a_sketch_estimates_by_its_equal_minima() -> None:
-    texts = [text for text in MANY if text]
-    recipe = Recipe(features="words:1", signature="sketch:25", measure="overlap", threshold=0.04)
-    minima = sketches_of(texts, recipe)
-    expected = {
-        (i, j): sum(x == y for x, y in zip(minima[i], minima[j], strict=True)) / 25
-        for i in range(len(texts))
-        for j in range(i + 1, len(texts))
-    }
-    found = {(p.left, p.right): p.similarity for p in nd.dedup(texts, recipe=recipe).pairs}
-    assert found == {pair: value for pair, value in expected.items() if value}
-    assert min(found.values()) < 1
-    assert len(set(found.values())) > 5
-
-
 @settings(max_examples=60)
 @given(TEXTS, st.integers(1, 6))
 def test_imatch_is_one_hash_of_the_sorted_distinct_terms(texts: list[str], least: int) -> None:
@@ -186,25 +161,6 @@ def test_imatch_is_one_hash_of_the_sorted_distinct_terms(texts: list[str], least
         digest = hashlib.sha1(whole, usedforsecurity=False).digest()
         expected.append([int.from_bytes(digest[:8], "little")] if len(terms) >= least else [])
     assert rows(block_of(texts, recipe)) == expected
-
-
-def test_imatch_ignores_order_repeats_and_what_its_lexicon_lacks() -> None:
-    core = "amber birch cedar dogwood elm"
-    texts = [
-        f"the {core} and once",
-        f"the elm dogwood, cedar cedar. BIRCH amber amber and twice {core}",
-        f"the {core} fir and",
-        "the amber birch cedar dogwood and",
-        "the amber birch cedar dogwood fir and",
-        "the and",
-        "",
-        *[f"the and filler{i}" for i in range(13)],
-    ]
-    # All but one hold "the" and "and"; the trees are in three of twenty and more; every other word is in one.
-    result = nd.dedup(texts, features="words:1", clip="df:2:0.5", signature="imatch:5", threshold=1.0)
-    assert [(p.left, p.right) for p in result.pairs] == [(0, 1)]
-    assert result.summary["undecidable"] == 16
-    assert [d.id for d in result.dropped] == [1]
 
 
 def test_imatch_counts_what_it_cannot_decide() -> None:
@@ -284,31 +240,6 @@ PRIMES = [number for number, prime in enumerate(PRIME) if prime]
 def test_small_numbers_are_those_of_the_sieve() -> None:
     assert [is_prime(number) for number in range(len(PRIME))] == PRIME
     assert not any(is_prime(number) for number in (-7, -2, -1))
-
-
-@pytest.mark.parametrize(
-    "number",
-    # The smallest that are strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
-    [
-        3_215_031_751,
-        2_152_302_898_747,
-        3_474_749_660_383,
-        341_550_071_728_321,
-        3_825_123_056_546_413_051,
-        318_665_857_834_031_151_167_461,
-        561,
-    ],
-)
-def test_pseudoprimes_are_found_out(number: int) -> None:
-    assert not is_prime(number)
-
-
-@pytest.mark.parametrize("exponent", [13, 17, 19, 31, 61])
-def test_mersenne_primes_are_prime_and_their_neighbours_are_not(exponent: int) -> None:
-    mersenne = 2**exponent - 1
-    assert is_prime(mersenne)
-    assert not is_prime(mersenne + 1)
-    assert not is_prime(mersenne * (2**13 - 1))
 
 
 @given(st.integers(-5, 30_000))

@@ -39,12 +39,6 @@ def test_minhash_is_that_of_its_twin(documents: list[list[int]], slots: int, see
     assert sketched(documents, slots, seed).tolist() == expected
 
 
-@pytest.mark.parametrize(("size", "slots"), [(1, 1), (1, 128), (600, 16), (1100, 3), (3, 300), (2, 1000)])
-def test_minhash_of_other_sizes(size: int, slots: int) -> None:
-    documents = [[x * x for x in range(size)], [], [x + 2**63 for x in range(size)]]
-    assert sketched(documents, slots).tolist() == [naive_minhash(document, slots, 1) for document in documents]
-
-
 @given(st.lists(WORDS, max_size=60), st.lists(WORDS, max_size=60), st.integers(1, 200))
 def test_the_smaller_of_each_slot_is_the_sketch_of_the_union(a: list[int], b: list[int], slots: int) -> None:
     of_a, of_b, union = sketched([a, b, a + b], slots)
@@ -83,13 +77,6 @@ def test_estimates_are_unbiased_and_as_exact_as_the_theory_says(
     assert found.var() < theory * (1 + 4 * (2 / trials) ** 0.5)
     if size <= 50:  # the slots of a round are drawn without replacement, as it were
         assert found.var() < 0.65 * theory
-
-
-@pytest.mark.parametrize("share", [0, 1])
-@pytest.mark.parametrize("size", [1, 50, 1000])
-def test_disjoint_and_equal_sets_are_estimated_exactly(size: int, share: int) -> None:
-    jaccard, found = estimates(size, share, 128, 50)
-    assert np.all(found == jaccard)
 
 
 @given(DOCUMENTS, st.integers(1, 2**31 - 1), st.integers(0, 2**62))
@@ -196,28 +183,6 @@ def test_a_minhash_grows_merges_and_compares() -> None:
         hash(a)
     with pytest.raises(TypeError, match="unsupported"):
         a.__or__(b) | 3
-
-
-@pytest.mark.parametrize("other", [MinHash(64), MinHash(seed=2), SimHash(1)])
-def test_unlike_sketches_are_neither_compared_nor_merged(other: MinHash) -> None:
-    sketch = minhash_of("a")
-    for operation in (sketch.jaccard, sketch.merge):
-        with pytest.raises(InputError, match=r"^[^.]*$"):
-            operation(other)
-
-
-def test_a_simhash_measures_bits() -> None:
-    a, b = SimHash(0b1011), SimHash(0b0001)
-    assert a.distance(b) == 2
-    assert a.similarity(b) == 1 - 2 / 64
-    assert a.near(b)
-    assert not a.near(b, k=1)
-    assert int(a) == 11
-    assert len({a, SimHash(11), b}) == 2
-    assert repr(b) == "SimHash(0x0000000000000001)"
-    assert SimHash.of([]) == SimHash(0)
-    assert SimHash.of(["a", "b"], [3, 1]) == SimHash.of(["a"])
-    assert SimHash.of(["a", "a", "b"]) == SimHash.of(["a", "b"], [2, 1])
 
 
 @pytest.mark.parametrize(

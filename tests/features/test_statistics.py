@@ -153,15 +153,6 @@ def test_parts_beyond_a_million_are_merged_on_the_way() -> None:
     assert np.array_equal(found.df, df[df > 1])
 
 
-def test_a_feature_that_is_not_known_is_that_of_one_document() -> None:
-    found = Statistics(9, 5, 1, as_array([3, 5, 2**64 - 1]), np.array([2, 9, 4]))
-    asked = as_array([5, 4, 1, 2**64 - 1, 3, 2**63, 5])
-    assert found.df_of(asked).tolist() == [9, 1, 1, 4, 2, 1, 9]
-    assert found.df_of(as_array([])).tolist() == []
-    nothing = Statistics(9, 5, 1, as_array([]), np.empty(0, np.int64))
-    assert nothing.df_of(asked).tolist() == [1] * 7
-
-
 def made(documents: int, singles: bool, bits_for: int = 1) -> tuple[Statistics, list[int]]:
     """A collection with a feature of each df: feature 1000003 df for df from 2 on."""
     frequencies = list(range(2, documents + 1))
@@ -209,12 +200,6 @@ def check_clip(clip: str, documents: int, singles: bool) -> None:
     found = [value_of(np.uint64(feature), keys, values, unseen[0]) for feature in features]
     assert found == [int(stays) for stays in kept[1:]]
     assert value_of(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
-
-
-def test_a_collection_without_features_leaves_nothing_to_clip() -> None:
-    statistics = gathered(["", "..."], Recipe(features="words:1"))
-    assert statistics.distinct == 0
-    statistics.lookup(Recipe(features="words:1", clip="df:5:9"))
 
 
 @settings(max_examples=80)

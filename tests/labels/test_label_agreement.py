@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from neardup.labelling.session import agreement_fact
 from neardup.labels.agreement import Agreement, agreements
 
 
@@ -70,19 +69,3 @@ def test_every_two_labellers_are_compared_on_what_both_are_sure_of() -> None:
         Agreement(("bob", "eve"), (0, 0, 0, 0), 1),
     ]
     assert agreements({}) == []
-
-
-def test_what_each_of_two_is_told() -> None:
-    one = Agreement(("anna", "bob"), (20, 5, 10, 15))
-    assert agreement_fact(one, "anna")[:2] == ("with bob", "κ 0.40 (50 shared)")
-    assert agreement_fact(one, "bob").name == "with anna"
-    assert agreement_fact(Agreement(("anna", "bob"), (3, 0, 0, 0)), "bob").value == "100% (3 shared)"
-    assert agreement_fact(Agreement(("anna", "bob"), (0, 0, 0, 0), 2), "bob").value == "none shared yet"
-
-
-def test_figures_for_json() -> None:
-    assert Agreement(("anna", "bob"), (0, 0, 0, 0)).as_dict()["observed"] is None
-    found = Agreement(("anna", "bob"), (20, 5, 10, 15), 1).as_dict()
-    assert found["pairs"] == 50
-    assert found["unsure"] == 1
-    assert found["interval"][0] < found["kappa"] < found["interval"][1]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import StoreError
-from neardup.labels.store import Judgement, LabelStore, Open, export_rows, labels_of, majority, pair_of
+from neardup.labels.store import Judgement, LabelStore, export_rows, labels_of
 
 AB, AC, BC = ("a", "b"), ("a", "c"), ("b", "c")
 
@@ -26,25 +26,6 @@ def judged(pair: tuple[str, str], labeller: str = "anna", answer: str = "same") 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "labels.db"
-
-
-def test_labels_stay_when_the_store_is_closed(path: Path) -> None:
-    with LabelStore(path) as store:
-        store.record([judged(AB), judged(AC, answer="different"), judged(AB, "bob", "unsure")])
-        store.record([judged(AB, answer="different")])
-    with LabelStore(path) as store:
-        assert store.labels == {AB: {"anna": "different", "bob": "unsure"}, AC: {"anna": "different"}}
-        assert store.labellers == ["anna", "bob"]
-        assert store.counts() == {"same": 0, "different": 2, "unsure": 1}
-        assert store.counts("bob") == {"same": 0, "different": 0, "unsure": 1}
-        kept = store.judgements()
-    assert [(one.pair, one.labeller, one.answer) for one in kept] == [
-        (AC, "anna", "different"),
-        (AB, "bob", "unsure"),
-        (AB, "anna", "different"),
-    ]
-    assert kept[0][3:7] == ("spread", 0.5, 3.0, ("x", "y"))
-    assert kept[0].time > 1.6e9
 
 
 def test_a_label_is_on_the_disk_when_it_was_recorded(path: Path) -> None:
@@ -63,35 +44,6 @@ def test_a_label_is_on_the_disk_when_it_was_recorded(path: Path) -> None:
         assert store.labels == {AB: {"anna": "same"}}
 
 
-def test_undo_takes_back_one_step_after_the_other(path: Path) -> None:
-    with LabelStore(path) as store:
-        store.record([judged(AB)])
-        store.record([judged(AC, answer="skip")])
-        store.record([judged(AB, answer="different")])
-        store.record([judged(BC, "bob")])
-        assert store.undo("anna") == Judgement(AB, "anna", "different", "spread", 0.5)
-        assert store.labels[AB] == {"anna": "same"}
-        assert store.skipped("anna") == [AC]
-        assert (store.undo("anna") or judged(BC)).answer == "skip"
-        assert store.skipped("anna") == []
-        assert (store.undo("anna") or judged(BC)).pair == AB
-        assert store.undo("anna") is None
-        assert store.labels == {BC: {"bob": "same"}}
-    connection = sqlite3.connect(path)
-    assert connection.execute("SELECT count(*), count(undone) FROM history").fetchone() == (4, 3)
-    connection.close()
-
-
-def test_what_was_put_aside_again_comes_last_and_what_was_judged_is_there_no_more(path: Path) -> None:
-    with LabelStore(path) as store:
-        for pair in (AB, AC, BC, AB):
-            store.record([judged(pair, answer="skip")])
-        assert store.skipped("anna") == [AC, BC, AB]
-        assert store.skipped("bob") == []
-        store.record([judged(BC)])
-        assert store.skipped("anna") == [AC, AB]
-
-
 def test_two_processes_see_each_other(path: Path) -> None:
     with LabelStore(path) as one, LabelStore(path) as other:
         before = other.version
@@ -102,37 +54,6 @@ def test_two_processes_see_each_other(path: Path) -> None:
         assert one.labels == {AB: {"anna": "same", "bob": "different"}}
         assert labels_of(path) == one.labels
         assert export_rows(path) == []
-
-
-def test_the_open_question_is_kept_until_it_is_answered(path: Path) -> None:
-    with LabelStore(path) as store:
-        store.ask("anna", Open(AB, "doubt", 0.25))
-        store.ask("bob", Open(AC, "spread", None))
-    with LabelStore(path) as store:
-        assert store.asking("anna") == Open(AB, "doubt", 0.25)
-        store.record([judged(BC)])
-        assert store.asking("anna") == Open(AB, "doubt", 0.25)
-        store.record([judged(AB)])
-        assert store.asking("anna") is None
-        assert store.open() == {"bob": Open(AC, "spread", None)}
-        store.ask("bob", None)
-        assert store.open() == {}
-
-
-def test_export_is_what_most_say() -> None:
-    assert majority({"a": "same", "b": "same", "c": "different"}) == 1
-    assert majority({"a": "different", "b": "unsure"}) == 0
-    assert majority({"a": "same", "b": "different"}) is None
-    assert majority({"a": "unsure"}) is None
-    assert pair_of("b", "a") == pair_of("a", "b") == AB
-
-
-def test_export_does_not_touch_the_store(path: Path) -> None:
-    with LabelStore(path) as store:
-        store.record([judged(BC), judged(AB, answer="different"), judged(AC, answer="unsure")])
-    before = sorted(path.parent.iterdir()), path.read_bytes()
-    assert export_rows(path) == [("a", "b", 0), ("b", "c", 1)]
-    assert (sorted(path.parent.iterdir()), path.read_bytes()) == before
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from neardup.errors import InputError, NeardupError, RecipeError
 from neardup.evaluation.population import votes_of
 from neardup.labelling.exchange import answers_of
 from neardup.labels.labels import DUPLICATE, OTHER, UNLABELLED, Labels, cluster_labels, read_labels
-from neardup.labels.store import Judgement, LabelStore
 from neardup.labels.table import places_of
 
 NAMES = ["a", "b", "c", "d", "e"]
@@ -75,11 +73,6 @@ def test_tables_of_pairs(source: Any) -> None:
     assert said(read_labels(source, NAMES)) == EXPECTED
 
 
-def test_ids_are_compared_as_text() -> None:
-    table = {"id1": [1, 7], "id2": [2, 1], "label": [1, 0]}
-    assert said(read_labels(table, ["1", "2", "7"]), ["1", "2", "7"]) == {("1", "2"): DUPLICATE, ("1", "7"): OTHER}
-
-
 def test_levels_complete_lists_and_named_columns() -> None:
     assert said(read_labels(ROWS, NAMES, positive=2))[("a", "b")] == OTHER
     complete = judged(read_labels(ROWS, NAMES, complete=True))
@@ -105,37 +98,6 @@ def test_only_some_rows(tmp_path: Path) -> None:
     assert says(caught.value, "line 4", "label 'maybe'", "no answer")
 
 
-@pytest.mark.parametrize(
-    ("only", "words"),
-    [
-        ("train", ("only 'train'", "no column and value", "split=train")),
-        ("=train", ("no column and value",)),
-        ("part=train", ("column 'part'", "only;", "id1, id2, label, split")),
-        ("split=test", ("'test'", "column 'split'", "'train', 'val', ''")),
-        ("id1=7", ("'a', 'c', 'd', 'e'", "'f' and others")),
-    ],
-)
-def test_refused_rows(tmp_path: Path, only: str, words: tuple[str, ...]) -> None:
-    path = tmp_path / "l.csv"
-    path.write_text("id1,id2,label,split\na,b,1,train\nc,a,0,train\nd,e,1,val\ne,f,0,\nf,g,0,\ng,h,0,\n")
-    with pytest.raises(InputError) as refused:
-        read_labels(path, NAMES, only=only)
-    assert says(refused.value, *words)
-
-
-def test_a_store_of_labels(tmp_path: Path) -> None:
-    path = tmp_path / "mine.db"
-    answers = [("a", "b", "same"), ("a", "c", "different"), ("d", "e", "same"), ("b", "c", "unsure")]
-    with LabelStore(path) as store:
-        store.record([Judgement((one, other), "anna", answer) for one, other, answer in answers])
-    assert said(read_labels(path, NAMES)) == EXPECTED
-    with LabelStore(tmp_path / "none.db"):
-        pass
-    with pytest.raises(InputError) as caught:
-        read_labels(tmp_path / "none.db", NAMES)
-    assert says(caught.value, "none.db", "no label yet", "neardup label")
-
-
 def test_clusters_from_a_file_and_from_a_column(tmp_path: Path) -> None:
     path = tmp_path / "clusters.csv"
     path.write_text("cluster,id\nx,a\ny,b\nx,c\ny,d\n")
@@ -146,11 +108,6 @@ def test_clusters_from_a_file_and_from_a_column(tmp_path: Path) -> None:
     assert (given.duplicates, given.others, given.groups, given.complete) == (2, 8, 3, True)
     assert says(column.warnings[0], "1 of 5 documents", "no cluster", "column 'c'")
     assert says(given.warnings[0], "1 of 5 documents", "no cluster", str(path))
-
-
-def test_a_document_whose_id_was_there_before_is_in_no_cluster() -> None:
-    labels = cluster_labels(["x", "x", "x", "y"], ["a", "b", "a", "c"], "column 'c'")
-    assert (labels.duplicates, labels.group.tolist()) == (1, [0, 0, 2, 3])
 
 
 pairs = st.lists(
@@ -271,26 +228,6 @@ def test_refused_files(tmp_path: Path, name: str, content: bytes | None, words: 
     with pytest.raises(InputError) as refused:
         read_labels(str(path), NAMES)
     assert says(refused.value, *words)
-
-
-def test_json_lines_may_lack_a_key(tmp_path: Path) -> None:
-    path = tmp_path / "l.jsonl"
-    path.write_text(
-        "".join(json.dumps(row) + "\n" for row in ({"id1": "a", "id2": "b", "label": 1}, {"id1": "a", "label": 0}))
-    )
-    with pytest.raises(InputError) as caught:
-        read_labels(path, NAMES)
-    assert says(caught.value, "line 2", "no id", "column 'id2'")
-
-
-def test_a_row_without_a_label_is_no_label() -> None:
-    rows = [("a", "b", 1), ("a", "c", None), ("b", "c", 0), ("c", "nobody", ""), ("b", "d", " ")]
-    labels = read_labels(rows, ["a", "b", "c", "d"])
-    assert (labels.duplicates, labels.others) == (1, 1)
-    assert any("3 of the 5 rows" in warning for warning in labels.warnings)
-    with pytest.raises(InputError) as caught:
-        read_labels(rows, ["a", "b", "c", "d"], complete=True)
-    assert says(caught.value, "3 of the 5", "leave them out")
 
 
 def test_words_levels_and_doubts_mean_the_same_to_every_reader(tmp_path: Path) -> None:

@@ -212,22 +212,6 @@ def test_a_classifier(vector: str, columns: dict[str, Any]) -> None:
     assert says(caught.value, "title")
 
 
-def test_stricter_and_looser_thresholds() -> None:
-    new, old, choices = corpus(120), corpus(250, 1)[:170], dict[str, Any](features="words:1")
-    result = nd.dedup(new, against=old, threshold=0.6, margin=0.2, **choices)
-    for threshold in (0.4, 0.5, 0.8):
-        pairs = of_both(new, old, threshold=threshold, **choices)
-        check(result.at(threshold), len(new), pairs, list(range(len(new))))
-
-
-def test_the_same_whatever_the_order_of_keeping() -> None:
-    table = pa.table({"text": corpus(100), "score": list(range(111))})
-    old = corpus(100, 1)[:60]
-    pairs = of_both(table["text"].to_pylist(), old, **ENGINES["sets"])
-    result = nd.dedup(table, against=old, keep="score", **ENGINES["sets"])
-    check(result, 111, pairs, list(range(110, -1, -1)))
-
-
 NEWS = "the harbour board voted on tuesday to widen the eastern channel at a cost of forty million"
 OTHER = "a late frost has damaged two thirds of the cherry crop in the northern valleys growers say"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, newspaper, page, paragraphs
-from places import SHARED
-from saying import says
 
 import neardup as nd
-from neardup.errors import InputError, NeardupError, RecipeError
+from neardup.errors import NeardupError
 from neardup.pipeline.explanation import explain
-from neardup.recipe import Recipe, parse
+from neardup.recipe import Recipe
 from neardup.recipe.recipe import CONTENTS
 from neardup.text import html
 from neardup.text.encoding import page_text
 from neardup.text.html import content_of, contents, method_of
 
-HTML = SHARED / "html"
 METHODS = [pytest.param("html", marks=needs_html), "tags"]
 RULES: dict[str, Any] = {"features": "words:4", "threshold": 0.6}
 #: A recipe for each engine, each kind of second step, and what depends on a collection.
@@ -107,21 +103,6 @@ def test_neighbours_and_queries_are_those_of_the_twin() -> None:
 
 
 @needs_html
-def test_comparing_takes_the_content_of_each_recipe_or_one_for_all() -> None:
-    table = pa.table(
-        {"id": ["a", "b", "c"], "text": [page(paragraphs(1), 0), page(paragraphs(1), 1), page(paragraphs(2), 0)]}
-    )
-    labels = [("a", "b", 1), ("a", "c", 0), ("b", "c", 0)]
-    recipes = [Recipe(**RULES, name="text"), Recipe(**RULES, name="page", content="html")]
-    own = nd.compare(table, labels, recipes=recipes, thresholds=[0.6])
-    assert [one.rows[0].correct for one in own.recipes] == [0, 1]
-    assert [one.rows[0].returned for one in own.recipes] == [1, 1]
-    every = nd.compare(table, labels, recipes=recipes, thresholds=[0.6], content="html")
-    assert [one.rows[0].correct for one in every.recipes] == [1, 1]
-    assert {one.recipe.content for one in every.recipes} == {"html"}
-
-
-@needs_html
 def test_an_article_is_found_under_any_navigation_and_navigation_alone_is_no_match() -> None:
     pages = [page(paragraphs(1), 0), page(paragraphs(1), 1), page(paragraphs(2), 0)]
     assert [(p.left, p.right) for p in nd.dedup(pages, **RULES).pairs] == [(0, 2)]
@@ -142,39 +123,6 @@ def test_any_text_has_a_content_that_utf8_can_write(content: str, texts: list[st
     written.validate(full=True)
     assert written.to_pylist() == [content_of(text, content) for text in texts]
     assert len(written) == len(texts)
-
-
-@pytest.mark.parametrize("content", METHODS)
-def test_pages_without_content_match_nothing(content: str) -> None:
-    empty = "<html><head><title></title><script>var a = 1;</script></head><body></body></html>"
-    result = nd.dedup([empty, empty, page(paragraphs(3), 0)], content=content, **RULES)
-    assert (result.kept, result.undecidable) == ([0, 1, 2], [0, 1])
-    with pytest.raises(InputError) as caught:
-        nd.query([page(paragraphs(3), 0)], empty, content=content, **RULES)
-    assert says(caught.value, f"content {content}", "no features by words:4", "nothing can match")
-
-
-def test_transformers_take_pages() -> None:
-    transformers = pytest.importorskip("neardup.transformers", reason="scikit-learn is not installed")
-    pages = newspaper()[:6]
-    texts = [method_of("tags")(text) for text in pages]
-    for kind in (transformers.FeatureTransformer, transformers.SketchTransformer, transformers.SimHashTransformer):
-        by_pages = kind(features="words:2", content="tags").fit_transform(pages)
-        by_texts = kind(features="words:2").fit_transform(texts)
-        assert np.all((by_pages == by_texts) if isinstance(by_pages, np.ndarray) else (by_pages != by_texts).nnz == 0)
-        assert kind(content="tags").fit(pages).recipe_.content == "tags"
-        with pytest.raises(RecipeError) as caught:
-            kind(content="page").fit(pages)
-        assert says(caught.value, "content 'page'", "not known", "html, tags")
-
-
-def test_a_recipe_file_names_the_content(tmp_path: Path) -> None:
-    file = tmp_path / "pages.toml"
-    file.write_text('content = "tags"\nfeatures = "words:4"\nthreshold = 0.6\n')
-    pages = newspaper()
-    assert found(nd.dedup(pages, recipe=str(file))) == found(nd.dedup(pages, content="tags", **RULES))
-    assert parse(Recipe(content="tags").to_toml(), "itself").content == "tags"
-    assert found(nd.dedup(pages, recipe=str(file), content="")) == found(nd.dedup(pages, **RULES))
 
 
 def test_without_content_nothing_of_it_is_imported_or_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,35 +200,3 @@ def test_files_that_are_pages_are_read_in_their_encoding_and_written_as_they_are
     result.write(str(tmp_path / "out") + "/")
     assert (tmp_path / "out" / "a.html").read_bytes() == (folder / "a.html").read_bytes()
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.html", "c.xhtml"]
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not HTML.is_dir(), reason="the pages are not in ../shared/data/html beside the project")
-class TestRealPages:
-    def test_the_twin_of_real_pages(self) -> None:
-        pages = [page_text(path.read_bytes()) for path in sorted((HTML / "pages").iterdir())[::4]]
-        for content in ("tags", "html"):
-            if content == "html" and needs_html.args[0]:
-                continue
-            method = method_of(content)
-            several: list[dict[str, Any]] = [
-                {"features": "words:3", "threshold": 0.05},
-                {"recipe": "ddd", "threshold": 0.3},
-            ]
-            for choices in several:
-                twin = nd.dedup([method(text) for text in pages], **choices)
-                assert found(nd.dedup(pages, content=content, threads=2, **choices)) == found(twin)
-
-    @needs_html
-    def test_real_articles_are_found_by_their_text_in_another_frame(self) -> None:
-        gold = [json.loads(line) for line in (HTML / "gold.jsonl").read_text("utf-8").splitlines()][::4]
-        files = {path.stem: path for path in (HTML / "pages").iterdir()}
-        framed = [page(one["text"].split("\n"), 0) for one in gold]
-        pages = [page_text(files[one["id"]].read_bytes()) for one in gold]
-        choices: dict[str, Any] = {"features": "words:4", "threshold": 0.5}
-        pairs = {(p.left, p.right) for p in nd.dedup(framed + pages, content="html", **choices).pairs}
-        right = {(i, len(gold) + i) for i in range(len(gold))}
-        assert len(pairs & right) >= 0.8 * len(gold)
-        assert pairs <= right
-        plain = {(p.left, p.right) for p in nd.dedup(framed + pages, **choices).pairs}
-        assert len(plain & right) < len(pairs & right) / 2

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import naive
 import naive_features
@@ -23,7 +21,7 @@ from neardup.features.extraction import extract, gram_hashes
 from neardup.features.reading import gather
 from neardup.features.statistics import Statistics
 from neardup.pipeline.explanation import Explanation, Second, explain
-from neardup.recipe import Recipe, load_recipe, names
+from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
 WORDS = ["the", "a", "there", "cat", "Dog,", "fish.", "bird", "sea", "猫", "海。", "قطة", "بحر،"]
@@ -71,10 +69,6 @@ SIGNED = [
     Recipe(features="words:1", signature="imatch:2", clip="df:2:0.9"),
 ]
 unhurried = settings(max_examples=150, deadline=None)
-
-
-def title(recipe: Recipe) -> str:
-    return " ".join(filter(None, [recipe.features, recipe.clip, recipe.weights, recipe.signature, recipe.measure]))
 
 
 def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
@@ -224,112 +218,6 @@ def test_signatures_are_compared_as_a_run_does(recipe: Recipe, texts: list[str])
     check_places(why)
 
 
-FOX = "The quick brown fox jumps over the lazy dog near the river bank. It sleeps."
-EDITED = FOX.replace("lazy", "sleepy")
-
-
-def test_bits_of_a_simhash() -> None:
-    recipe = Recipe(features="words:2", signature="simhash", measure="hamming", threshold=3)
-    same = explain(FOX, FOX.upper(), recipe)
-    assert str(same).startswith("near-duplicates: ")
-    assert says(same, "hamming 0 <= 3", " 0 of 64 bits", "jaccard is 1.0000")
-    at_any, bits = same.sentences
-    assert says(at_any, "No threshold would part", "lowest")
-    assert says(bits, "no longer match", " 4 bits more")
-    why = explain(FOX, EDITED, recipe)
-    differ = int(why.value)
-    assert differ > 3
-    assert why.reason.startswith(f"hamming {differ} > 3")
-    assert says(why.reason, f" {differ} of 64 bits", "jaccard is 0.7500")
-    threshold, bits = why.sentences
-    assert says(threshold, "They match", f" {differ} or higher")
-    assert says(bits, "They match", f" {differ - 3} bits fewer")
-    assert why.needed == 61
-    assert why.similarity == 1 - differ / 64
-
-
-def test_minima_of_a_sketch() -> None:
-    recipe = Recipe(features="words:1", signature="minhash:25", measure="overlap", threshold=0.5)
-    why = explain(FOX, EDITED, recipe)
-    equal = why.counts.o
-    exact = why.measures["jaccard"]
-    assert exact == pytest.approx(12 / 14)
-    assert why.reason.startswith(f"overlap {equal / 25:.4f} >= 0.5")
-    assert says(why.reason, f" {equal} of 25 minima", "estimate of jaccard", "0.8571")
-    assert says(why.sentences[1], "no longer match", f" {equal - 12} equal minima", f"fewer than {equal}.")
-
-
-def test_digests_of_imatch() -> None:
-    recipe = Recipe(features="words:1", signature="imatch:5")
-    same = explain("one two three four five", "five four three two one one", recipe)
-    assert same.match
-    assert same.digests[0] == same.digests[1]
-    assert len(same.digests[0]) == 16
-    assert says(same.reason, "imatch", f"equal: {same.digests[0]}", " 5 lexicon terms shared", "of 5 and 5")
-    (sentence,) = same.sentences
-    assert says(sentence, "One lexicon term", "more or fewer", "would part them")
-    other = explain("one two three four five", "one two three four six seven", recipe)
-    assert not other.match
-    (sentence,) = other.sentences
-    assert says(sentence, "They match once", "same lexicon terms", " 1 stands", "left", " 2 in the right")
-    few = explain("one two three", "one two three", recipe)
-    assert not few.match
-    assert few.digests == ("", "")
-    assert says(few.reason, "undecidable", " 3 and 3 lexicon", " 5 are needed")
-    (sentence,) = few.sentences
-    assert says(sentence, "fewer than 5", "matches nothing")
-
-
-@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256"])
-def test_digests_of_texts(algorithm: str) -> None:
-    recipe = Recipe(features=f"checksum:{algorithm}", normalize="raw")
-    left = right = "Ünïcode, 文字"
-    digest = hashlib.new(algorithm, left.encode()).hexdigest()
-    same = explain(left, right, recipe)
-    assert same.match
-    assert same.reason == f"{algorithm} digests are equal: {digest}"
-    (sentence,) = same.sentences
-    assert says(sentence, "Any change", "would part them")
-    assert [segment.shared for segment in same.left_segments] == [True]
-    (feature,) = extract(pa.array([left], pa.large_string()), recipe).features.tolist()
-    assert feature.to_bytes(8, "little").hex() == digest[:16]
-    other = explain(left, left + "!", recipe)
-    assert not other.match
-    assert other.reason.startswith(f"{algorithm} digests differ: {digest} and ")
-    assert other.as_dict()["digests"] == list(other.digests)
-    assert [other.right[change.start : change.end] for change in other.right_changes] == ["文字!"]
-
-
-TERMS = ["fox fox dog hen", "fox fox dog cow", "dog cat", "hen cat", "sea"]
-
-
-def test_spots_and_skips_mark_only_their_own_words() -> None:
-    left = "at a rally to kick off"
-    why = explain(left, "not at a rally for all to kick", Recipe(features="spots:1:2", threshold=0.1))
-    assert [left[s.start : s.end] for s in why.left_segments if s.shared] == ["a rally", "kick"]
-    assert [(passage.text, passage.tokens) for passage in why.passages] == [("a rally to kick", 4)]
-    left = "one two three four five"
-    why = explain(left, "one 2 three 4 5", Recipe(features="skips:2:1", threshold=0.1))
-    assert [left[s.start : s.end] for s in why.left_segments if s.shared] == ["one", "three"]
-    assert [left[change.start : change.end] for change in why.left_changes] == ["two", "four five"]
-
-
-def test_sentences_and_clauses_are_passages() -> None:
-    left = "他说：今天下雨，我在家。你呢？"
-    why = explain(left, "今天下雨！我在家，好", Recipe(features="clauses", threshold=0.1))
-    assert [passage.text for passage in why.passages] == ["今天下雨，我在家"]
-    left = "ذهب الولد إلى البيت. ثم نام."
-    why = explain(left, "ثم نام! ذهب الولد إلى المدرسة.", Recipe(features="sentence_words:2", threshold=0.1))
-    assert [passage.text for passage in why.passages] == ["ذهب الولد إلى", "ثم نام"]
-
-
-class Letters:
-    """An encoder: how often each letter stands in a text."""
-
-    def encode(self, texts: list[str]) -> Any:
-        return [[text.count(chr(97 + i)) for i in range(26)] for text in texts]
-
-
 @given(left=st.text("abc ", max_size=12), right=st.text("abc ", max_size=12))
 def test_edit_distance_in_a_second_step(left: str, right: str) -> None:
     recipe = Recipe(features="qgrams:1", threshold=0.1, second_step="edit >= 0.6")
@@ -369,50 +257,3 @@ def test_both_steps_are_told() -> None:
         "counts": [2, 4, 4],
         "flip": 0.3333,
     }
-
-
-def test_embeddings() -> None:
-    recipe = Recipe(features="words:1", measure="semantic", threshold=0.9)
-    why = explain("listen", "silent", recipe, encoder=Letters())
-    assert (why.match, why.value, why.reason) == (True, 1.0, "semantic 1.0000 >= 0.9")
-    (sentence,) = why.sentences
-    assert says(sentence, "No threshold would part", "highest")
-    (sentence,) = explain("aa", "bb", recipe, encoder=Letters()).sentences
-    assert says(sentence, "No threshold", "match", "cosine", "not above 0")
-    step = Recipe(features="words:1", threshold=0.1, second_step="semantic >= 0.9")
-    assert explain("a b", "a bb", step, encoder=Letters()).reason.endswith("then semantic 0.9486 >= 0.9")
-    for lacking in (recipe, step):
-        with pytest.raises(RecipeError, match="needs an encoder"):
-            explain("a b", "a bb", lacking)
-
-
-@pytest.mark.parametrize("recipe", [CHOSEN[0], CHOSEN[6], WEIGHTED[2], SIGNED[1]], ids=title)
-def test_what_depends_on_a_collection_needs_its_statistics(recipe: Recipe) -> None:
-    with pytest.raises(RecipeError) as caught:
-        explain("a b", "a c", recipe)
-    assert says(caught.value, "depends on the collection", "no statistics", "gather")
-
-
-@pytest.mark.parametrize("shipped", names())
-def test_recipes_that_come_with_the_package_are_explained(shipped: str) -> None:
-    recipe = load_recipe(shipped)
-    texts = [FOX, EDITED, FOX.upper(), "好的。", ""]
-    statistics = statistics_of(texts, recipe) if recipe.needs_statistics else None
-    for right in texts:
-        why = explain(FOX, right, recipe, statistics, Letters())
-        assert why.match == explain(right, FOX, recipe, statistics, Letters()).match
-        assert 0 <= why.similarity <= 1
-        check_places(why)
-
-
-def test_an_empty_document_has_no_features() -> None:
-    why = explain("cat dog", "the cat", Recipe(features="spots:1:1"))
-    (sentence,) = why.sentences
-    assert says(sentence, "left document", "no feature", "matches nothing")
-    for signature, measure in (("simhash", "hamming"), ("minhash:4", "overlap")):
-        recipe = Recipe(signature=signature, measure=measure, threshold=1, features="words:1")
-        why = explain("", "a b", recipe)
-        assert (why.match, why.similarity) == (False, 0.0)
-        assert says(why.reason, "nothing to compare", " 0 features shared", "of 0 and 2")
-        (sentence,) = why.sentences
-        assert says(sentence, "left document", "no word", "matches nothing")

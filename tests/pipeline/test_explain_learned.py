@@ -14,7 +14,6 @@ from trained import DATED, FACTS, SETS, texts, trained
 
 from neardup.classifier.classifier import Classifier, rule_of
 from neardup.classifier.values import NO_TIME, Measurer, Records
-from neardup.errors import RecipeError
 from neardup.pipeline.explanation import Explanation, explain
 from neardup.pipeline.learned_explanation import LearnedStep
 
@@ -103,26 +102,6 @@ def test_a_pair_outside_the_candidate_rule_says_so() -> None:
     assert not why.as_dict()["match"]
 
 
-def test_sentences_say_cut_and_measure() -> None:
-    classifier = trained(FACTS)
-    why = asked(PORT, OTHER, replace(classifier, cut=-50.0))
-    g = step_of(why).evidence.score
-    assert g is not None
-    precision = replace(classifier, cut=g).working_point.precision
-    at_cut, measure = why.sentences[-2:]
-    assert says(at_cut, "no longer match", f"cut above {g:.4f}", f" {precision:.1%} of the", "training pairs")
-    assert says(measure, "No measure alone", "turn the decision")
-    at_cut, _ = asked(PORT, OTHER, replace(classifier, cut=50.0)).sentences[-2:]
-    assert says(at_cut, "They match", f"cut of {g:.4f};")
-    step = step_of(asked(PORT, OTHER, classifier))
-    assert step.turn is not None
-    name, value = step.turn
-    measured = step.vector[classifier.vector.names.index(name)]
-    assert ("no longer match" in step.sentences[1]) == step.passed
-    assert says(step.sentences[1], "match with", f"{name} at {value:.2f}", f"place of {measured:.4f}")
-    assert step_of(asked(PORT, PORT, classifier)).sentences == ()
-
-
 def test_titles_and_times_enter_where_they_are_known() -> None:
     classifier = trained(DATED)
     unknown = step_of(asked(PORT, OTHER, classifier))
@@ -137,18 +116,3 @@ def test_titles_and_times_enter_where_they_are_known() -> None:
     none = Records(["", ""], ["Ships", None], np.array([0, NO_TIME]))
     again = step_of(explain(PORT, OTHER, classifier.recipe, classifier=classifier, records=none))
     assert again.evidence == unknown.evidence
-
-
-def test_a_classifier_is_needed() -> None:
-    with pytest.raises(RecipeError) as caught:
-        explain(PORT, OTHER, trained(FACTS).recipe)
-    assert says(caught.value, "needs the classifier", "of that fingerprint", "there is none")
-    with pytest.raises(RecipeError, match="this is "):
-        explain(PORT, OTHER, trained(FACTS).recipe, classifier=trained(SETS))
-
-
-def test_empty_texts_are_in_no_net() -> None:
-    why = asked("", "...", trained(FACTS))
-    assert not why.match
-    assert not step_of(why).is_candidate
-    assert not asked("", "", trained(FACTS)).match

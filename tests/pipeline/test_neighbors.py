@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 from saying import says
@@ -65,32 +63,12 @@ def test_rows_by_the_definition() -> None:
     assert says(repr(found), f"<{len(expected)} neighbours", "of 5 documents", "among 6>")
 
 
-def test_tables_for_others() -> None:
-    found = neighbors_of(IDS, k=1)
-    table = found.to_arrow()
-    assert table.column_names == ["document", "rank", "neighbor", "similarity"]
-    assert pa.table(found).equals(table)
-    frame = found.to_pandas()
-    assert isinstance(frame, pd.DataFrame)
-    assert frame["rank"].tolist() == [1] * len(found)
-    assert answer_of(TEXTS[0]).to_arrow().column_names == ["document", "similarity"]
-
-
-def test_rows_are_the_names_where_there_are_no_ids() -> None:
-    assert list(neighbors_of(None, k=1, of=[4])) == [Neighbor(4, 1, 0, 8 / 12)]
-
-
 @pytest.mark.parametrize(("ids", "wanted"), [(IDS, ["rose2", "fox", "rose2"]), (NUMBERS, ["5", 0]), (None, [5, "0"])])
 def test_of_some_documents_in_the_order_asked_for(ids: Sequence[Any] | None, wanted: list[Any]) -> None:
     found = neighbors_of(ids, k=1, of=wanted)
     expected = ["rose2", "fox"] if ids is IDS else [5, 0]
     assert [row.document for row in found] == expected
     assert found.asked == 2
-
-
-def test_of_the_first_documents() -> None:
-    assert {row.document for row in neighbors_of(IDS, first=2)} == {"fox", "rose"}
-    assert neighbors_of(IDS, first=100).asked == 6
 
 
 def test_recipes_of_every_kind_answer_alike() -> None:
@@ -135,37 +113,6 @@ def test_queries_and_pairs_agree(recipe: Recipe) -> None:
                 ends.remove(IDS[place])
                 expected[ends[0]] = pair["similarity"]
         assert found == pytest.approx(expected)
-
-
-def test_the_most_similar_come_first() -> None:
-    answer = list(answer_of(TEXTS[0]))
-    assert [row.document for row in answer] == ["fox", "fox2", "dog"]
-    assert [row.similarity for row in answer] == sorted((row.similarity for row in answer), reverse=True)
-    second = list(answer_of(TEXTS[0], WORDS.changed(second_step="edit >= 0.5")))
-    assert [row.document for row in second] == ["fox", "fox2", "dog"]
-    assert second[1].similarity == pytest.approx(1 - 5 / 72, abs=0.02)
-
-
-def test_no_match_is_an_answer() -> None:
-    answer = answer_of("nothing of that kind")
-    assert (list(answer), answer.documents, repr(answer)) == ([], 6, "<0 similar documents among 6>")
-    assert [stage["name"] for stage in answer.stages] == ["read and features", "query"]
-
-
-def test_a_semantic_second_step_takes_an_encoder() -> None:
-    class Lengths:
-        def encode(self, texts: list[str]) -> Any:
-            return np.array([[float(len(text)), 40.0] for text in texts])
-
-    recipe = WORDS.changed(second_step="semantic >= 0.99")
-    found = list(answer_of(TEXTS[0], recipe, encoder=Lengths()))
-    assert [row.document for row in found] == ["fox", "fox2"]
-    with pytest.raises(RecipeError, match="needs an encoder"):
-        answer_of(TEXTS[0], recipe)
-
-
-def test_threads_change_nothing() -> None:
-    assert list(neighbors_of(IDS, threads=1)) == list(neighbors_of(IDS, threads=3))
 
 
 def test_refusals() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,7 +14,7 @@ from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
 
 import neardup as nd
-from neardup.errors import InputError, RecipeError
+from neardup.errors import RecipeError
 
 KNOWN = texts(70, seed=41)
 TABLE = KNOWN.table
@@ -54,14 +53,6 @@ def test_an_answer_is_what_a_run_finds(
     assert answer.to_arrow(full=True).column_names == ["document", "similarity", "score", "evidence", "measures"]
 
 
-def test_the_very_text_is_first() -> None:
-    row = KNOWN.rows[9]
-    answer = nd.query(TABLE, row["text"], classifier=trained(FACTS))
-    first = answer.to_arrow().to_pylist()[0]
-    assert (first["document"], first["similarity"], first["score"]) == (row["id"], 1.0, None)
-    assert first["evidence"] == "equal texts"
-
-
 def test_titles_and_times_have_a_say() -> None:
     classifier = trained(DATED).everything()
     row = next(row for row in KNOWN.rows if row["title"] and row["time"])
@@ -77,22 +68,6 @@ def test_titles_and_times_have_a_say() -> None:
     assert found(title=row["title"], time=row["time"]) == found(title=row["title"], time=moment.timestamp())
     assert len({found(), found(title=row["title"]), found(time=row["time"]), found(title="other words")}) == 4
     assert found(time=datetime(1999, 1, 1, tzinfo=UTC)) != found(time=row["time"])
-
-
-def test_no_candidate_is_an_answer_too() -> None:
-    answer = nd.query(TABLE, "nothing of the kind was ever written", classifier=trained(FACTS))
-    assert (len(answer), answer.candidates) == (0, 0)
-    assert answer.to_arrow().schema.names == ["document", "similarity", "score", "evidence"]
-    assert answer.to_arrow().schema.field("score").type == pa.float64()
-    none = nd.query(TABLE, NEW[0]["text"] + " more", classifier=replace(trained(FACTS), cut=np.inf))
-    assert (len(none), none.candidates > 0) == (0, True)
-
-
-def test_other_answers_have_no_such_columns() -> None:
-    answer = nd.query(TABLE, KNOWN.rows[0]["text"], threshold=0.5)
-    assert answer.learned is None
-    assert answer.to_arrow(full=True).column_names == ["document", "similarity"]
-    assert answer.candidates == len(answer)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +90,3 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], said: tuple[str, 
     with pytest.raises(RecipeError) as error:
         nd.query(TABLE, str(KNOWN.rows[0]["text"]), **given)
     assert says(error.value, *said)
-
-
-def test_a_text_without_features_is_refused() -> None:
-    with pytest.raises(InputError, match="has no features by words:1"):
-        nd.query(TABLE, "...", classifier=trained(SETS))
-    with pytest.raises(InputError, match="is empty"):
-        nd.query(TABLE, "", classifier=trained(SETS))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.features.extraction import gram_hashes
-from neardup.pipeline.resolved_features import Side, side_of
+from neardup.pipeline.resolved_features import side_of
 from neardup.recipe import Recipe
 from neardup.text.stop_words import antecedents, stop_words
 
@@ -107,34 +107,6 @@ def test_every_gram_stands_where_it_says(recipe: Recipe, text: str) -> None:
             assert "".join(str(part) for part in gram).replace(" ", "") == "".join(texts).replace(" ", "")
         else:
             assert list(gram)[: len(texts)] == texts
-
-
-def shown(side: Side) -> list[str]:
-    return [" ".join(map(str, gram)) for gram in side.grams]
-
-
-@pytest.mark.parametrize(
-    ("text", "recipe", "expected"),
-    [
-        ("one two three four five", Recipe(features="skips:2:2"), ["one four", "two five"]),
-        ("one two three", Recipe(features="skips:2:2"), ["one two three 3"]),
-        ("At 10:30, it rose 3.5%. Why?", Recipe(features="clauses"), ["at 10 30", "it rose 3 5", "why"]),
-        ("今天下雨，我在家。你呢？", Recipe(features="clauses"), ["今 天 下 雨", "我 在 家", "你 呢"]),
-        ("ذهب الولد، ثم عاد؟ نعم", Recipe(features="clauses"), ["ذهب الولد", "ثم عاد", "نعم"]),
-        ("今天下雨。我在家", Recipe(features="sentence_words:3"), ["今 天 下", "天 下 雨", "我 在 家"]),
-        ("Go. Go on and on", Recipe(features="sentence_words:2"), ["go", "go on", "on and", "and on"]),
-        (
-            "at a rally to kick off a weeklong campaign",
-            Recipe(features="spots:1:2"),
-            ["a rally kick", "a weeklong campaign"],
-        ),
-        ("the cat of the house", Recipe(features="words:2", stop_words="en"), ["cat house"]),
-        ("abcab", Recipe(features="qgrams:2:positional"), ["a b 0", "b c 1", "c a 2", "a b 3"]),
-        ("قال الرجل", Recipe(features="words:1"), ["قال", "الرجل"]),
-    ],
-)
-def test_worked_examples(text: str, recipe: Recipe, expected: list[str]) -> None:
-    assert shown(side_of(text, recipe)) == expected
 
 
 def test_plain_grams_load_no_kernels() -> None:

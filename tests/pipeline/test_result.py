@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
-from typing import Any
 
 import naive
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from saying import says
@@ -53,20 +50,6 @@ def test_a_result_answers_who_and_why() -> None:
     assert "2 kept, 2 dropped" in repr(result)
 
 
-def test_at_a_higher_threshold_equals_another_run() -> None:
-    texts = corpus()
-    low = nd.dedup(texts, threshold=0.3, features="words:2")
-    for threshold in (0.3, 0.5, 0.7, 0.9, 1.0):
-        narrowed, again = low.at(threshold), nd.dedup(texts, threshold=threshold, features="words:2")
-        assert narrowed.kept == again.kept
-        assert list(narrowed.pairs) == list(again.pairs)
-        assert narrowed.families == again.families
-        assert narrowed.summary["fingerprint"] == again.summary["fingerprint"]
-    with pytest.raises(nd.RecipeError) as caught:
-        low.at(0.2)
-    assert says(caught.value, "threshold 0.2 is below", "run's 0.3")
-
-
 def test_borderline_pairs_are_those_that_only_just_match() -> None:
     result = nd.dedup(corpus(), threshold=0.4, features="words:2")
     found = result.borderline(5)
@@ -108,42 +91,6 @@ def test_a_keep_order_without_values_is_refused() -> None:
         nd.dedup(table, keep="newest")
 
 
-FRAME = {"id": ["a", "b", "c"], "text": [NEWS, OTHER, NEWS], "n": [1, 2, 3]}
-
-
-@pytest.mark.parametrize(
-    "data",
-    [pd.DataFrame(FRAME), pl.DataFrame(FRAME), pa.table(FRAME), pa.table(FRAME).to_batches()[0], FRAME],
-    ids=["pandas", "polars", "pyarrow", "record batch", "dict"],
-)
-def test_tables_of_every_kind(data: Any, tmp_path: Path) -> None:
-    result = nd.dedup(data)
-    assert result.kept == ["a", "b"]
-    assert result.dropped[0] == ("c", "a", 1.0, 1)
-    assert result.table().to_pydict() == {"id": ["a", "b"], "text": [NEWS, OTHER], "n": [1, 2]}
-    result.write(str(tmp_path / "clean.parquet"))
-    assert pl.read_parquet(tmp_path / "clean.parquet").to_dict(as_series=False) == result.table().to_pydict()
-    assert result.duplicates().to_pydict() == {
-        "dropped": ["c"],
-        "keeper": ["a"],
-        "similarity": [1.0],
-        "family": [1],
-    }
-    assert pl.DataFrame(result.pairs).rows() == [("a", "c", 1.0)]
-    assert result.pairs.to_pandas().shape == (1, 3)
-    with pytest.raises(nd.UnknownDocument, match="no document has the id 'z'"):
-        result.explain("a", "z")
-
-
-def test_texts_that_are_missing_are_rejected_and_counted() -> None:
-    result = nd.dedup([NEWS, None, "", NEWS])
-    assert result.kept == [0, 2]
-    assert result.dropped[0].id == 3
-    assert sum(result.summary["rejected"].values()) == 1
-    with pytest.raises(nd.UnknownDocument):
-        result.explain(0, 1)
-
-
 def test_repeated_ids_are_refused_and_rows_numbered_where_asked() -> None:
     table = pa.table({"id": [1, 2, 1], "text": [NEWS, OTHER, LATER]})
     with pytest.raises(nd.InputError) as caught:
@@ -161,32 +108,3 @@ def test_the_summary_is_json_and_adds_up() -> None:
     assert summary["largest_family"] == max(len(f.members) for f in result.families)
     assert summary["text_bytes"] == sum(len(t) for t in corpus()) + 1
     assert [stage["name"] for stage in summary["stages"]] == ["read and features", "join", "keep"]
-
-
-def test_nothing_and_one_document_are_answered_too() -> None:
-    for texts in ([], ["alone"], [""]):
-        result = nd.dedup(texts)
-        assert result.kept == list(range(len(texts)))
-        assert len(result.dropped) == len(result.pairs) == len(result.families) == 0
-        assert result.duplicates().num_rows == 0
-        assert result.borderline() == []
-        assert result.table().num_rows == len(texts)
-
-
-def test_files_give_what_the_same_rows_in_memory_give(tmp_path: Path) -> None:
-    texts = corpus()
-    for part in range(4):
-        lines = [json.dumps({"text": t}) for t in texts[part * 50 : part * 50 + 50]]
-        (tmp_path / f"part{part}.jsonl").write_text("\n".join(lines) + "\n")
-    from_files = nd.dedup_files(tmp_path, features="words:2", threshold=0.5, threads=3, memory=1_000_000)
-    in_memory = nd.dedup(texts, features="words:2", threshold=0.5, threads=1)
-    assert from_files.kept == in_memory.kept
-    assert list(from_files.pairs) == list(in_memory.pairs)
-    assert from_files.summary["search"]["spilled_bytes"] > 0
-    with from_files:
-        assert from_files.table()["text"].to_pylist() == [texts[i] for i in in_memory.kept]
-
-
-def test_threads_below_one_are_refused() -> None:
-    with pytest.raises(nd.RecipeError, match="threads 0 is below 1"):
-        nd.dedup(["a"], threads=0)

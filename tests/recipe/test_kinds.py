@@ -14,19 +14,6 @@ from neardup.errors import RecipeError
 from neardup.recipe.kinds import FEATURE_KINDS, SIGNATURE_KINDS, Clip, Features, Number, Signature
 from neardup.recipe.second_step import SecondStep
 
-#: What each kind says when only its name is given.
-PLAIN = {
-    "words": "words:4",
-    "qgrams": "qgrams:4",
-    "skips": "skips:3:1",
-    "clauses": "clauses",
-    "sentence_words": "sentence_words:3",
-    "spots": "spots:1:2",
-    "terms": "terms:4",
-    "windows": "windows:50:8",
-    "checksum": "checksum:sha1",
-}
-
 
 def numbers_of(kinds: tuple[Number, ...]) -> st.SearchStrategy[tuple[int, ...]]:
     return st.tuples(*(st.integers(number.low, number.high) for number in kinds))
@@ -52,13 +39,6 @@ def test_features_are_written_as_they_are_read(drawn: tuple[str, tuple[int, ...]
     assert sorted(str(features).split(":")) == sorted(text.split(":"))
     assert features.multiset == ("multiset" in flags)
     assert features.positional == ("positional" in flags)
-
-
-def test_what_is_left_out_has_the_usual_value() -> None:
-    assert {kind: str(Features.parse(kind)) for kind in FEATURE_KINDS} == PLAIN
-    assert str(Features.parse("skips:5")) == "skips:5:1"
-    assert str(Features.parse("words:multiset")) == "words:4:multiset"
-    assert str(Features.parse("qgrams:3:positional:multiset")) == "qgrams:3:multiset:positional"
 
 
 @pytest.mark.parametrize(
@@ -91,12 +71,6 @@ def test_signatures_are_written_as_they_are_read(kind: str, data: st.DataObject)
     signature = Signature.parse(text)
     assert signature == (kind, numbers)
     assert str(signature) == text
-
-
-def test_signatures_take_as_many_minima_as_they_say() -> None:
-    minima = {text: Signature.parse(text).minima for text in ("minhash", "sketch", "supershingle:4:7", "simhash")}
-    assert minima == {"minhash": 128, "sketch": 25, "supershingle:4:7": 28, "simhash": 0}
-    assert Signature.parse("imatch:9").minima == 0
 
 
 @pytest.mark.parametrize(
@@ -159,11 +133,6 @@ def test_second_steps_are_written_as_they_are_read(text: str, step: tuple[str, s
     assert parsed == step
     assert str(parsed) == again
     assert SecondStep.parse(again) == parsed
-
-
-def test_the_threshold_of_a_second_step_is_the_fraction_that_is_written() -> None:
-    assert SecondStep.parse("edit >= 0.7").exact_threshold == Fraction(7, 10)
-    assert SecondStep.parse("edit >= 0.987654321").exact_threshold == Fraction(987654321, 10**9)
 
 
 @pytest.mark.parametrize(

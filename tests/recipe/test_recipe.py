@@ -16,14 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.classifier.facts import facts_digest
 from neardup.errors import RecipeError
-from neardup.kernels import unicode_tables
 from neardup.recipe import Recipe, load_recipe
-from neardup.recipe.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities, threshold_of
+from neardup.recipe.measures import MEASURES, exact_fraction, measure, reaching, rule, similarities
 from neardup.recipe.recipe import difference
 from neardup.text import stop_words as lists
-from neardup.text.normalize import kernel_tables, tables_digest
+from neardup.text.normalize import kernel_tables
 from neardup.text.stop_words import ANTECEDENTS
 
 
@@ -69,12 +67,6 @@ def test_a_wrong_recipe_is_refused_in_one_sentence(tmp_path: Path, toml: str, wo
     message = str(refused.value)
     assert says(message, *words)
     assert message.startswith(f"recipe {file}")
-
-
-def test_a_recipe_that_is_not_there_lists_those_that_are() -> None:
-    with pytest.raises(RecipeError) as caught:
-        load_recipe("nope")
-    assert says(caught.value, "recipe 'nope'", "neither a file", "checksum, cornell, ddd")
 
 
 def test_other_features_bring_their_normalizer() -> None:
@@ -199,15 +191,6 @@ def test_no_version_of_unicode_is_in_the_fingerprint(monkeypatch: pytest.MonkeyP
     assert [recipe.fingerprint == one for recipe, one in zip(recipes, before, strict=True)] == [False] + [True] * 4
 
 
-@pytest.mark.parametrize("normalizer", ["words", "compact", "whitespace", "strip", "raw"])
-def test_known_tables_are_those_of_this_python(normalizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert unicodedata.unidata_version in unicode_tables.KNOWN_VERSIONS
-    known = tables_digest(normalizer), facts_digest()
-    monkeypatch.setattr(unicodedata, "unidata_version", "99.0.0")
-    assert (tables_digest(normalizer), facts_digest()) == known
-    assert (known[0] == "") == (normalizer == "raw")
-
-
 def test_what_an_answer_depends_on_is_told_apart_in_words() -> None:
     now = Recipe(stop_words="en").dependencies
     assert difference(now, now) == difference({}, {}) == ""
@@ -265,20 +248,6 @@ def test_thresholds_are_the_fractions_that_people_write() -> None:
     assert exact_fraction(0.7, "t") == Fraction(7, 10)
     assert exact_fraction(1 / 3, "t") == Fraction(1, 3)
     assert rule("jaccard", 0.8)[:3] == (0, 4, 5)
-
-
-def test_distances_are_taken_as_they_are_written() -> None:
-    assert threshold_of("euclidean", 2.5) == Fraction(5, 2)
-    assert threshold_of("hamming", 3) == 3
-    assert threshold_of("hamming", 0) == 0
-    assert rule("euclidean", 1.5)[:3] == (5, 9, 4)
-    for name, value in [("hamming", 2.5), ("hamming", 64), ("hamming", -1), ("euclidean", 0), ("euclidean", -0.1)]:
-        with pytest.raises(RecipeError, match=f"threshold {value} is no"):
-            threshold_of(name, value)
-    for written in ("nan", "inf", "many"):
-        with pytest.raises(RecipeError) as caught:
-            threshold_of("euclidean", written)  # type: ignore[arg-type]
-        assert says(caught.value, written, "not a number", "largest distance")
 
 
 @st.composite

@@ -138,17 +138,6 @@ def test_every_combination_is_taken_or_refused_and_what_is_taken_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("languages", "words"),
-    [("xx", "'xx'"), ("en,klingon", "'klingon'"), ("english", "'english'")],
-)
-def test_languages_without_stop_words_are_refused(languages: str, words: str) -> None:
-    with pytest.raises(RecipeError) as refused:
-        nd.dedup(["a b c", "b c d"], stop_words=languages)
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
     ("choices", "words"),
     [
         (

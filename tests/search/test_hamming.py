@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.errors import InputError, RecipeError
 from neardup.kernels.hamming import rearrange
 from neardup.search import hamming
 from neardup.search.hamming import Near, choices_of, hamming_pairs
@@ -126,15 +125,3 @@ def test_blocks_move_there_and_back(listed: list[int], order: list[int]) -> None
         assert other == sum((value >> 8 * source & 255) << 8 * target for target, source in enumerate(order))
     rearrange(moved, np.ascontiguousarray(moves[:, [1, 0, 2]]), back)
     assert back.tolist() == listed
-
-
-@pytest.mark.parametrize("k", [-1, 64])
-def test_a_distance_out_of_range_is_refused(k: int) -> None:
-    with pytest.raises(RecipeError, match="outside"):
-        hamming_pairs(np.zeros(3, np.uint64), k)
-
-
-@pytest.mark.parametrize("values", [[1, 2], np.zeros(3), np.zeros((2, 2), np.uint64), np.zeros(3, np.int64)])
-def test_other_values_are_refused(values: Words) -> None:
-    with pytest.raises(InputError, match="uint64"):
-        hamming_pairs(values, 3)

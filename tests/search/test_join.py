@@ -206,12 +206,6 @@ def test_threads_pieces_and_spilling_change_nothing(monkeypatch: pytest.MonkeyPa
     assert pairs_of(first, recipe) == naive_pairs(texts, recipe)
 
 
-def test_short_texts_are_one_gram_and_empty_ones_match_nothing() -> None:
-    texts = ["stop", "Stop!", "go", "", "", " . ", "stop press now", "stop press now", "stop press"]
-    found = pairs_of(joined(texts, Recipe(threshold=0.1)), Recipe(threshold=0.1))
-    assert found == {(0, 1): 1.0, (6, 7): 1.0}
-
-
 def test_many_copies_cost_their_number_not_its_square() -> None:
     bodies = [" ".join(f"w{d}x{i}" for i in range(40)) for d in range(10)]
     texts = [bodies[i % 10] for i in range(5_000)]

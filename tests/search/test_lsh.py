@@ -131,16 +131,6 @@ def test_the_stated_recall_is_reached_at_the_threshold(
     assert len(found.left) / count < 1 or recall == 0.99
 
 
-def test_pairs_below_the_threshold_are_candidates_only() -> None:
-    # Jaccard 2/3, where the bands for 0.7 find many candidates; each of them is verified.
-    recipe = Recipe(features="words:1", search="lsh", threshold=0.7)
-    found = joined(pairs_at(40, (10, 10), 700), recipe)
-    assert len(found.left) == 0
-    share = 1 - (1 - (2 / 3) ** found.statistics["rows"]) ** found.statistics["bands"]
-    assert found.statistics["candidates"] == pytest.approx(700 * share, abs=4 * math.sqrt(700 * share * (1 - share)))
-    assert found.statistics["verified"] == found.statistics["candidates"]
-
-
 def edited(count: int, seed: int) -> list[str]:
     rng = random.Random(seed)
     texts: list[str] = []
@@ -153,37 +143,6 @@ def edited(count: int, seed: int) -> list[str]:
             words = [f"w{rng.randrange(60)}" for _ in range(rng.choice([1, 2, 5, 12, 30]))]
         texts.append(" ".join(words))
     return [*texts, "", texts[0]]
-
-
-def sets_of(texts: Sequence[str]) -> list[frozenset[Any]]:
-    return [naive.grams(text, "words", "words", 1, False) for text in texts]
-
-
-@pytest.mark.parametrize(
-    ("measure", "threshold", "floor"),
-    [
-        ("jaccard", 0.5, 0.0),
-        ("jaccard", 0.9, 0.0),
-        ("overlap", 0.6, 0.0),
-        ("dice", 0.7, 0.0),
-        ("cosine", 0.7, 0.0),
-        ("containment", 0.8, 0.4),
-        ("extended_jaccard", 0.6, 0.0),
-    ],
-)
-def test_pairs_are_true_ones_and_most_of_them(measure: str, threshold: float, floor: float) -> None:
-    texts = edited(110, 8)
-    choices: dict[str, Any] = {"measure": measure, "threshold": threshold, "jaccard_floor": floor}
-    result = nd.dedup(texts, features="words:1", search="lsh", recall=0.95, **choices)
-    t, f = Fraction(str(threshold)), Fraction(str(floor))
-    expected = naive.all_pairs(sets_of(texts), measure, t, f)
-    found = {(p.left, p.right): p.similarity for p in result.pairs}
-    assert found.items() <= expected.items()
-    # Those at the threshold are the hardest; all together do better.
-    assert len(found) >= 0.95 * len(expected)
-    assert len(expected) > 20
-    assert {(i, j) for (i, j), s in expected.items() if s == 1 and sets_of(texts)[i] == sets_of(texts)[j]} <= set(found)
-    assert result.summary["all_pairs"]
 
 
 @settings(max_examples=40)
@@ -211,19 +170,6 @@ def test_threads_splits_and_room_change_nothing(monkeypatch: pytest.MonkeyPatch)
             assert np.array_equal(getattr(once, name), getattr(again, name)), name
         assert once.statistics == again.statistics
     assert once.statistics["pairs"] == len(once.left) > 20
-
-
-def test_excluded_and_empty_documents_match_nothing() -> None:
-    texts = ["a b c", "", "a b c", "a b c d", "...", "a b c"]
-    recipe = Recipe(features="words:1", search="lsh", threshold=0.5)
-    with FeatureStore() as store:
-        store.add(extract(pa.array(texts, pa.large_string()), recipe, allocate=store.allocate))
-        excluded = np.array([True, False, False, False, False, False])
-        found = lsh_join(store, recipe, threads=1, excluded=excluded)
-    assert found.representative.tolist() == [-1, -1, 2, 3, -1, 2]
-    assert (found.left.tolist(), found.right.tolist()) == ([2], [3])
-    for nothing in ([], [""], ["a"]):
-        assert len(nd.dedup(nothing, recipe=recipe).pairs) == 0
 
 
 @pytest.mark.parametrize(("threshold", "words"), [(0.3, 12), (0.5, 40), (0.8, 40)])

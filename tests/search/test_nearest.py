@@ -171,31 +171,6 @@ def test_lists_of_some_queries_at_a_time(threads: int, monkeypatch: pytest.Monke
     check(documents, "jaccard", list(range(79, -1, -1)), 3, weighted=False, threads=threads)
 
 
-def test_k_beyond_all_documents_gives_all_that_share_a_feature() -> None:
-    documents = [{1: 1}, {1: 1, 2: 1}, {3: 1}, {}, {2: 1}]
-    found = nearest(vectors_of(documents, weighted=False), "jaccard", np.arange(5), 100)
-    pairs = list(zip(found.query.tolist(), found.document.tolist(), strict=True))
-    assert pairs == [(0, 1), (1, 0), (1, 4), (4, 1)]
-
-
-def test_nothing_to_find() -> None:
-    cases: list[list[Document]] = [[], [{}], [{1: 1}], [{}, {}]]
-    for documents in cases:
-        vectors = vectors_of(documents, weighted=False)
-        for measure in ("jaccard", "hamming"):
-            found = nearest(vectors, measure, np.arange(len(documents)), 3)
-            assert (len(found.query), len(found.similarity), found.counts.shape) == (0, 0, (0, 3))
-
-
-def test_progress_ends_with_all() -> None:
-    told: list[tuple[int, int]] = []
-    documents = zipfian(random.Random(1), 150, 10)
-    vectors = vectors_of(documents, weighted=False)
-    nearest(vectors, "jaccard", np.arange(150), 2, progress=lambda done, total: told.append((done, total)))
-    assert told == sorted(told)
-    assert told[-1] == (150, 150)
-
-
 @given(
     values=st.lists(st.one_of(st.none(), st.integers(0, 7), st.integers(0, 2**64 - 1)), min_size=1, max_size=30),
     k=st.integers(1, 32),
@@ -245,15 +220,6 @@ def test_a_new_document_matches_what_comparing_all_gives(
     assert matches_of(found) == [(d, counts) for d, counts in ranking if enough(counts)]
     k = data.draw(st.integers(1, 30))
     assert matches_of(closest(vectors, features, weights, measure, k)) == ranking[:k]
-
-
-def test_a_new_value_matches_within_its_distance() -> None:
-    vectors = Vectors(np.array([0, 1, 1, 2, 3]), np.array([0b1111, 0b0011, 0], np.uint64), NO_WEIGHTS)
-    new = np.array([0b0111], np.uint64)
-    found = matching(vectors, new, NO_WEIGHTS, "hamming", Fraction(1))
-    assert matches_of(found) == [(0, (63, 64, 64)), (2, (63, 64, 64))]
-    assert closest(vectors, new, NO_WEIGHTS, "hamming", 9).document.tolist() == [0, 2, 3]
-    assert not len(matching(vectors, new[:0], NO_WEIGHTS, "hamming", Fraction(1)).document)
 
 
 def test_excluded_documents_match_nothing() -> None:

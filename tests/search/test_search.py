@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,6 @@ from neardup.features import reading
 from neardup.features.extraction import extract
 from neardup.features.reading import gather
 from neardup.recipe import Recipe
-from neardup.recipe.measures import measure
 from neardup.text.stop_words import stop_words
 
 WORDS = ["fox", "dog", "owl", "ran", "sat", "the", "a", "élan", "hen", "東"]
@@ -100,13 +98,6 @@ def test_hamming_pairs_are_those_of_all_simhashes(weights: str, k: int) -> None:
     assert found_by(nd.dedup(texts, recipe=recipe, threads=3)) == expected
 
 
-@settings(max_examples=50)
-@given(TEXTS, st.integers(0, 63))
-def test_any_hamming_distance(texts: list[str], k: int) -> None:
-    recipe = Recipe(features="words:2", signature="simhash", measure="hamming", threshold=k)
-    assert found_by(nd.dedup(texts, recipe=recipe)) == by_hamming(simhashes(texts, recipe), k)
-
-
 def vectors(texts: Sequence[str], recipe: Recipe) -> list[Vector]:
     """Each text's features with their weights in floating point, by the definitions."""
     stops = stop_words("" if recipe.stop_words == "none" else recipe.stop_words)
@@ -172,26 +163,6 @@ def test_weighted_pairs_are_those_of_the_formula(name: str, weights: str, clip: 
 def test_weighted_pairs_of_any_texts(texts: list[str], name: str, weights: str, t: float, features: str) -> None:
     t = 3 * t if name == "euclidean" else t
     check_weighted(texts, Recipe(features=features, weights=weights, measure=name, threshold=t))
-
-
-@pytest.mark.parametrize(("name", "threshold"), [("cosine", 0.8), ("weighted_jaccard", 0.5), ("euclidean", 8.0)])
-@pytest.mark.parametrize("weights", ["tf", "tfidf"])
-def test_terms_are_weighted_as_chosen(name: str, threshold: float, weights: str) -> None:
-    # Texts of at most ten different words: all of them are among the 64 heaviest.
-    texts = corpus(120, words=10)
-    recipe = Recipe(features="terms:64", weights=weights, measure=name, threshold=threshold, stop_words="none")
-    assert len(check_weighted(texts, recipe)) > 20
-
-
-def test_counts_are_whole_numbers_and_thresholds_exact() -> None:
-    # f = (2, 1), g = (1, 2): f.g = 4, f.f = g.g = 5; sums of minima 2, of maxima 4; distance sqrt 2.
-    texts = ["fox fox dog", "fox dog dog"]
-    at = {"cosine": 0.8, "dice": 0.8, "extended_jaccard": 4 / 6, "weighted_jaccard": 0.5, "euclidean": 1.4143}
-    beyond = {"cosine": 0.801, "dice": 0.801, "extended_jaccard": 0.667, "weighted_jaccard": 0.501, "euclidean": 1.4142}
-    for name in at:
-        choices: dict[str, Any] = {"features": "words:1", "weights": "tf", "measure": name}
-        assert len(nd.dedup(texts, threshold=at[name], **choices).pairs) == 1, name
-        assert len(nd.dedup(texts, threshold=beyond[name], **choices).pairs) == 0, name
 
 
 @pytest.mark.parametrize("threshold", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
@@ -273,13 +244,3 @@ def test_threads_pieces_and_memory_change_nothing(choices: dict[str, Any], monke
         assert again.kept == once.kept
         assert again.summary["undecidable"] == once.summary["undecidable"]
     assert len(once.pairs) > 0
-
-
-def test_similarity_of_distances_is_shown_as_they_say() -> None:
-    assert measure("euclidean").distance
-    assert measure("hamming").distance
-    result = nd.dedup(["fox ran off", "fox ran"], features="words:1", measure="euclidean", threshold=1)
-    assert found_by(result) == {(0, 1): 0.5}
-    result = nd.dedup(["fox fox ran", "ran"], features="words:1", weights="tf", measure="euclidean", threshold=2)
-    assert found_by(result) == {(0, 1): pytest.approx(1 / 3)}
-    assert math.isclose(result.borderline()[0].similarity, 1 / 3)

@@ -21,7 +21,7 @@ from neardup.documents import corpus_of
 from neardup.errors import RecipeError
 from neardup.pipeline.pipeline import run
 from neardup.recipe import Recipe
-from neardup.search import engines, semantic
+from neardup.search import engines
 from neardup.search import second_step as verify
 from neardup.search.second_step import edit_counts
 
@@ -167,12 +167,6 @@ def test_equal_features_are_no_equal_texts() -> None:
     assert strict.summary["exact_copies"] == 2
 
 
-def test_texts_without_features_match_nothing() -> None:
-    result = nd.dedup(["...", "...", "a", "a"], features="words:1", second_step="edit >= 0.5")
-    assert found_by(result) == {(2, 3): 1.0}
-    assert result.summary["undecidable"] == 2
-
-
 def test_all_pairs_are_measured_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = corpus(150)
     choices: dict[str, Any] = {"features": "words:1", "threshold": 0.3, "second_step": "edit >= 0.6"}
@@ -182,45 +176,6 @@ def test_all_pairs_are_measured_however_many(monkeypatch: pytest.MonkeyPatch) ->
     again = nd.dedup(texts, pairs_per_document=0, **choices)
     assert again.summary["all_pairs"]
     assert found_by(again) == found_by(every)
-
-
-def test_many_copies_are_measured_once() -> None:
-    asked: list[int] = []
-
-    class Counting:
-        def encode(self, texts: list[str]) -> Any:
-            asked.append(len(texts))
-            return [[1.0, float(len(text))] for text in texts]
-
-    texts = ["a fox ran", "a fox ran off"] * 300
-    result = nd.dedup(texts, features="words:1", threshold=0.5, second_step="semantic >= 0.5", encoder=Counting())
-    assert asked == [2]
-    assert len(result.pairs) == 600 * 599 // 2
-    assert result.summary["search"]["first_step_pairs"] == 1
-
-
-def test_a_stricter_first_threshold_keeps_the_second_step() -> None:
-    texts = corpus(120)
-    low = nd.dedup(texts, features="words:1", threshold=0.3, second_step="edit >= 0.6")
-    for threshold in (0.3, 0.45, 0.7, 1.0):
-        again = nd.dedup(texts, features="words:1", threshold=threshold, second_step="edit >= 0.6")
-        narrowed = low.at(threshold)
-        assert found_by(narrowed) == found_by(again)
-        assert narrowed.kept == again.kept
-        assert narrowed.families == again.families
-        assert narrowed.summary["fingerprint"] == again.summary["fingerprint"]
-
-
-def test_nothing_to_measure_is_no_error() -> None:
-    class Refusing:
-        def encode(self, texts: list[str]) -> Any:
-            raise AssertionError("nothing to encode")
-
-    for texts in ([], [""], ["a"], ["a", "b"], ["a", "a"]):
-        for then in ("edit >= 0.9", "jaccard(words:2) >= 0.5", "semantic >= 0.5"):
-            result = nd.dedup(texts, second_step=then, encoder=Refusing())
-            assert len(result.pairs) == (texts == ["a", "a"])
-    assert len(nd.dedup(["", ""], measure="semantic", encoder=Refusing()).pairs) == 0
 
 
 class Toy:
@@ -253,22 +208,6 @@ def test_semantic_pairs_are_those_of_all_cosines(texts: list[str], threshold: fl
     corpus = corpus_of(texts, text_column=None, id_column=None, order_column=None)
     result = run(corpus, Recipe(measure="semantic", threshold=threshold), encoder=Toy())
     assert found_by(result) == pytest.approx(by_cosine(texts, threshold), abs=2e-9)
-
-
-def test_semantic_pairs_of_a_larger_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(semantic, "_ROWS", 11)
-    texts = [*corpus(120), "", "1 2 3", "1 2 3", "4 5"]
-    low = nd.dedup(texts, measure="semantic", threshold=0.613, encoder=Toy())
-    assert found_by(low) == pytest.approx(by_cosine(texts, 0.613), abs=2e-9)
-    high = nd.dedup(texts, measure="semantic", threshold=0.917, encoder=Toy())
-    assert found_by(low.at(0.917)) == found_by(high)
-    assert low.at(0.613).kept == low.kept
-    both = nd.dedup(texts, measure="semantic", threshold=0.613, second_step="edit >= 0.5", encoder=Toy())
-    assert found_by(both).keys() == {
-        (i, j)
-        for (i, j) in by_cosine(texts, 0.613)
-        if texts[i] == texts[j] or passes(texts[i], texts[j], "edit", Fraction(1, 2), "") is not None
-    }
 
 
 def test_a_semantic_pair_at_the_threshold_stays_there() -> None:
@@ -330,17 +269,3 @@ def test_wrong_encoders_are_refused_in_one_sentence(
     with pytest.raises(RecipeError) as refused:
         nd.dedup(["a fox ran", "a fox sat"], features="words:1", encoder=encoder, **choices)
     assert says(refused.value, *words)
-
-
-def test_the_second_step_tells_how_far_it_is() -> None:
-    told: list[tuple[str, int, int | None]] = []
-    nd.dedup(
-        corpus(60),
-        features="words:1",
-        threshold=0.3,
-        second_step="edit >= 0.5",
-        progress=lambda *told_of: told.append(told_of),
-    )
-    steps = [(done, total) for stage, done, total in told if stage == "verify"]
-    assert steps
-    assert steps[-1][0] == steps[-1][1]

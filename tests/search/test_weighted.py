@@ -15,7 +15,7 @@ from saying import says
 from neardup.errors import NeardupError, RecipeError
 from neardup.features.store import Vectors
 from neardup.search import weighted
-from neardup.search.weighted import WEIGHTED_MEASURES, WeightedPairs, exactly, weighted_join
+from neardup.search.weighted import WEIGHTED_MEASURES, WeightedPairs, weighted_join
 
 Vector = dict[int, int]
 Found = dict[tuple[int, int], tuple[int, int, int]]
@@ -131,16 +131,6 @@ def test_a_cosine_at_exactly_the_threshold_matches(documents: list[Vector], p: i
         )
 
 
-@settings(max_examples=40)
-@given(collections, st.sampled_from(WEIGHTED_MEASURES), st.data())
-def test_excluded_documents_match_nothing(documents: list[Vector], measure: str, data: st.DataObject) -> None:
-    chosen = data.draw(st.lists(st.booleans(), min_size=len(documents), max_size=len(documents)))
-    threshold = Fraction(3, 10) if measure != "euclidean" else Fraction(10**6)
-    result = weighted_join(stored(documents), measure, threshold, excluded=np.array(chosen, np.bool_))
-    expected = naive_join(documents, measure, threshold)
-    assert listed(result) == {pair: c for pair, c in expected.items() if not (chosen[pair[0]] or chosen[pair[1]])}
-
-
 def texts_like(seed: int, count: int) -> list[Vector]:
     """Documents with a few frequent and many rare features, some of them changed copies of others."""
     generator = random.Random(seed)
@@ -204,31 +194,6 @@ def test_a_limit_of_pairs_stops_the_search(monkeypatch: pytest.MonkeyPatch) -> N
     assert done == sorted(done)
     for most in (0, 1, pairs - 1):
         assert weighted_join(stored(documents), "cosine", Fraction(1, 2), most_pairs=most, threads=2) is None
-
-
-def test_nothing_and_nearly_nothing() -> None:
-    few: list[list[Vector]] = [[], [{}], [{}, {}], [{1: 1}], [{1: 1}, {2: 1}], [{}, {1: 1}, {}]]
-    for measure in WEIGHTED_MEASURES:
-        for documents in few:
-            assert listed(weighted_join(stored(documents), measure, Fraction(1))) == {}
-        assert list(listed(weighted_join(stored([{5: 2}, {}, {5: 2}]), measure, Fraction(1)))) == [(0, 2)]
-
-
-def test_vectors_that_share_nothing_are_never_near() -> None:
-    documents = [{1: 1}, {2: 1}, {1: 1, 3: 5}]
-    assert listed(weighted_join(stored(documents), "euclidean", Fraction(10**30))) == {(0, 2): (1, 1, 26)}
-    assert not exactly("euclidean", 0, 1, 1, Fraction(9))
-
-
-def test_classifiers_are_exact() -> None:
-    assert exactly("cosine", 3, 25, 1, Fraction(3, 5))
-    assert not exactly("cosine", 3 * 10**17, 25 * 10**17, 10**17 + 1, Fraction(3, 5))
-    assert exactly("dice", 2**60, 2**60, 2**60, Fraction(1))
-    assert not exactly("dice", 2**60 - 1, 2**60, 2**60, Fraction(1))
-    assert exactly("extended_jaccard", 2, 3, 3, Fraction(1, 2))
-    assert not exactly("weighted_jaccard", 2**60, 2**60, 2**61 + 1, Fraction(1, 2))
-    assert exactly("euclidean", 2**60, 2**60, 2**60 + 3, Fraction(3))
-    assert not exactly("euclidean", 2**60, 2**60, 2**60 + 3, Fraction(29, 10))
 
 
 def test_what_cannot_be_joined_is_said() -> None:

@@ -20,9 +20,7 @@ from naive_text import (
     naive_normalize,
     naive_tokens,
 )
-from saying import says
 
-from neardup.errors import RecipeError
 from neardup.kernels import unicode_tables
 from neardup.kernels.characters import composed, fold, properties
 from neardup.kernels.unicode import normalize_utf8
@@ -30,7 +28,6 @@ from neardup.text.normalize import (
     EMPTY,
     MAX_EXPANSION,
     NORMALIZERS,
-    Token,
     has_kernel,
     kernel_tables,
     normalize,
@@ -186,42 +183,6 @@ def test_characters_that_came_after_unicode_14_are_letters_without_case(text: st
     assert every_way(text) == {want} == {naive_normalize(text)}
 
 
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        ("A rose is a flower", "Aroseisaflower"),
-        ("It's 5 o'clock_\u200b!", "Its5oclock"),
-        ("Ｅ\u0301té 漢字、 👍\ufe0f", "Ｅ\u0301té漢字👍"),
-        ("كِتَـــابٌ ﹷ", "كتاب"),
-        ("שָׁלוֹם", "שלום"),
-    ],
-)
-def test_worked_examples_of_compact(text: str, want: str) -> None:
-    assert every_way(text, "compact") == {want}
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [(" A\u3000Rose,\x1fis\xa0\x85 ﬁne\u200b ", "A Rose, is ﬁne\u200b"), ("", ""), (" ", "")],
-)
-def test_worked_examples_of_whitespace(text: str, want: str) -> None:
-    assert every_way(text, "whitespace") == {want}
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        (' . "A (rose), is;\n', "A (rose), is"),
-        ("One\ntwo three  four", "One\ntwo three ␠ four"),
-        ("¿no — ok?\u3000", "¿no — ok"),
-        ("... !", ""),
-        ("", ""),
-    ],
-)
-def test_worked_examples_of_strip(text: str, want: str) -> None:
-    assert every_way(text, "strip") == {want} == {naive_normalize(text, "strip")}
-
-
 @unhurried
 @given(text=TEXTS, normalizer=st.sampled_from(sorted(NORMALIZERS)))
 def test_normalizing_again_changes_nothing(text: str, normalizer: str) -> None:
@@ -270,21 +231,6 @@ def test_tokens_of_pointed_text_lie_where_they_are_written(text: str) -> None:
         assert token.end == len(text) or not is_point(text[token.end])
 
 
-def test_points_and_letters_that_stay_are_told_apart() -> None:
-    assert {chr(c) for c in (*range(0x64B, 0x653), 0x640, 0x670, 0x6D6, 0x6ED, 0xFE7F, 0x5B0, 0x5C7)} <= set(POINTS)
-    assert not {chr(c) for c in (0x653, 0x654, 0x655, 0x65F, 0x621, 0x671, 0x674, 0x6DD, 0x5BE, 0xFE73)} & set(POINTS)
-
-
-def test_spans_of_worked_examples() -> None:
-    assert tokens("قَالَ: «مُحَمَّدٌ»") == [Token("قال", 0, 5), Token("محمد", 8, 17)]
-    assert tokens("Une E\u0301te\u0301\xad!") == [Token("une", 0, 3), Token("été", 4, 9)]
-    assert tokens("½漢\ufe0f字") == [Token("1", 0, 1), Token("2", 0, 1), Token("漢", 1, 2), Token("字", 3, 4)]
-    assert tokens("aß é", "whitespace") == [Token("aß", 0, 2), Token("é", 3, 4)]
-    assert tokens("a, é", "compact") == [Token("a", 0, 1), Token("é", 3, 4)]
-    assert tokens("(a,  é)", "strip") == [Token("a,", 1, 3), Token("␠", 4, 5), Token("é", 5, 6)]
-    assert tokens(" a\n", "raw") == [Token(" a\n", 0, 3)]
-
-
 def test_folding_a_character_never_moves_a_boundary() -> None:
     # What lets the tables treat characters one by one: no folded character begins with a moving mark.
     kinds = kernel_tables("words").kinds
@@ -331,22 +277,6 @@ def test_decomposed_text_stays_in_the_kernel(text: str) -> None:
 @pytest.mark.parametrize("text", ["e\u0308\u0323", "ᾳ\u0301", "ｶﾞ", "x\u0344"])
 def test_kernel_gives_up_where_marks_compose_out_of_order(text: str) -> None:
     assert kernel(text) is None
-
-
-def test_lone_surrogates_separate() -> None:
-    assert normalize("a\ud800b") == "a b"
-    assert normalize("a\ud800b", "compact") == "ab"
-
-
-def test_unknown_normalizer_names_the_known_ones() -> None:
-    for function in (normalize, tokens):
-        with pytest.raises(RecipeError) as caught:
-            function("text", "loud")
-        assert says(caught.value, "'loud' is unknown", "words, whitespace, compact")
-    with pytest.raises(RecipeError, match="known are"):
-        kernel_tables("loud")
-    with pytest.raises(RecipeError, match="'strip' has no tables"):
-        kernel_tables("strip")
 
 
 def test_what_unicode_14_leaves_unassigned_is_listed() -> None:

@@ -49,21 +49,6 @@ def test_nothing_nearby_is_likelier(rows: list[tuple[float, bool]]) -> None:
         assert least <= loss(found.a + da, found.b + db) + 1e-6
 
 
-def test_few_labels_give_no_certainty() -> None:
-    found = sigmoid_of(np.array([-3.0, -2.0, 2.0, 3.0]), np.array([False, False, True, True]))
-    probabilities = found.probability(np.array([-3.0, 0.0, 3.0]))
-    assert probabilities == pytest.approx([0.25, 0.5, 0.75], abs=0.06)
-    assert found.loss(np.array([3.0]), np.array([True]))[0] == pytest.approx(-math.log(probabilities[2]))
-
-
-def test_g_that_says_the_contrary_says_nothing() -> None:
-    found = sigmoid_of(np.array([-1.0, -2.0, 2.0, 1.0]), np.array([True, True, False, False]))
-    assert not found.informed
-    assert found.probability(np.array([-1.0, 1.0])) == pytest.approx([0.5, 0.5], abs=1e-3)
-    rising = found.probability(np.array([-1.0, 1.0]))
-    assert rising[0] < rising[1]
-
-
 def test_huge_values_overflow_nothing() -> None:
     found = sigmoid_of(np.array([-1e6, 1e6, -1.0, 1.0] * 5), np.array([False, True, False, True] * 5))
     assert np.isfinite(found.probability(np.array([-1e9, 1e9]))).all()

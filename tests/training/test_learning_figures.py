@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.evaluation.scores import Figure
 from neardup.training.figures import Draws, draw
 
 ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=30)
@@ -57,24 +54,6 @@ def drawn_of(labels: list[int], *verdicts: list[int], groups: list[int] | None =
     )
 
 
-def test_figures() -> None:
-    figures = drawn_of([1, 1, 1, 0, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0, 0, 0]).figures(0)
-    assert figures.precision.value == pytest.approx(2 / 3)
-    assert figures.recall.value == pytest.approx(2 / 3)
-    assert figures.f1.value == pytest.approx(2 / 3)
-    assert figures.accuracy.value == pytest.approx(6 / 8)
-    assert (figures.correct, figures.wrong, figures.missed, figures.rejected) == (2, 1, 1, 4)
-    assert figures.accuracy.low is not None
-    assert figures.accuracy.low < 0.75 < (figures.accuracy.high or 0)
-    assert json.loads(json.dumps(figures.to_dict()))["f1"]["value"] == pytest.approx(2 / 3)
-
-
-def test_nothing_found_has_no_precision() -> None:
-    figures = drawn_of([1, 0, 1], [0, 0, 0]).figures(0)
-    assert figures.precision == Figure(None, None, None)
-    assert figures.f1.value == 0.0
-
-
 def test_a_gain_is_measured_on_the_same_draws() -> None:
     labels = [1, 0] * 60
     right, half = list(labels), [1, 1] * 60
@@ -86,10 +65,3 @@ def test_a_gain_is_measured_on_the_same_draws() -> None:
     assert (drawn.gain(1, 0).difference.value or 0) < 0
     assert not drawn.gain(0, 0).beyond_chance
     assert gain.to_dict()["beyond_chance"] is True
-
-
-@pytest.mark.parametrize("groups", [5, 6])
-def test_five_groups_are_chance(groups: int) -> None:
-    labels = [1, 0] * groups
-    drawn = drawn_of(labels, labels, [1, 1] * groups, groups=[i // 2 for i in range(2 * groups)])
-    assert drawn.gain(0, 1).beyond_chance == (groups >= 6)

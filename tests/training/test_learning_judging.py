@@ -7,7 +7,7 @@ import pytest
 
 from neardup.classifier.classifier import cut_of
 from neardup.training import fit as searching
-from neardup.training.fit import Point, fit, machine_of, out_of_fold_threshold, search
+from neardup.training.fit import Point, fit, machine_of, search
 from neardup.training.folds import Folds, connected, folds_of
 from neardup.training.training import PRECISIONS, FittedMachine, TrainingPairs, learn
 
@@ -71,20 +71,6 @@ def test_labels_that_are_judged_have_no_say() -> None:
     assert np.array_equal(before.verdict[test], after.verdict[test])
     assert np.array_equal(before.threshold[test], after.threshold[test])
     assert not np.array_equal(before.score[train], after.score[train], equal_nan=True)
-
-
-def test_what_no_machine_decides() -> None:
-    task = made()
-    held_out = learned(task, folds(task)).held_out
-    undecided = ~task.decided
-    assert np.array_equal(held_out.verdict[undecided], task.equal[undecided])
-    for verdict in held_out.at.values():
-        assert np.array_equal(verdict[undecided], task.equal[undecided])
-    assert np.isnan(held_out.score[undecided]).all()
-    assert np.isnan(held_out.contributions[undecided]).all()
-    assert np.isfinite(held_out.score[task.decided]).all()
-    # The threshold knows of no candidate rule.
-    assert np.array_equal(held_out.threshold, out_of_fold_threshold(task.x, task.labels, folds(task).splits))
 
 
 def test_the_final_machine_is_of_all_decided_pairs() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neardup.training import fit as searching
 from neardup.training.fit import (
     KERNELS,
     SearchResult,
@@ -36,15 +35,6 @@ def overlapping(count: int, share: float, apart: float = 0.8, seed: int = 0) -> 
     return rng.normal(np.where(labels, apart, -apart)[:, np.newaxis], 1.0, (count, 3)), labels
 
 
-def test_a_straight_boundary_gets_the_linear_kernel() -> None:
-    x, labels = overlapping(150, 0.5)
-    chosen = found(x, labels)
-    assert chosen.point.kernel == "linear"
-    assert chosen.zero == 0.5
-    assert chosen.tried == 23
-    assert chosen.coarse == 150
-
-
 def test_a_ring_gets_the_rbf_kernel() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(0, 1, (200, 2))
@@ -69,16 +59,3 @@ def test_where_duplicates_are_rare_and_hard_to_tell_0_lies_lower() -> None:
     assert chosen.zero < 0.45
     assert chosen.sigmoid.probability(np.zeros(1))[0] == pytest.approx(chosen.zero)
     assert (chosen.g >= 0).sum() > (chosen.sigmoid.probability(chosen.g) >= 0.5).sum()
-
-
-def test_many_pairs_are_searched_in_part_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "COARSE_PAIRS", 60)
-    x, labels = overlapping(200, 0.1)
-    chosen = found(x, labels, ("linear",))
-    assert chosen.coarse == 60
-    assert len(chosen.g) == 200
-    assert np.isfinite(chosen.g).all()
-    # The rarer class is looked at whole.
-    rows = searching._sample(labels, 0)
-    assert labels[rows].sum() == labels.sum()
-    assert rows.tolist() == sorted(set(rows.tolist()))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from labelled_texts import Row, labelled, write_labels
+from labelled_texts import Row, labelled
 from saying import says
 from trained import Texts
 
@@ -16,7 +16,6 @@ import neardup as nd
 from neardup.classifier.classifier import rule_of
 from neardup.classifier.vector import Vector
 from neardup.documents import corpus_of
-from neardup.errors import NeardupError
 from neardup.training import fit as searching
 from neardup.training.fit import Point
 from neardup.training.labelled import LabelOptions, labelled_pairs
@@ -84,19 +83,6 @@ def test_what_is_judged_wrongly_is_said(made: tuple[Texts, list[Row]]) -> None:
     assert sure == sorted(sure, reverse=True)
 
 
-def test_weights_of_a_linear_machine(made: tuple[Texts, list[Row]]) -> None:
-    training = trained(made, kernels=("linear",))
-    assert training.summary["machine"]["kernel"] == "linear"
-    for weight in training.weights:
-        place = training.classifier.vector.names.index(weight.measure)
-        assert weight.coefficient == training.classifier.machine.support[0, place]
-        if weight.contribution > 1e-9:
-            assert weight.direction == ("for" if (weight.coefficient or 0) > 0 else "against")
-    rbf = trained(made, kernels=("rbf",))
-    assert all(weight.coefficient is None for weight in rbf.weights)
-    assert rbf.summary["machine"]["gamma"] > 0
-
-
 def test_the_same_labels_give_the_same_bytes(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
     known, rows = made
     one, other = tmp_path / "one.neardup", tmp_path / "other.neardup"
@@ -117,24 +103,6 @@ def test_what_is_saved_decides(made: tuple[Texts, list[Row]], tmp_path: Path) ->
     result = nd.dedup(known.table, classifier=again)
     assert result.dropped
     assert result.recipe.second_step == f"learned({again.fingerprint})"
-
-
-def test_working_points(made: tuple[Texts, list[Row]]) -> None:
-    training = trained(made)
-    for point, asked in zip(training.working_points, (0.9, 0.95, 0.99), strict=True):
-        assert point.asked == asked
-        if point.cut is not None:
-            assert point.cut == training.classifier.at_precision(asked).cut
-    recalls = [point.recall.value or 0.0 for point in training.working_points]
-    assert recalls == sorted(recalls, reverse=True)
-
-
-def test_calibration_is_counted(made: tuple[Texts, list[Row]]) -> None:
-    bins = trained(made).summary["calibration"]
-    assert sum(one["pairs"] for one in bins) == trained(made).summary["trained_on"]
-    for one in bins:
-        assert one["from"] <= one["probability"] <= one["to"]
-        assert 0 <= one["duplicates"] <= 1
 
 
 def test_duplicates_outside_the_rule_count_as_missed(made: tuple[Texts, list[Row]]) -> None:
@@ -185,24 +153,6 @@ def test_training_sees_what_a_run_sees(made: tuple[Texts, list[Row]], candidate_
     assert np.array_equal(went_by.score, classifier.score(pairs.x[rest]))
 
 
-def test_contents_are_compared_as_in_a_run(made: tuple[Texts, list[Row]]) -> None:
-    known, rows = made
-    pages = {"id": [row["id"] for row in known.rows], "text": [f"<p>{row['text']}</p><hr>" for row in known.rows]}
-    training = train(corpus_of(pages), rows, vector=VECTOR, candidate_rule=RULE, content="tags")
-    plain = trained(made)
-    assert training.classifier.candidate_rule.content == "tags"
-    assert np.array_equal(training.classifier.scores, plain.classifier.scores)
-    assert training.summary["figures"] == plain.summary["figures"]
-
-
-def test_titles_and_times(made: tuple[Texts, list[Row]]) -> None:
-    training = trained(made, vector="jaccard(words:1), title, hours_apart", time_column="time")
-    assert training.classifier.time_column == "time"
-    unknown = [warning for warning in training.warnings if "is not known of" in warning]
-    assert len(unknown) == 2
-    assert unknown[0].startswith("title is not known of ")
-
-
 def test_labels_from_files_and_stores(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
     from neardup.labels.store import Judgement, LabelStore
 
@@ -218,92 +168,3 @@ def test_labels_from_files_and_stores(made: tuple[Texts, list[Row]], tmp_path: P
         store.record([Judgement((min(i, j), max(i, j)), "anna", said[label]) for i, j, label in rows])
     stored = train(corpus_of(known.table), place, vector=VECTOR, candidate_rule=RULE)
     assert stored.classifier.fingerprint == trained(made).classifier.fingerprint
-
-
-def test_a_large_group_is_told(made: tuple[Texts, list[Row]]) -> None:
-    known, rows = made
-    # One document beside all others holds them together.
-    hub = next(row["id"] for row in known.rows if row["text"].split()[1] == "port:")
-    beside = [(hub, row["id"], 0) for row in known.rows if row["id"] != hub]
-    said = {frozenset(row[:2]) for row in rows}
-    training = trained(made, rows=[*rows, *(row for row in beside if frozenset(row[:2]) not in said)])
-    assert training.summary["folds"]["by"] in ("documents", "pairs")
-    assert any("One group of connected pairs holds" in warning for warning in training.warnings)
-
-
-def test_measures_that_tell_nothing(made: tuple[Texts, list[Row]]) -> None:
-    rows = made[1]
-    rng = np.random.default_rng(0)
-    mixed = [(*row[:2], int(label)) for row, label in zip(rows, rng.random(len(rows)) < 0.5, strict=True)]
-    training = trained(made, rows=mixed, vector="length_ratio")
-    assert (training.gain.difference.value or 0) < 0.1
-    assert training.classifier.machine.a < 0
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (
-            {"rows": "few"},
-            ("labelled duplicates: 3,", "others: ", "too few", "5 of each"),
-        ),
-        (
-            {"candidate_rule": "jaccard(words:1) >= 0.99"},
-            ("candidate rule jaccard(words:1) >= 0.99", "does not let through", "widen the"),
-        ),
-        ({"rows": [("d0", "d1", 0)]}, ("no label", "at or above 1", "no duplicates")),
-        (
-            {"rows": {"id": ["d0", "d1", "d2"], "cluster": [1, 1, 2]}},
-            ("labels are clusters", "classifier is trained"),
-        ),
-        ({"vector": "semantic"}, ("semantic needs an encoder", "nd.train(..., encoder=...)")),
-        ({"candidate_rule": "edit >= 0.5"}, ("edit", "no measure", "feature sets")),
-        ({"kernels": ("poly",)}, ("kernels ['poly']", "linear, rbf")),
-        ({"kernels": ()}, ("choose from linear, rbf",)),
-        ({"folds": 1}, ("folds 1 ", "2 to 20")),
-        ({"folds": 21}, ("folds 21 ", "2 to 20")),
-        ({"seed": -1}, ("seed -1", "below 0")),
-        ({"threads": 0}, ("threads 0", "below 1")),
-        ({"vector": "title", "title_column": "headline"}, ("no column 'headline'",)),
-        ({"only": "label=7"}, ("no row with '7'", "column 'label'")),
-    ],
-)
-def test_refusals(made: tuple[Texts, list[Row]], options: dict[str, Any], words: tuple[str, ...]) -> None:
-    if options.get("rows") == "few":
-        different = {id(row["text"]): row for row in made[0].rows}
-        text = {row["id"]: row["text"] for row in different.values()}
-        same = [row for row in made[1] if row[2] and text[row[0]] != text[row[1]]][:3]
-        options = {"rows": same + [row for row in made[1] if not row[2]]}
-    with pytest.raises(NeardupError) as refused:
-        trained(made, **options)
-    assert says(refused.value, *words)
-
-
-def test_an_empty_corpus() -> None:
-    with pytest.raises(NeardupError, match="the input holds no documents"):
-        train(corpus_of({"id": [], "text": []}), [("a", "b", 1)])
-
-
-def test_the_command_and_the_function_agree(made: tuple[Texts, list[Row]], tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    known, rows = made
-    pq.write_table(known.table, tmp_path / "t.parquet")
-    write_labels(tmp_path / "l.csv", rows)
-    with nd.open_files(tmp_path / "t.parquet") as corpus:
-        found = nd.train(corpus, tmp_path / "l.csv", vector=VECTOR, candidate_rule=RULE)
-    assert found.classifier.fingerprint == trained(made).classifier.fingerprint
-
-
-def test_candidates_begin_where_labels_do(made: tuple[Texts, list[Row]]) -> None:
-    known, rows = made
-    free = train(corpus_of(known.table), rows, vector=VECTOR, kernels=["linear"])
-    given = train(
-        corpus_of(known.table), rows, vector=VECTOR, kernels=["linear"], candidate_rule="jaccard(words:3) >= 0.1"
-    )
-    assert free.figures == given.figures
-    least = free.classifier.candidate_rule.threshold
-    domain = free.classifier.domain
-    assert domain is not None
-    assert max(0.1, domain.similarity[0] - 0.01) <= least <= max(0.1, domain.similarity[0])
-    assert given.classifier.candidate_rule.threshold == 0.1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -37,29 +36,3 @@ def test_several_measures_beat_one() -> None:
     assert found.gain.beyond_chance
     assert found.learned.correct + found.learned.missed == 100
     assert quick_evaluation(x, labels, np.arange(200)) == found
-
-
-@pytest.mark.parametrize("groups", [np.zeros(60, np.int64), np.where(np.arange(60) < 40, 0, np.arange(60))])
-def test_one_large_group_is_told(groups: Any) -> None:
-    x, labels = made(60)
-    found = quick_evaluation(x, labels, groups)
-    assert found is not None
-    assert found.shared
-
-
-def test_a_class_in_one_group_is_told() -> None:
-    x, labels = made(60, 0.3)
-    found = quick_evaluation(x, labels, np.where(labels, 0, np.arange(60)))
-    assert found is not None
-    assert found.shared
-
-
-def test_rare_duplicates_and_what_is_not_known() -> None:
-    x, labels = made(120, 0.1)
-    x[::3, 0], x[:, 1] = np.nan, np.nan
-    found = quick_evaluation(x, labels, np.arange(120))
-    assert found is not None
-    assert (found.learned.f1.value or 0) > 0.5
-    told = json.loads(json.dumps(found.to_dict()))
-    assert told["learned"]["f1"]["value"] == found.learned.f1.value
-    assert told["gain"]["beyond_chance"] in (True, False)
