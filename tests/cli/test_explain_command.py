@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from calling import FOX, RULES, neardup, refused, write_lines
 from saying import says
 
-from neardup.cli.explain import _marked
-from neardup.pipeline.passages import Segment, Span
 from neardup.recipe import Recipe, names, parse
 
 
@@ -134,23 +131,3 @@ def test_recipe_files_that_are_refused(content: str, parts: tuple[str, ...], tmp
     own.write_text(content)
     assert says(refused("recipe", "check", own), *parts)
     assert "own.toml" in refused("dedup", tmp_path, "--dry-run", "--recipe", own)
-
-
-def test_marks_of_long_texts_look_at_each_change_once() -> None:
-    looked = 0
-
-    class Counted(list[Span]):
-        def __getitem__(self, at: Any) -> Any:
-            nonlocal looked
-            looked += 1
-            return super().__getitem__(at)
-
-        def __iter__(self) -> Any:
-            for at in range(len(self)):
-                yield self[at]
-
-    count = 500
-    segments = [Segment(at * 4 + place, at * 4 + place + 2, not place) for at in range(count) for place in (0, 2)]
-    changes = Counted(Span(at * 4 + 2, at * 4 + 3) for at in range(count))
-    assert str(_marked("ab.d" * count, segments, changes, colours=False)) == "ab«.»d" * count
-    assert looked <= 4 * count

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
-from neardup.documents import FIND_TIME, Corpus, corpus_of, open_corpus
+from neardup.documents import Corpus, corpus_of, open_corpus
 from neardup.errors import InputError, OutputError
 from neardup.stream.replay import NO_TIME, Item, Timeline, arrivals, rejected, survey
 
@@ -30,14 +30,6 @@ def opened(rows: list[dict[str, Any]]) -> Corpus:
 
 def surveyed(corpus: Corpus, *, as_listed: bool = False) -> Timeline:
     return survey(corpus, as_listed=as_listed, report=silent)
-
-
-@pytest.mark.parametrize("values", [pa.array([True]), pa.array([[1]]), pa.array([{"a": 1}])])
-def test_what_can_be_no_time(values: pa.Array) -> None:
-    corpus = corpus_of(pa.table({"text": ["a"], "time": values}), order_column=FIND_TIME)
-    with pytest.raises(InputError) as caught:
-        surveyed(corpus)
-    assert says(caught.value, "'time'", f"type {values.type}", "no time", "--time-column")
 
 
 def plainly(rows: list[dict[str, Any]], *, as_listed: bool) -> list[Item]:
@@ -107,13 +99,6 @@ def test_files_of_several_batches(tmp_path: Path) -> None:
         expected = plainly(rows, as_listed=False)
         assert list(arrivals(corpus, timeline, waiting=1 << 20)) == expected
         assert list(arrivals(corpus, timeline)) == expected
-
-
-def test_no_time_at_all_is_refused() -> None:
-    corpus = corpus_of({"text": ["a", "b"], "time": ["soon", None]}, order_column="time")
-    with pytest.raises(InputError) as caught:
-        surveyed(corpus)
-    assert says(caught.value, "column 'time'", "no readable time", "name another")
 
 
 @pytest.mark.parametrize("waiting", [0, 10**9])

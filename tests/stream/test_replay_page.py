@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from browser import opened
-from markup import Markup, asks_for_nothing
 
 from neardup.pages.report import Report
 from neardup.recipe import load_recipe
@@ -33,43 +32,6 @@ def content(hours: int = 3, *, window: str = "2h", **changes: Any) -> dict[str, 
 REPORT = Report(title="Replayed", documents=0, kept=0)
 
 
-def test_a_page_asks_the_network_for_nothing() -> None:
-    page = Markup(replay_page(content(), REPORT))
-    asks_for_nothing(page)
-    assert page.text.count(HOSTILE) == 2
-
-
-def values_of(chart: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    return [layer["data"]["values"] for layer in chart["layer"] if "data" in layer] + [
-        data for data in [chart.get("data", {}).get("values")] if data
-    ]
-
-
-def test_every_curve() -> None:
-    page = Markup(replay_page(content(), REPORT))
-    charts = page.charts
-    assert set(charts) == {"hour", "held", "memory"}
-    assert {a.get("id") for _, a in page.elements if a.get("class") == "chart"} == set(charts)
-    hours = [row for values in values_of(charts["memory"]) for row in values if "mb" in row]
-    assert [row["mb"] for row in hours[:3]] == [0.0, 0.004, 0.008]
-    assert "30,000 times t_check" in page.text
-
-
-@pytest.mark.parametrize(
-    ("window", "full"),
-    [
-        ("90m", "2015-08-19T17:30Z"),
-        ("7d", None),
-        ("8000 documents", None),
-    ],
-)
-def test_where_the_window_is_full(window: str, full: str | None) -> None:
-    page = Markup(replay_page(content(window=window), REPORT))
-    rules = [values for values in values_of(page.charts["memory"]) if "mb" not in values[0]]
-    assert rules == ([[{"hour": full}]] if full else [])
-    assert ("dashed: the window is full" in page.text) == (full is not None)
-
-
 @pytest.mark.parametrize("width", [1280, 360] if os.environ.get("NEARDUP_LONG") else [360])
 def test_a_page_in_a_browser(width: int, tmp_path: Path) -> None:
     path = tmp_path / "replay.html"
@@ -82,11 +44,3 @@ def test_a_page_in_a_browser(width: int, tmp_path: Path) -> None:
         assert page.title() == "Replayed - neardup"
         assert HOSTILE in page.locator("#made").text_content()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_hours_are_thinned_where_they_are_many() -> None:
-    page = Markup(replay_page(content(1300), REPORT))
-    hours = [row["hour"] for values in values_of(page.charts["hour"]) for row in values]
-    assert len(hours) == 434
-    assert hours[-1] == Hour(400_000 + 5 * 1299, 0, 0, 0, 0, 0, 0.0, 0.0).begins
-    assert page.text.count("very third hour") == 4

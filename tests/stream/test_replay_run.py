@@ -11,13 +11,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from saying import says
 
-from neardup.errors import RecipeError
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index
 from neardup.stream.register import IndexStatistics
-from neardup.stream.replay import Hour, Item, Pace, Replay
+from neardup.stream.replay import Hour, Item, Replay
 
 HOUR = 3_600_000_000
 FLAGS = ["", "late", "ahead", "undecidable"]
@@ -124,16 +122,6 @@ def test_hours_of_the_clock(flow: list[tuple[int, tuple[str, str]]], batch: int)
     check_totals(run, items, hours)
 
 
-def test_the_balance_is_that_of_the_paper() -> None:
-    """P times t_p against t_check: 10 % of 10 s, against 5 ms."""
-    _, _, run, _ = replayed(items_of([0] * 10, [("near", "")] + [("original", "")] * 9))
-    run.totals.wall = 50_000_000
-    assert run.totals.share == 0.1
-    assert run.totals.check == 0.005
-    assert run.totals.balance(10) == pytest.approx(200)
-    assert run.totals.as_dict(10)["saved_by_spent"] == pytest.approx(200)
-
-
 class Wall:
     """A clock that moves only when somebody sleeps."""
 
@@ -159,10 +147,3 @@ def test_time_passes_as_fast_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(hour.items, hour.as_dict()["hour"]) for hour in hours] == [
         (4, "1970-01-01T00:00Z"), (1, "1970-01-01T01:00Z"), (1, "1970-01-01T04:00Z"),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("speed", [0.0, float("nan")])
-def test_speeds_that_are_none(speed: float) -> None:
-    with pytest.raises(RecipeError) as caught:
-        Pace(speed)
-    assert says(caught.value, f"{speed:g}", "not above 0", "1 is as fast")

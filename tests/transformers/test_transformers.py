@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import doctest
 import math
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from saying import says
-from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
-from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.exceptions import SkipTestWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
@@ -28,12 +23,11 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import validate_data
 
 from neardup.api import dedup
-from neardup.errors import InputError, RecipeError
+from neardup.errors import RecipeError
 from neardup.features.extraction import extract
 from neardup.features.sketches import MinHash, SimHash
 from neardup.recipe import Recipe
 from neardup.transformers import FeatureTransformer, SimHashTransformer, SketchTransformer, steps
-from neardup.transformers.steps import texts_of
 
 ALL: list[Any] = [FeatureTransformer, SketchTransformer, SimHashTransformer]
 #: So many columns that no two of the few features here meet.
@@ -240,117 +234,6 @@ def test_steps_of_a_pipeline() -> None:
     search = GridSearchCV(model, grid, cv=2)
     search.fit(texts[1:], labels[1:])
     assert search.best_score_ >= 0.5
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_copies_and_pickles_do_the_same(make: Any) -> None:
-    fitted = make(features="terms:8", stop_words="none").fit(NEWS)
-    expected = digest(fitted.transform(NEWS))
-    assert digest(pickle.loads(pickle.dumps(fitted)).transform(NEWS)) == expected  # noqa: S301
-    # Changed parameters wait for the next fit.
-    assert digest(pickle.loads(pickle.dumps(fitted)).set_params(features="qgrams:4").transform(NEWS)) == expected  # noqa: S301
-    copy = clone(fitted)
-    assert copy.get_params() == fitted.get_params()
-    with pytest.raises(NotFittedError):
-        copy.transform(NEWS)
-    assert digest(copy.fit(NEWS).transform(NEWS)) == expected
-
-
-def test_dense_rows_become_data_frames() -> None:
-    frame = SketchTransformer(3).set_output(transform="pandas").fit_transform(pd.Series(NEWS, index=list("uvwxyz")))
-    assert list(frame.columns) == ["sketchtransformer0", "sketchtransformer1", "sketchtransformer2"]
-    assert list(frame.index) == list("uvwxyz")
-    assert SimHashTransformer().set_output(transform="polars").fit_transform(NEWS).shape == (6, 64)
-    assert SimHashTransformer(output="values").fit(NEWS).get_feature_names_out().tolist() == ["simhashtransformer0"]
-    assert not hasattr(FeatureTransformer().fit(NEWS), "get_feature_names_out")
-    for make in (SketchTransformer, SimHashTransformer):
-        with pytest.raises(NotFittedError):
-            make().get_feature_names_out()
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        ("a", "b"),
-        iter(["a", "b"]),
-        np.array(["a", "b"]),
-        np.array([["a"], ["b"]], object),
-        pd.Series(["a", "b"], index=[7, 8]),
-        pd.Series(["a", "b"], dtype="category"),
-        pd.DataFrame({"x": ["a", "b"]}, index=["u", "v"]),
-        pl.Series(["a", "b"]),
-        pl.DataFrame({"x": ["a", "b"]}),
-        pa.array(["-", "a", "b"]).slice(1),
-        pa.chunked_array([["a"], [], ["b"]]),
-        pa.array(["a", "b"], pa.string_view()),
-    ],
-    ids=lambda data: type(data).__name__,
-)
-def test_texts_come_in_many_forms(data: Any) -> None:
-    assert texts_of(data).to_pylist() == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        ("one text", ("one str", "not a corpus", "list of texts")),
-        (["a", None], ("text 1 is None", "leave such texts out", "give ''")),
-        (pd.Series(["a", "b", None]), ("text 2 is None",)),
-        ([1, 2], ("list of int64", "no texts", "give str")),
-        (["a", 3], ("list cannot be read", "texts")),
-        ([b"a"], ("list of binary", "no texts")),
-        (["\ud800"], ("no texts", "give str", "UTF-8")),
-        (np.zeros((2, 3)), ("ndarray of ", "no texts")),
-        (pd.DataFrame({"x": ["a"], "y": ["b"]}), ("2 columns", "not one column", "give one")),
-        (None, ("not iterable",)),
-        (5, ("not iterable",)),
-        (pa.array([b"\xff"]).view(pa.string()), ("no valid UTF-8",)),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-@pytest.mark.parametrize("make", ALL)
-def test_what_is_no_text_is_refused(make: Any, data: Any, words: tuple[str, ...]) -> None:
-    fitted = make().fit(NEWS)
-    for call in (make().fit, make().fit_transform, fitted.transform):
-        with pytest.raises(InputError) as caught:
-            call(data)
-        assert says(caught.value, *words)
-
-
-@pytest.mark.parametrize("make", ALL)
-def test_no_texts_teach_nothing_and_become_no_rows(make: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        make().fit([])
-    assert says(caught.value, "no text", "learn", "at least one")
-    fitted = make().fit(NEWS)
-    assert fitted.transform([]).shape == (0, fitted.transform(NEWS).shape[1])
-    with pytest.raises(NotFittedError):
-        make().transform(NEWS)
-
-
-@pytest.mark.parametrize(
-    ("transformer", "words"),
-    [
-        (FeatureTransformer("letters"), ("features 'letters'", "not known")),
-        (FeatureTransformer(n_columns=0), ("n_columns 0", "1..")),
-        (FeatureTransformer().set_params(n_columns=2.5), ("n_columns 2.5", "whole number")),
-        (FeatureTransformer("words:1:multiset", weights="tf"), ("count repeats",)),
-        (FeatureTransformer("words:1:multiset", clip="df:2:5"), ("leave :multiset out", "weights 'tf'")),
-        (FeatureTransformer("words:1", clip="df:100:200"), ("'df:100:200'", "leaves none")),
-        (FeatureTransformer(threads=0), ("threads 0", "1..")),
-        (SketchTransformer(num_perm=0), ("num_perm 0", "1..4096")),
-        (SketchTransformer(seed=-1), ("seed -1", "outside")),
-        (SketchTransformer().set_params(features=5), ("features 5", "not a text")),
-        (SimHashTransformer(output="words"), ("output 'words'", "not known", "bits, values")),
-        (SimHashTransformer(weights="bm25"), ("weights 'bm25'", "not known")),
-    ],
-    ids=str,
-)
-def test_parameters_are_checked_when_they_are_fitted(transformer: Any, words: tuple[str, ...]) -> None:
-    with pytest.raises(RecipeError) as caught:
-        transformer.fit(NEWS)
-    assert says(caught.value, *words)
-    assert not hasattr(transformer, "recipe_")
 
 
 def test_without_scikit_learn_one_sentence_says_what_to_do() -> None:

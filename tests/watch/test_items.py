@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from pages import needs_html, page, paragraphs
-from samples import ATOM, JSON_LINES, JSON_ONE, RSS2, SAMPLES
+from samples import ATOM, RSS2, SAMPLES
 
 from neardup.watch.items import items_in
 from neardup.watch.kinds import KINDS, kind_of
@@ -64,11 +64,6 @@ def test_the_bytes_of_an_item_are_that_item_again(name: str) -> None:
     for item in read(name, SAMPLES[name][0])[1]:
         found, again = read("item", item.raw)
         assert (parts(again), found.broken) == (parts([item]), [])
-
-
-def test_json_lines_keep_their_bytes() -> None:
-    assert [item.raw for item in read("x", JSON_LINES)[1]] == JSON_LINES.encode().splitlines()
-    assert read("x.json", JSON_ONE)[1][0].raw == JSON_ONE.encode()
 
 
 @pytest.mark.parametrize(

@@ -122,14 +122,3 @@ def test_wrappers_nested_without_end_are_no_items() -> None:
         found, items = read("x.json", '{"items":[' * depth + '{"text": "x"}' + "]}" * depth)
         assert not items
         assert found.broken
-
-
-def test_json_in_another_encoding_is_read_with_a_note() -> None:
-    for name, line in (("x.json", '{"items": [{"id": 1, "text": "café"}]}'), ("x.jsonl", '{"id": 1, "text": "café"}')):
-        found, items = read(name, line.encode("latin-1"))
-        assert [item.text for item in items] == ["café"]
-        assert "windows-1252" in found.notes[0].text
-        assert items[0].raw.decode()
-        for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"):
-            found, items = read(name, line.encode(encoding))
-            assert ([item.text for item in items], found.notes, found.broken) == (["café"], [], [])
