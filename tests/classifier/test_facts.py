@@ -7,7 +7,7 @@ from itertools import pairwise
 import naive_vector as naive
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.classifier.facts import Rows, facts_of, prefixes_of
@@ -43,7 +43,6 @@ def alike(found: list[set[int]], expected: list[set[object]]) -> None:
             assert len(found[i] & found[j]) == len(expected[i] & expected[j])
 
 
-@settings(max_examples=100)
 @given(st.lists(TEXTS, max_size=6))
 @example(['Mr. Smith went. The U.S. Army, "The end', "said Mr. SMITH of NEW", "A LOUD LINE 5\nthen Quiet 5.0 May"])
 @example(["", "...5 .5 a.5 3..5", "1,000,5 1.000,50 0,500 1,00", "5."])
@@ -108,7 +107,6 @@ def test_a_fact_is_known_by_its_place() -> None:
     assert not places[0] & places[2]
 
 
-@settings(max_examples=100)
 @given(st.lists(TEXTS, max_size=5), st.integers(1, 6))
 def test_prefixes_are_first_letters(texts: list[str], letters: int) -> None:
     found = sets(prefixes_of(pa.array(texts, pa.large_string()), letters))

@@ -15,7 +15,7 @@ import naive_vector
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
@@ -97,7 +97,6 @@ def found_by(result: Result) -> dict[tuple[int, int], float]:
     return {(left, right): similarity for left, right, similarity in listed}
 
 
-@settings(max_examples=40)
 @given(
     TEXTS,
     st.sampled_from([SETS, FACTS]),

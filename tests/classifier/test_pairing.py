@@ -5,7 +5,7 @@ from __future__ import annotations
 import naive_vector as naive
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.classifier.facts import Rows
@@ -44,7 +44,6 @@ def rows_of(*sequences: list[int]) -> Rows:
     return Rows.of(np.array([len(some) for some in sequences], np.int64), np.concatenate(tokens))
 
 
-@settings(max_examples=60)
 @given(edited())
 @example(([], []))
 @example(([1] * 64, [1] * 65))

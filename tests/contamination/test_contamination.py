@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from calling import neardup, refused
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_text import naive_tokens
 
@@ -43,7 +43,6 @@ def naive_containment(item: str, text: str, n: int) -> Fraction:
     return Fraction(len(grams & runs), len(grams))
 
 
-@settings(max_examples=150)
 @given(texts, texts, st.integers(1, 4), st.sampled_from(["0.25", "0.5", "0.7", "1"]), st.integers(1, 3))
 def test_it_is_what_a_plain_search_finds(
     train: list[str], test: list[str], n: int, at_least: str, min_words: int

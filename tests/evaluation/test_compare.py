@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import opened
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markup import Markup, asks_for_nothing
 from saying import says
@@ -110,7 +110,6 @@ def plain_draws(tallies: list[tuple[dict[Pair, float], list[float]]], labels: La
 
 
 @given(found, found, truths, st.booleans(), st.integers(0, 3))
-@settings(max_examples=50)
 def test_draws_are_those_of_loops_over_groups(
     one: dict[Pair, float], other: dict[Pair, float], truth: dict[Pair, bool], complete: bool, seed: int
 ) -> None:

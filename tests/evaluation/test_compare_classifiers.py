@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from handmade import classifier_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents import corpus_of
@@ -108,7 +108,6 @@ def labels_of(truth: dict[tuple[int, int], bool], *, complete: bool = False) -> 
     st.dictionaries(st.sampled_from(pairs_of_eight), similarity),
     st.dictionaries(st.sampled_from(pairs_of_eight), st.booleans(), min_size=2),
 )
-@settings(max_examples=60)
 def test_accuracy_is_that_of_loops(found: dict[tuple[int, int], float], truth: dict[tuple[int, int], bool]) -> None:
     known = labels_of(truth)
     if known is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import naive_audit as naive
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents.records import Names
@@ -27,7 +27,6 @@ def some_strata(draw: st.DrawFn) -> list[Stratum]:
 
 
 @given(some_strata(), st.integers(1, 400))
-@settings(max_examples=60)
 def test_numbers_are_those_of_loops(strata: list[Stratum], sample: int) -> None:
     drawn = allocate(strata, sample)
     assert drawn == naive.allocate([(s.returned, s.pairs, s.weight) for s in strata], sample, FLOOR)
@@ -36,7 +35,6 @@ def test_numbers_are_those_of_loops(strata: list[Stratum], sample: int) -> None:
 
 
 @given(some_strata(), st.integers(1, 300), st.integers(1, 50))
-@settings(max_examples=60)
 def test_a_larger_sample_draws_no_fewer_from_any_stratum(strata: list[Stratum], sample: int, more: int) -> None:
     pairs = zip(allocate(strata, sample), allocate(strata, sample + more), strict=True)
     assert all(fewer <= larger for fewer, larger in pairs)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents import corpus_of
@@ -56,7 +56,6 @@ def corpora(draw: st.DrawFn) -> list[str]:
     return [f"{text} n{at}" for at, text in enumerate(texts)]
 
 
-@settings(max_examples=40)
 @given(corpora(), st.integers(1, 4), st.integers(1, 4), st.integers(0, 1 << 14))
 def test_shared_runs_are_those_of_the_definition(texts: list[str], run: int, least: int, mask: int) -> None:
     counting = [bool(mask >> at & 1) for at in range(len(texts))]
@@ -96,7 +95,6 @@ def check(passages: Sequence[Grown], found: SharedRuns, texts: Sequence[str], co
     return runs
 
 
-@settings(max_examples=40)
 @given(corpora(), st.integers(1, 4), st.integers(2, 4))
 def test_passages_stand_in_the_texts_that_they_are_said_to_stand_in(texts: list[str], run: int, least: int) -> None:
     found = found_in(texts, run, least)

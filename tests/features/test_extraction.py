@@ -9,7 +9,7 @@ import naive_features as plain
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from neardup.errors import RecipeError
@@ -93,7 +93,6 @@ def hashes_of(texts: list[str], recipe: Recipe) -> dict[plain.Gram, int]:
 
 
 @example(["\x00"], ("words:1", "whitespace"))
-@settings(max_examples=150, deadline=None)
 @given(TEXTS, st.sampled_from(CHAINS))
 def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]) -> None:
     features, normalizer = chain
@@ -112,7 +111,6 @@ def test_features_stand_for_plain_grams(texts: list[str], chain: tuple[str, str]
         assert [set(s) for s in found] == [{known[gram] for gram in document} for document in expected]
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.sampled_from(STOPPED), st.sampled_from(["", "tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.9"]))
 def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: str, kind: str, clip: str) -> None:
     texts = [*texts, "the cat sat on the mat", "a dog sat. A dog ran!"]
@@ -156,7 +154,6 @@ def test_terms_weights_and_clipping_are_the_plain_ones(texts: list[str], spec: s
             assert found == {known[gram]: weight for gram, weight in expected.items()}
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS, st.sampled_from(["words", "whitespace", "compact"]))
 def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str) -> None:
     data, offsets = text_buffers(pa.array(texts, pa.large_string()))
@@ -167,7 +164,6 @@ def test_bulk_text_is_that_of_normalize(texts: list[str], normalizer: str) -> No
         )
 
 
-@settings(max_examples=50, deadline=None)
 @given(TEXTS, st.integers(0, 5))
 def test_slices_of_arrow_arrays_are_read_where_they_lie(texts: list[str], skip: int) -> None:
     recipe = Recipe(features="words:2")

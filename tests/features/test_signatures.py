@@ -9,7 +9,7 @@ from math import isqrt
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_sketches import naive_minhash, naive_simhash, naive_supershingles
 from naive_text import naive_normalize
@@ -75,14 +75,12 @@ def check_shared(block: Block, signatures: Sequence[Sequence[object]]) -> None:
             assert len(set(found[i]) & set(found[j])) == (equal if found[i] and found[j] else 0)
 
 
-@settings(max_examples=60)
 @given(TEXTS, st.sampled_from(["sketch:25", "sketch:3", "sketch:1"]), st.integers(0, 2**32 - 1))
 def test_sketches_are_minima_of_linear_functions(texts: list[str], signature: str, seed: int) -> None:
     recipe = Recipe(features="words:2", signature=signature, measure="overlap", seed=seed)
     check_shared(block_of(texts, recipe), sketches_of(texts, recipe))
 
 
-@settings(max_examples=40)
 @given(TEXTS, st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_minhash_features_are_minima_with_their_places(texts: list[str], slots: int, seed: int) -> None:
     recipe = Recipe(features="words:2", signature=f"minhash:{slots}", measure="overlap", seed=seed)
@@ -90,7 +88,6 @@ def test_minhash_features_are_minima_with_their_places(texts: list[str], slots: 
     check_shared(block_of(texts, recipe), [naive_minhash(s, slots, seed) if s else [] for s in sets])
 
 
-@settings(max_examples=40)
 @given(TEXTS, st.integers(1, 6), st.integers(1, 4), st.integers(0, 99))
 def test_supershingles_are_hashes_of_groups_of_minima(texts: list[str], groups: int, size: int, seed: int) -> None:
     recipe = Recipe(features="words:1", signature=f"supershingle:{groups}:{size}", measure="overlap", seed=seed)
@@ -101,7 +98,6 @@ def test_supershingles_are_hashes_of_groups_of_minima(texts: list[str], groups: 
     check_shared(block_of(texts, recipe), cut)
 
 
-@settings(max_examples=60)
 @given(TEXTS, st.sampled_from(["", "tf", "idf", "tfidf"]), st.sampled_from(["", "df:1:1.0"]))
 def test_a_simhash_is_the_majority_by_weight(texts: list[str], weights: str, clip: str) -> None:
     recipe = Recipe(features="words:1", weights=weights, clip=clip, signature="simhash", measure="hamming", threshold=3)
@@ -149,7 +145,6 @@ def test_a_collection_of_any_size_has_a_prime(distinct: int) -> None:
     check_shared(one, [minima, minima])
 
 
-@settings(max_examples=60)
 @given(TEXTS, st.integers(1, 6))
 def test_imatch_is_one_hash_of_the_sorted_distinct_terms(texts: list[str], least: int) -> None:
     recipe = Recipe(features="words:1", signature=f"imatch:{least}", threshold=1.0)
@@ -210,7 +205,6 @@ def test_normal_forms_that_are_equal_have_one_checksum(texts: list[str], normali
             assert (marks[i] == marks[j]) == (normal[i] == normal[j])
 
 
-@settings(max_examples=40)
 @given(TEXTS, st.sampled_from(["minhash:4", "sketch:4", "supershingle:2:2", "simhash", "imatch:2"]), st.data())
 def test_equal_sets_have_equal_signatures_and_marks(texts: list[str], signature: str, data: st.DataObject) -> None:
     shuffled = [" ".join(data.draw(st.permutations(text.split()))) for text in texts]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from saying import says
 
@@ -59,7 +59,6 @@ def as_array(numbers: Sequence[int]) -> Words:
     return np.array(numbers, np.uint64)
 
 
-@settings(max_examples=60)
 @given(TEXTS, st.sampled_from([*LINED_UP, *OTHERS]))
 def test_frequencies_are_those_of_a_counter(texts: list[str], features: str) -> None:
     recipe = Recipe(features=features)
@@ -75,7 +74,6 @@ def test_frequencies_are_those_of_a_counter(texts: list[str], features: str) -> 
         assert found.df_of(as_array([hashed[gram] for gram in df])).tolist() == list(df.values())
 
 
-@settings(max_examples=40)
 @given(TEXTS, st.sampled_from(["terms:1", "terms:3", "terms:64", "terms:2:sentence", "terms:3:positional"]))
 def test_terms_are_counted_before_they_are_chosen(texts: list[str], features: str) -> None:
     recipe = Recipe(features=features)
@@ -92,7 +90,6 @@ def squares(document: Sequence[naive.Gram]) -> int:
     return sum(count * count for count in Counter(document).values())
 
 
-@settings(max_examples=60)
 @given(st.lists(st.text("abc", max_size=30), max_size=8), st.integers(1, 12), st.integers(1, 7))
 def test_sampled_windows_are_counted_where_they_are_kept(texts: list[str], width: int, modulus: int) -> None:
     recipe = Recipe(features=f"windows:{width}:{modulus}")
@@ -124,7 +121,6 @@ def test_pieces_and_threads_change_nothing(
     assert np.array_equal(once.df, again.df)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.dictionaries(st.integers(1, 30), st.integers(1, 5)), max_size=8), st.data())
 def test_many_parts_are_one(parts: list[dict[int, int]], data: st.DataObject) -> None:
     gathering, whole, heaviest = Gathering(), Counter[int](), 0
@@ -202,7 +198,6 @@ def check_clip(clip: str, documents: int, singles: bool) -> None:
     assert value_of(np.uint64(77), keys, values, unseen[0]) == int(kept[0])
 
 
-@settings(max_examples=80)
 @given(st.integers(1, 300), st.sampled_from([1, 1000, 10**9, 2**40, 2**50]), st.sampled_from(["idf", "tfidf"]))
 def test_weights_are_logarithms_in_fixed_point(documents: int, heaviest: int, weights: str) -> None:
     statistics, features = made(documents, True, heaviest)
@@ -260,7 +255,6 @@ def test_only_weights_by_idf_have_binary_places() -> None:
     assert statistics.unit(of["sums"]) == 2**16
 
 
-@settings(max_examples=60)
 @given(TEXTS, st.sampled_from(LINED_UP), st.sampled_from(["tf", "idf", "tfidf"]), st.sampled_from(["", "df:2:0.75"]))
 def test_documents_have_the_weights_of_their_features(texts: list[str], features: str, weights: str, clip: str) -> None:
     recipe = Recipe(features=features, weights=weights, clip=clip, measure="cosine")

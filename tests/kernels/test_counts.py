@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.kernels.counts import _SIZES, add_counts, count_features
@@ -29,7 +29,6 @@ def table_of(sets: list[list[int]]) -> np.ndarray:
 SETS = st.lists(st.lists(st.integers(0, 40), unique=True, max_size=150), max_size=100)
 
 
-@settings(max_examples=60, deadline=None)
 @given(SETS, SETS)
 def test_small_counts_are_exact_alone_and_added(first: list[list[int]], second: list[list[int]]) -> None:
     total, other = table_of(first), table_of(second)

@@ -160,7 +160,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)  # each step is flushed to the disk
+@settings(max_examples=15)  # each step is flushed to the disk
 @given(steps=STEPS, reopened=st.booleans())
 def test_the_store_is_its_history(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, tuple[str, str], str]], reopened: bool

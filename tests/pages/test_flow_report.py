@@ -87,7 +87,7 @@ def root_of(flow: Verdicts, place: int) -> int:
     return place
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(verdicts, st.integers(0, 5))
 def test_what_a_plain_look_says(drawn: list[tuple[int, int]], before: int) -> None:
     flow = flow_of(drawn, before=min(before, len(drawn)))

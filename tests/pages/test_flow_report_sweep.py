@@ -74,7 +74,7 @@ def around(items: list[Item], wanted: ReplaySettings, far: float) -> KnownPairs:
     return around_of(items, wanted, far, len(items), report=silent)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(flows, st.sampled_from(["6h", "12h", "endless", "4 documents"]), st.sampled_from(["originals", "everything"]))
 def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], window: str, against: str) -> None:
     items = items_of(drawn)
@@ -94,7 +94,7 @@ def test_at_each_threshold_it_is_a_replay(drawn: list[tuple[int, list[str]]], wi
         assert found.sweep.kept[at] == len(items) - sum(gone)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(flows, st.sampled_from(["originals", "everything"]))
 def test_without_more_pairs_stricter_thresholds_are_counted(drawn: list[tuple[int, list[str]]], against: str) -> None:
     items = items_of(drawn)

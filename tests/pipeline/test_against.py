@@ -11,7 +11,7 @@ import naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 from trained import DATED, FACTS, texts, trained
@@ -106,7 +106,6 @@ MEASURES = [
 ]
 
 
-@settings(max_examples=150)
 @given(WORDS, WORDS, st.sampled_from(MEASURES), st.integers(1, 3), st.booleans(), st.integers(0, 3))
 def test_sets_equal_all_pairs(
     new: list[str], old: list[str], rule: tuple[str, float], threads: int, spare: bool, shortest: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, newspaper, page, paragraphs
+from places import SHARED
 
 import neardup as nd
 from neardup.errors import NeardupError
@@ -22,6 +24,7 @@ from neardup.text import html
 from neardup.text.encoding import page_text
 from neardup.text.html import content_of, contents, method_of
 
+HTML = SHARED / "html"
 METHODS = [pytest.param("html", marks=needs_html), "tags"]
 RULES: dict[str, Any] = {"features": "words:4", "threshold": 0.6}
 #: A recipe for each engine, each kind of second step, and what depends on a collection.
@@ -200,3 +203,35 @@ def test_files_that_are_pages_are_read_in_their_encoding_and_written_as_they_are
     result.write(str(tmp_path / "out") + "/")
     assert (tmp_path / "out" / "a.html").read_bytes() == (folder / "a.html").read_bytes()
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.html", "c.xhtml"]
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not HTML.is_dir(), reason="the pages are not in ../shared/data/html beside the project")
+class TestRealPages:
+    def test_the_twin_of_real_pages(self) -> None:
+        pages = [page_text(path.read_bytes()) for path in sorted((HTML / "pages").iterdir())[::4]]
+        for content in ("tags", "html"):
+            if content == "html" and needs_html.args[0]:
+                continue
+            method = method_of(content)
+            several: list[dict[str, Any]] = [
+                {"features": "words:3", "threshold": 0.05},
+                {"recipe": "ddd", "threshold": 0.3},
+            ]
+            for choices in several:
+                twin = nd.dedup([method(text) for text in pages], **choices)
+                assert found(nd.dedup(pages, content=content, threads=2, **choices)) == found(twin)
+
+    @needs_html
+    def test_real_articles_are_found_by_their_text_in_another_frame(self) -> None:
+        gold = [json.loads(line) for line in (HTML / "gold.jsonl").read_text("utf-8").splitlines()][::4]
+        files = {path.stem: path for path in (HTML / "pages").iterdir()}
+        framed = [page(one["text"].split("\n"), 0) for one in gold]
+        pages = [page_text(files[one["id"]].read_bytes()) for one in gold]
+        choices: dict[str, Any] = {"features": "words:4", "threshold": 0.5}
+        pairs = {(p.left, p.right) for p in nd.dedup(framed + pages, content="html", **choices).pairs}
+        right = {(i, len(gold) + i) for i in range(len(gold))}
+        assert len(pairs & right) >= 0.8 * len(gold)
+        assert pairs <= right
+        plain = {(p.left, p.right) for p in nd.dedup(framed + pages, **choices).pairs}
+        assert len(plain & right) < len(pairs & right) / 2

@@ -10,7 +10,7 @@ import naive
 import naive_features
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_features import Gram
 from saying import says
@@ -68,7 +68,6 @@ SIGNED = [
     Recipe(features="words:1", signature="imatch:3"),
     Recipe(features="words:1", signature="imatch:2", clip="df:2:0.9"),
 ]
-unhurried = settings(max_examples=150, deadline=None)
 
 
 def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
@@ -145,7 +144,6 @@ def check_places(why: Explanation) -> None:
     json.dumps(why.as_dict())
 
 
-@unhurried
 @given(recipe=st.sampled_from(CHOSEN), texts=COLLECTIONS)
 def test_features_that_a_collection_leaves_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
     definitions = Definitions(texts, recipe, statistics_of(texts, recipe).bits(recipe))
@@ -164,7 +162,6 @@ def split(items: list[int], at: int) -> tuple[list[int], list[int]]:
     return items[:at], items[at:]
 
 
-@unhurried
 @given(recipe=st.sampled_from(WEIGHTED), texts=COLLECTIONS)
 def test_weights_are_those_of_the_definitions(recipe: Recipe, texts: list[str]) -> None:
     bits = statistics_of(texts, recipe).bits(recipe)
@@ -192,7 +189,6 @@ def check_flip(why: Explanation, recipe: Recipe, again: Callable[[Recipe], Expla
         assert again(recipe.changed(threshold=why.flip.threshold)).match != why.match
 
 
-@unhurried
 @given(recipe=st.sampled_from(SIGNED), texts=COLLECTIONS)
 def test_signatures_are_compared_as_a_run_does(recipe: Recipe, texts: list[str]) -> None:
     statistics = statistics_of(texts, recipe)

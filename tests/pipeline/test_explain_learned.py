@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 from trained import DATED, FACTS, SETS, texts, trained
@@ -32,7 +32,6 @@ def step_of(why: Explanation) -> LearnedStep:
     return why.learned
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from(CORPUS),
     st.sampled_from(CORPUS),
@@ -62,7 +61,6 @@ def test_verdicts_are_those_of_the_definition(left: str, right: str, vector: str
     assert json.loads(json.dumps(why.as_dict(), allow_nan=False))["second_step"]["is_candidate"] == is_candidate
 
 
-@settings(max_examples=40)
 @given(st.sampled_from(CORPUS), st.sampled_from(CORPUS), st.sampled_from(["linear", "rbf"]))
 def test_the_turn_is_the_smallest_change_of_one_measure(left: str, right: str, kernel: str) -> None:
     classifier = trained(FACTS, kernel)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 from trained import DATED, FACTS, SETS, WEIGHED, texts, trained
@@ -24,7 +24,6 @@ DISTINCT = pa.Table.from_pylist(list({row["text"]: row for row in KNOWN.rows}.va
 OTHERS = [row for row in NEW if row["text"] not in {known["text"] for known in KNOWN.rows}]
 
 
-@settings(max_examples=40)
 @given(
     st.tuples(st.just(TABLE), st.sampled_from(NEW), st.sampled_from([SETS, FACTS, WEIGHED]))
     | st.tuples(st.just(DISTINCT), st.sampled_from(OTHERS), st.just(DATED)),

@@ -81,7 +81,7 @@ def by_definition(text: str, recipe: Recipe) -> list[naive_features.Gram]:
 
 
 @named
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(left=TEXTS, right=TEXTS)
 def test_grams_are_those_of_the_definitions_and_of_the_kernels(recipe: Recipe, left: str, right: str) -> None:
     sides = side_of(left, recipe), side_of(right, recipe)
@@ -94,7 +94,7 @@ def test_grams_are_those_of_the_definitions_and_of_the_kernels(recipe: Recipe, l
 
 
 @named
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(text=TEXTS)
 def test_every_gram_stands_where_it_says(recipe: Recipe, text: str) -> None:
     side = side_of(text, recipe)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import defaultdict
 from dataclasses import asdict
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from saying import says
 import neardup as nd
 from neardup.errors import RecipeError
 from neardup.features import reading
-from neardup.recipe import load_recipe, names
+from neardup.recipe import Recipe, load_recipe, names
 
 CORNELL = ROOT.parent / "shared" / "data" / "cornell"
 
@@ -236,3 +238,52 @@ shared = [
     pytest.mark.shared,
     pytest.mark.skipif(not CORNELL.is_dir(), reason="the corpora are not in ../shared/data beside the project"),
 ]
+
+
+class TestCornell:
+    """The hundred documents of the course, by its program and by its exact twin."""
+
+    pytestmark = shared
+
+    @staticmethod
+    def ten() -> dict[frozenset[str], float]:
+        with open(CORNELL / "pairs.csv", encoding="utf-8", newline="") as file:
+            return {frozenset((row["id1"], row["id2"])): float(row["exact_jaccard3"]) for row in csv.DictReader(file)}
+
+    @pytest.mark.parametrize("seed", [1, 2012])
+    def test_the_program_finds_its_ten_pairs(self, seed: int) -> None:
+        result = nd.dedup_files(CORNELL / "docs", recipe="cornell", seed=seed)
+        found = {frozenset((p.left, p.right)): p.similarity for p in result.pairs}
+        ten = self.ten()
+        assert len(ten) == 10
+        assert found.keys() == ten.keys()
+        for pair, similarity in found.items():
+            assert Fraction(similarity).limit_denominator(100).denominator in (1, 5, 25)
+            # Four standard deviations of 25 draws.
+            assert abs(similarity - ten[pair]) <= 4 * (ten[pair] * (1 - ten[pair]) / 25) ** 0.5
+        assert len(result.dropped) == 10
+
+    def test_estimates_of_many_seeds_are_near_the_exact_value(self) -> None:
+        sums: dict[frozenset[str], float] = defaultdict(float)
+        for seed in range(1, 21):
+            result = nd.dedup_files(CORNELL / "docs", recipe="cornell", seed=seed)
+            for p in result.pairs:
+                sums[frozenset((p.left, p.right))] += p.similarity / 20
+        for pair, exact in self.ten().items():
+            assert abs(sums[pair] - exact) <= 4 * (exact * (1 - exact) / 500) ** 0.5 + 0.01
+
+    def test_the_exact_twin_finds_the_same_with_the_exact_values(self) -> None:
+        exact = Recipe(normalize="strip", features="words:3", measure="jaccard", threshold=0.5)
+        result = nd.dedup_files(CORNELL / "docs", recipe=exact)
+        found = {frozenset((p.left, p.right)): round(p.similarity, 6) for p in result.pairs if p.similarity > 0.5}
+        assert found == self.ten()
+
+    def test_the_exact_twin_has_the_value_of_every_pair(self) -> None:
+        low = Recipe(normalize="strip", features="words:3", threshold=0.0001)
+        found = {
+            frozenset((p.left, p.right)): f"{p.similarity:.6f}"
+            for p in nd.dedup_files(CORNELL / "docs", recipe=low).pairs
+        }
+        with open(CORNELL / "exact_jaccard_all_pairs.csv", encoding="utf-8", newline="") as file:
+            expected = {frozenset((row["id1"], row["id2"])): row["j3"] for row in csv.DictReader(file)}
+        assert found == {pair: value for pair, value in expected.items() if float(value) > 0}

@@ -9,7 +9,7 @@ import naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.documents.records import Names
@@ -102,7 +102,6 @@ RECIPES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(RECIPES, st.integers(0, 10**9), st.sampled_from(ALPHABETS), st.integers(0, 60), st.integers(1, 3))
 def test_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, count: int, threads: int) -> None:
     rng = random.Random(seed)
@@ -110,7 +109,6 @@ def test_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, coun
     assert pairs_of(joined(texts, recipe, threads), recipe) == naive_pairs(texts, recipe)
 
 
-@settings(max_examples=80, deadline=None)
 @given(RECIPES, st.lists(st.text(max_size=30), max_size=12))
 def test_pairs_of_any_text_are_those_of_naive(recipe: Recipe, texts: list[str]) -> None:
     texts = texts + [text.upper() for text in texts[:2]]
@@ -150,7 +148,6 @@ def test_bounds_are_exact_for_huge_sets() -> None:
                 assert o == 1 or not naive.reaches(name, o - 1, a, b, Fraction(text))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**9), st.integers(1, 40), st.sampled_from([0.3, 0.5, 0.8, 1.0]))
 def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshold: float) -> None:
     rng = random.Random(seed)
@@ -176,7 +173,6 @@ def test_keepers_and_families_are_those_of_naive(seed: int, count: int, threshol
         assert grouped.mean[f] == pytest.approx(sum(inside) / len(inside))
 
 
-@settings(max_examples=60, deadline=None)
 @given(RECIPES, st.integers(0, 10**9), st.sampled_from(ALPHABETS), st.integers(1, 50))
 def test_keepers_without_all_pairs_are_those_of_naive(recipe: Recipe, seed: int, alphabet: str, count: int) -> None:
     rng = random.Random(seed)

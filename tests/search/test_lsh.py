@@ -12,7 +12,7 @@ import naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
@@ -35,7 +35,6 @@ def naive_bands(jaccard: float, recall: float, num_perm: int) -> tuple[int, int]
     return None
 
 
-@settings(max_examples=80)
 @given(
     st.integers(1, 99).map(lambda x: x / 100 + 0.00017),
     st.integers(1, 999).map(lambda x: x / 1000 + 0.000013),
@@ -145,7 +144,6 @@ def edited(count: int, seed: int) -> list[str]:
     return [*texts, "", texts[0]]
 
 
-@settings(max_examples=40)
 @given(st.lists(st.text("ab ", max_size=12), max_size=12), st.sampled_from([0.3, 0.5, 1.0]), st.integers(0, 50))
 def test_no_pair_is_wrong_or_listed_twice(texts: list[str], threshold: float, seed: int) -> None:
     result = nd.dedup(texts, features="qgrams:2", search="lsh", threshold=threshold, seed=seed)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup.errors import NeardupError, RecipeError
@@ -122,7 +122,6 @@ small_documents = st.lists(st.dictionaries(st.integers(1, 12), st.integers(1, 5)
 
 
 @given(documents=small_documents, data=st.data())
-@settings(max_examples=150)
 def test_nearest_is_what_comparing_all_gives(documents: list[Document], data: st.DataObject) -> None:
     weighted = data.draw(st.booleans())
     if weighted and not any(documents):
@@ -195,7 +194,6 @@ def test_nearest_values(values: list[int | None], k: int, threads: int, excluded
 @given(
     documents=small_documents, new=st.dictionaries(st.integers(1, 12), st.integers(1, 5), min_size=1), data=st.data()
 )
-@settings(max_examples=150)
 def test_a_new_document_matches_what_comparing_all_gives(
     documents: list[Document], new: Document, data: st.DataObject
 ) -> None:

@@ -12,7 +12,7 @@ import naive
 import naive_features
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
@@ -152,7 +152,6 @@ def test_weighted_pairs_are_those_of_the_formula(name: str, weights: str, clip: 
     assert len(check_weighted(corpus(150), recipe, threads=2)) > 20
 
 
-@settings(max_examples=80)
 @given(
     TEXTS,
     st.sampled_from(WEIGHTED),

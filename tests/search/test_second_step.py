@@ -12,7 +12,7 @@ import naive
 import naive_features
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from saying import says
 
@@ -101,7 +101,6 @@ STEPS = [
 ]
 
 
-@settings(max_examples=120)
 @given(TEXTS, st.sampled_from(STEPS), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 3))
 def test_pairs_pass_both_steps(
     texts: list[str], step: tuple[str, tuple[str, str, Fraction]], threshold: float, threads: int
@@ -116,7 +115,7 @@ def test_pairs_pass_both_steps(
 def test_a_larger_corpus_passes_both_steps(
     then: str, step: tuple[str, str, Fraction], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = corpus(150)
+    texts = corpus(70)
     expected = plain(texts, ("jaccard", "words:1", Fraction(3, 10)), step)
     result = nd.dedup(texts, features="words:1", threshold=0.3, second_step=then, threads=1)
     assert found_by(result) == pytest.approx(expected)
@@ -129,7 +128,6 @@ def test_a_larger_corpus_passes_both_steps(
     assert result.summary["search"]["first_step_pairs"] >= result.summary["search"]["pairs"]
 
 
-@settings(max_examples=200)
 @given(st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), max_size=5), st.sampled_from([0.1, 0.5, 0.9]))
 def test_edit_counts_are_those_of_the_table_of_prefixes(pairs: list[tuple[str, str]], least: float) -> None:
     pairs = [(left, right) for left, right in pairs if left or right]
@@ -202,7 +200,6 @@ def by_cosine(texts: Sequence[str], t: float) -> dict[tuple[int, int], float]:
     return found
 
 
-@settings(max_examples=60)
 @given(TEXTS, st.sampled_from([0.313, 0.717, 0.919]))
 def test_semantic_pairs_are_those_of_all_cosines(texts: list[str], threshold: float) -> None:
     corpus = corpus_of(texts, text_column=None, id_column=None, order_column=None)

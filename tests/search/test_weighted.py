@@ -98,7 +98,6 @@ def test_all_pairs_that_reach_a_threshold_are_found_and_no_others(
     assert listed(result) == naive_join(documents, measure, threshold)
 
 
-@settings(max_examples=60)
 @given(collections, st.sampled_from(WEIGHTED_MEASURES), st.data())
 def test_a_pair_at_exactly_the_threshold_matches_and_one_just_below_does_not(
     documents: list[Vector], measure: str, data: st.DataObject

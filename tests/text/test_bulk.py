@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_text import naive_normalize
 
@@ -26,7 +26,6 @@ def test_some_normalizers_have_no_kernel() -> None:
     assert IN_PYTHON == ["strip", "raw"]
 
 
-@settings(max_examples=100, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=8), normalizer=st.sampled_from(IN_PYTHON))
 def test_bulk_text_is_that_of_the_twin(texts: list[str], normalizer: str) -> None:
     assert in_bulk(texts, normalizer) == [naive_normalize(text, normalizer) for text in texts]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pages import needs_html, page, paragraphs
 from places import SHARED
@@ -124,7 +124,6 @@ _PIECES += [
 ]
 
 
-@settings(max_examples=60)
 @given(st.one_of(st.binary(max_size=300), st.lists(st.sampled_from(_PIECES), max_size=50).map("".join)))
 def test_no_markup_raises(markup: str | bytes) -> None:
     found = read_page(markup)

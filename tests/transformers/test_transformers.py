@@ -100,7 +100,6 @@ CHAINS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@settings(max_examples=60)
 @given(TEXTS, st.sampled_from(CHAINS))
 def test_rows_have_the_similarities_that_a_run_finds(texts: list[str], chain: tuple[dict[str, Any], str]) -> None:
     choices, measure = chain
