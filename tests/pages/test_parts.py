@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 import pytest
 from hypothesis import given
@@ -33,8 +34,8 @@ from neardup.pages.html import (
 from neardup.pages.page import page
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)> &lt;"
-#: Any characters, halves of surrogate pairs among them.
-anything = st.text(st.characters(exclude_categories=()))
+#: Any characters, halves of surrogate pairs among them, and often those that mean something.
+anything = st.text(st.characters(exclude_categories=()) | st.sampled_from("<>&\"'\r\0"))
 
 
 @given(anything)
@@ -80,6 +81,7 @@ def test_what_is_text_stays_text(name: str) -> None:
     found = Markup(PARTS[name])
     assert isinstance(PARTS[name], Html)
     assert not {"script", "img"} & {tag for tag, _ in found.elements}
+    assert all(re.fullmatch("[a-z-]+", name) for _, attributes in found.elements for name in attributes)
     told = [value for _, attributes in found.elements for value in attributes.values()]
     assert HOSTILE in found.text or any(HOSTILE in (value or "") for value in told)
     assert found.text.count("alert") % found.text.count(HOSTILE) == 0 if HOSTILE in found.text else True
@@ -100,8 +102,6 @@ def contrast(one: str, other: str) -> float:
 
 def palette(style: str) -> list[dict[str, str]]:
     """Return the colours of the light and of the dark page, by their names."""
-    import re
-
     blocks = re.findall(r":root(?::not\(\.paper\))? \{([^}]*--back[^}]*)\}", style)
     return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
 
