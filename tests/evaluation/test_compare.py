@@ -18,7 +18,7 @@ from neardup.documents import corpus_of
 from neardup.errors import NeardupError, RecipeError
 from neardup.evaluation.comparison import Comparison, compare
 from neardup.evaluation.comparison_page import lead_sentences
-from neardup.evaluation.scores import Figure, lead_of, resample, scores, tally
+from neardup.evaluation.scores import Figure, interval, lead_of, resample, scores, tally
 from neardup.evaluation.systems import thresholds_of
 from neardup.keep.pairs import PairArrays
 from neardup.labels.labels import Labels, cluster_labels, read_labels
@@ -122,6 +122,12 @@ def test_draws_are_those_of_loops_over_groups(
     assert np.array_equal(np.hstack(draws[:3]), expected)
     again = resample(tallies, labels, count=15, seed=seed)
     assert all(np.array_equal(part, other) for part, other in zip(draws, again, strict=True))
+
+
+def test_percentiles_of_draws() -> None:
+    assert interval(np.arange(1001.0)) == pytest.approx((25, 975))
+    assert interval(np.array([np.nan, 2.0])) == (2.0, 2.0)
+    assert interval(np.full(3, np.nan)) == (None, None)
 
 
 def test_one_large_cluster_does_not_make_figures_sure() -> None:
