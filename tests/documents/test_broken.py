@@ -267,6 +267,15 @@ def test_fast_and_slow_json_agree_on_a_line(tmp_path: Path, line: bytes, monkeyp
     assert fast == _read(path)
 
 
+def test_mixed_ids_become_strings(tmp_path: Path) -> None:
+    from neardup.documents import join_ids
+
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a", "id": 1}\n{"text": "b", "id": "x"}\n{"text": "c", "id": 2.50}\n')
+    with open_corpus([path]) as corpus:
+        assert join_ids([batch.ids for batch in corpus.scan()]).to_pylist() == ["1", "x", "2.50"]
+
+
 def test_strict_raises_at_the_first(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('\n{"text": "a"}\n{"text": 1}\nnonsense\n')
@@ -326,6 +335,17 @@ def test_a_last_line_without_its_end_is_a_torn_file(tmp_path: Path, suffix: str,
         assert corpus.rejected.total == (0 if torn is None else 1)
 
 
+def test_torn_files_are_rejected_beside_others(tmp_path: Path) -> None:
+    made(tmp_path, "a.jsonl", ROWS[:3])
+    (tmp_path / "b.parquet").write_bytes(encoded(ROWS, ".parquet")[:-9])
+    made(tmp_path, "c.jsonl", ROWS[3:5])
+    with open_corpus([tmp_path]) as corpus:
+        with pytest.warns(errors.TornInput, match=r"b\.parquet is torn \(unreadable file\): 0 rows.*allow_torn=True"):
+            assert len(texts_of(corpus)) == 5
+        assert dict(corpus.rejected.counts) == {parts.UNREADABLE_FILE: 1}
+        assert corpus.take([4]).column("id").to_pylist() == [4]
+
+
 def test_unreadable_row_group(tmp_path: Path) -> None:
     texts = ["".join(f"{n * k} " for k in range(40)) for n in range(300)]
     path = tmp_path / "a.parquet"
@@ -363,6 +383,15 @@ def test_rows_rejected_later(tmp_path: Path) -> None:
         list(corpus.scan())
         with pytest.raises(errors.BrokenRecord, match=r"a\.jsonl, line 2: id occurred before"):
             corpus.reject([1, 5], "id occurred before")
+
+
+def test_a_second_scan_starts_anew(tmp_path: Path) -> None:
+    path, aside = tmp_path / "a.jsonl", tmp_path / "aside.jsonl"
+    path.write_text('{"text": "a"}\nnonsense\n')
+    with open_corpus([path], quarantine=str(aside)) as corpus:
+        assert texts_of(corpus) == texts_of(corpus) == ["a"]
+        assert corpus.rejected.total == 1
+    assert len(quarantined(aside)) == 1
 
 
 def test_reasons_are_one_sorted_vocabulary() -> None:

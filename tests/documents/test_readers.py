@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import io
 import json
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -63,6 +67,15 @@ def test_content_beats_the_name(tmp_path: Path, suffix: str) -> None:
         assert texts_of(corpus) == TEXTS
 
 
+def test_arrow_stream(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(ROWS)
+    path = tmp_path / "s.arrow"
+    with pa.ipc.new_stream(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+    with open_corpus([path]) as corpus:
+        assert texts_of(corpus) == TEXTS
+
+
 def test_inputs_in_order_with_raw_rows_over_all(tmp_path: Path) -> None:
     names = ["b.jsonl", "a.parquet", "c.csv.gz"]
     for number, name in enumerate(names):
@@ -89,6 +102,15 @@ def test_other_filesystems(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_corpus(["mock:///in"]) as corpus:
         assert texts_of(corpus) == TEXTS[:3] * 2
         assert corpus.copy(all_of(corpus), "-").rows == 6
+
+
+@pytest.mark.parametrize(("suffix", "codec"), [(".jsonl", ""), (".csv", ".gz"), (".parquet", ""), (".arrow", ".zst")])
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, suffix: str, codec: str) -> None:
+    data = io.BytesIO(compressed(encoded(ROWS, suffix), codec))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data))
+    with open_corpus(["-"]) as corpus:
+        assert texts_of(corpus) == TEXTS
+        assert corpus.take([3]).column("text").to_pylist() == [TEXTS[3]]
 
 
 def test_text_folder(tmp_path: Path) -> None:
@@ -189,6 +211,13 @@ def test_text_types(tmp_path: Path, kind: pa.DataType, suffix: str) -> None:
         assert corpus.take([4, 0]).column("id").to_pylist() == ["z", "v"]
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint64(), pa.int64()], ids=str)
+def test_id_types(tmp_path: Path, kind: pa.DataType) -> None:
+    pq.write_table(pa.table({"text": ["a"], "id": pa.array([7], kind)}), tmp_path / "a.parquet")
+    with open_corpus([tmp_path / "a.parquet"]) as corpus:
+        assert next(corpus.scan()).ids == pa.array([7], pa.int64())
+
+
 def test_a_very_large_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "BLOCK", 1 << 16)
     large = "word \n" * 600_000
@@ -213,6 +242,17 @@ def test_blank_lines_marks_and_line_ends(tmp_path: Path) -> None:
         (batch,) = list(corpus.scan())
         assert batch.texts.to_pylist() == ['x "y"', "a,b"]
         assert batch.ids.to_pylist() == ["1", "007"]
+
+
+def test_empty_inputs(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.csv", "b.csv", "c.jsonl.gz"):
+        path = tmp_path / name
+        path.write_bytes(compressed(b"text\n" if name == "b.csv" else b"", name[-3:]))
+        with open_corpus([path]) as corpus:
+            assert texts_of(corpus) == []
+            assert corpus.raw_rows == 0
+            assert corpus.copy(np.zeros(0, dtype=bool), str(tmp_path / "o.jsonl"), force=True).rows == 0
+            assert corpus.take([]).num_rows == 0
 
 
 def _refusals(folder: Path) -> list[tuple[list[str], str]]:
@@ -257,6 +297,13 @@ def test_changed_inputs_are_refused(tmp_path: Path) -> None:
         with pytest.raises(errors.InputError, match="changed while"):
             corpus.take([0])
     assert not (tmp_path / "o.jsonl").exists()
+
+
+def test_links_in_circles_end(tmp_path: Path) -> None:
+    made(tmp_path, "a.jsonl", ROWS[:2])
+    os.symlink(tmp_path, tmp_path / "loop")
+    with open_corpus([tmp_path]) as corpus:
+        assert len(texts_of(corpus)) >= 2
 
 
 def test_take_in_the_order_asked_for(tmp_path: Path) -> None:

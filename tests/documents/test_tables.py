@@ -86,6 +86,18 @@ def test_every_form(data: Any, tmp_path: Path) -> None:
         assert corpus.copy(all_of(corpus), str(tmp_path / "o.jsonl")).rows == len(TEXTS)
 
 
+def test_splits_become_one_table() -> None:
+    with corpus_of({"train": _Dataset(), "test": _Streamed()}, id_column="") as corpus:
+        assert texts_of(corpus) == TEXTS + TEXTS
+        assert corpus.take([0, len(TEXTS)])["split"].to_pylist() == ["train", "test"]
+
+
+def test_dicts_without_a_text_are_rejected() -> None:
+    with corpus_of([{"text": "a", "n": 1}, {"n": 2}, None, {"text": None}]) as corpus:
+        assert texts_of(corpus) == ["a"]
+        assert dict(corpus.rejected.counts) == {"no text": 3}
+
+
 def test_broken_texts_in_memory(tmp_path: Path) -> None:
     aside = tmp_path / "aside.jsonl"
     with corpus_of(["a", None, "b\ud800", ""], quarantine=str(aside)) as corpus:
@@ -95,6 +107,12 @@ def test_broken_texts_in_memory(tmp_path: Path) -> None:
     with pytest.raises(BrokenRecord) as caught:
         list(corpus_of(["a", None], strict=True).scan())
     assert says(caught.value, "in memory", "row 1: no text")
+
+
+@pytest.mark.parametrize("data", [[], {"text": []}, [None], pa.array([], pa.string()), pl.Series([], dtype=pl.Utf8)])
+def test_nothing_in_memory(data: Any) -> None:
+    with corpus_of(data) as corpus:
+        assert texts_of(corpus) == []
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from making import CODECS, FORMATS, ROWS, all_of, made, texts_of
+from making import CODECS, FORMATS, ROWS, all_of, compressed, encoded, made, texts_of
 from saying import says
 
 from neardup.documents import check_output, open_corpus, open_writer, write_table
@@ -133,6 +134,14 @@ def test_same_rows_same_bytes(tmp_path: Path, source: str, target: str, monkeypa
     assert len(outputs) == 1
 
 
+def test_groups_are_cut_by_bytes_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers_module, "GROUP_BYTES", 1000)
+    made(tmp_path, "a.jsonl", [{"text": "x" * 400} for _ in range(10)])
+    output = _kept(tmp_path, tmp_path / "a.jsonl", "o.parquet", list(range(10)))
+    metadata = pq.ParquetFile(output).metadata
+    assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [3, 3, 3, 1]
+
+
 def test_schemas_of_blocks_and_files_are_unified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams_module, "BLOCK", 60)
     (tmp_path / "in").mkdir()
@@ -149,6 +158,13 @@ def test_schemas_of_blocks_and_files_are_unified(tmp_path: Path, monkeypatch: py
         {"text": "b", "n": 1.5, "day": None, "deep": {"a": None, "b": ["2020-01-01"]}, "extra": None},
         {"text": "c", "n": None, "day": "someday", "deep": None, "extra": True},
     ]
+
+
+def test_odd_json_still_fits_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "a", "n": 1, "n": 2}\n{"text": "b", "lone": "\\ud800", "n": 1e999}\n')
+    output = _kept(tmp_path, path, "o.parquet", [0, 1])
+    assert pq.read_table(output).column("n").to_pylist() == [2.0, float("inf")]
 
 
 def test_types_that_do_not_fit_are_one_sentence(tmp_path: Path) -> None:
@@ -182,10 +198,27 @@ def test_text_files_to_a_folder(tmp_path: Path) -> None:
         assert says(caught.value, "folder", "only from text files")
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".arrow", ".jsonl.gz", ".parquet.zst"])
+def test_tables_there_and_back(tmp_path: Path, suffix: str) -> None:
+    output = tmp_path / f"t{suffix}"
+    write_table(TABLE, str(output))
+    first = output.read_bytes()
+    time.sleep(0.01)
+    write_table(TABLE, str(output), force=True)
+    assert output.read_bytes() == first
+    with open_corpus([output], id_column="") as corpus:
+        assert texts_of(corpus)[:2] == TABLE.column("text").to_pylist()[:2]
+
+
 def test_not_a_number_is_null_in_json(tmp_path: Path) -> None:
     write_table(pa.table({"x": [float("nan"), 1.0], "y": [[float("inf")], None]}), str(tmp_path / "o.jsonl"))
     lines = (tmp_path / "o.jsonl").read_text().splitlines()
     assert lines == ['{"x": null, "y": [null]}', '{"x": 1.0, "y": null}']
+
+
+def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_table(pa.table({"a": [1]}), "-")
+    assert capfdbinary.readouterr().out == b'{"a": 1}\n'
 
 
 def test_a_writer_given_up_leaves_nothing(tmp_path: Path) -> None:
@@ -273,3 +306,11 @@ with open_corpus([{str(path)!r}]) as corpus:
     with open_corpus([path]) as corpus:
         list(corpus.scan())
         assert corpus.copy(all_of(corpus), str(output)).rows == 9999
+
+
+def test_compressed_content_round_trips(tmp_path: Path) -> None:
+    data = encoded(ROWS, ".jsonl")
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(compressed(data, ".gz"))
+    output = _kept(tmp_path, path, "o.jsonl", list(range(len(ROWS))))
+    assert output.read_bytes() == data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Sequence
 from math import isqrt
 
@@ -25,6 +26,7 @@ from neardup.recipe import Recipe
 
 VOCABULARY = [f"w{i}" for i in range(12)]
 TEXTS = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=20).map(" ".join), min_size=1, max_size=8)
+MANY = ["", "w1", "w1 w2", *(" ".join(random.Random(i).choices(VOCABULARY, k=i)) for i in range(5, 40, 3))]
 
 
 def statistics_of(texts: Sequence[str], recipe: Recipe) -> Statistics:
@@ -145,6 +147,21 @@ def test_a_collection_of_any_size_has_a_prime(distinct: int) -> None:
     check_shared(one, [minima, minima])
 
 
+def test_a_sketch_estimates_by_its_equal_minima() -> None:
+    texts = [text for text in MANY if text]
+    recipe = Recipe(features="words:1", signature="sketch:25", measure="overlap", threshold=0.04)
+    minima = sketches_of(texts, recipe)
+    expected = {
+        (i, j): sum(x == y for x, y in zip(minima[i], minima[j], strict=True)) / 25
+        for i in range(len(texts))
+        for j in range(i + 1, len(texts))
+    }
+    found = {(p.left, p.right): p.similarity for p in nd.dedup(texts, recipe=recipe).pairs}
+    assert found == {pair: value for pair, value in expected.items() if value}
+    assert min(found.values()) < 1
+    assert len(set(found.values())) > 5
+
+
 @given(TEXTS, st.integers(1, 6))
 def test_imatch_is_one_hash_of_the_sorted_distinct_terms(texts: list[str], least: int) -> None:
     recipe = Recipe(features="words:1", signature=f"imatch:{least}", threshold=1.0)
@@ -234,6 +251,31 @@ PRIMES = [number for number, prime in enumerate(PRIME) if prime]
 def test_small_numbers_are_those_of_the_sieve() -> None:
     assert [is_prime(number) for number in range(len(PRIME))] == PRIME
     assert not any(is_prime(number) for number in (-7, -2, -1))
+
+
+@pytest.mark.parametrize(
+    "number",
+    # The smallest that are strong pseudoprimes to the first 4, 5, 6, 7, 8, 9 and 12 primes, and a Carmichael number.
+    [
+        3_215_031_751,
+        2_152_302_898_747,
+        3_474_749_660_383,
+        341_550_071_728_321,
+        3_825_123_056_546_413_051,
+        318_665_857_834_031_151_167_461,
+        561,
+    ],
+)
+def test_pseudoprimes_are_found_out(number: int) -> None:
+    assert not is_prime(number)
+
+
+@pytest.mark.parametrize("exponent", [13, 17, 19, 31, 61])
+def test_mersenne_primes_are_prime_and_their_neighbours_are_not(exponent: int) -> None:
+    mersenne = 2**exponent - 1
+    assert is_prime(mersenne)
+    assert not is_prime(mersenne + 1)
+    assert not is_prime(mersenne * (2**13 - 1))
 
 
 @given(st.integers(-5, 30_000))
