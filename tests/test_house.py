@@ -81,6 +81,11 @@ def test_every_room_has_its_place_in_the_order() -> None:
     assert {room_of(name) for name in NAMES} == set(ROOMS)
 
 
+def test_the_tests_of_a_room_lie_in_the_folder_of_its_name() -> None:
+    folders = {path.parent.name for path in Path(__file__).parent.glob("*/*.py")}
+    assert folders - {"promises"} <= set(ROOMS)
+
+
 def test_a_room_imports_only_rooms_above_it() -> None:
     place = {room: at for at, room in enumerate(ROOMS)}
     assert not [

@@ -138,9 +138,9 @@ def test_nothing_raises(value: object) -> None:
 
 @pytest.mark.parametrize("text", ["9" * 10**6, " " * 10**6 + "2019", "21 Mar " * 10**5, "(" * 10**6, "1e" + "9" * 62])
 def test_nothing_takes_long(text: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()  # of the processor: the machine may be busy
     microseconds_of(text)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
 
 
 def one_by_one(values: list[Any]) -> tuple[list[int], list[bool]]:
