@@ -307,7 +307,7 @@ def test_a_megabyte(chromium: Any, tmp_path: Path, stack: ExitStack) -> None:
     page = desk.page("anna")
     expect(page.locator(".heads .left h2")).to_have_text("long")
     folds = page.locator(".fold button")
-    assert folds.count() == 3
+    expect(folds).to_have_count(3)
     expect(folds.first).to_contain_text("equal words – show")
     assert page.locator("#rows .row").count() < 40
     press(page, "j")
