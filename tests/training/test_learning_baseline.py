@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.training.fit import best_threshold, out_of_fold_threshold
+from neardup.training.fit import Threshold, best_threshold, out_of_fold_threshold
 from neardup.training.folds import Split
 
 VALUES = st.one_of(st.integers(0, 4).map(lambda v: v / 4), st.just(math.nan))
@@ -25,6 +25,22 @@ def test_no_threshold_is_better(rows: list[tuple[float, float, bool]]) -> None:
     found = best_threshold(x, labels)
     passed = found.passes(x).tolist()
     assert naive.f1(passed, labels.tolist()) == pytest.approx(naive.highest_f1(x.tolist(), labels.tolist()))
+
+
+def test_it_lies_halfway() -> None:
+    x, labels = np.array([[0.2], [0.4], [0.8], [0.9]]), np.array([False, False, True, True])
+    assert best_threshold(x, labels) == Threshold(0, (0.4 + 0.8) / 2, False)
+    assert best_threshold(-x, labels) == Threshold(0, -(0.4 + 0.8) / 2, True)
+    close = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
+    assert best_threshold(close, np.array([False, True])).passes(close).tolist() == [False, True]
+
+
+def test_what_is_not_known_does_not_pass() -> None:
+    x = np.array([[math.nan], [0.3], [0.1]])
+    for below in (False, True):
+        assert not Threshold(0, 0.2, below).passes(x)[0]
+    unknown = best_threshold(np.full((3, 1), math.nan), np.array([True, False, True]))
+    assert not unknown.passes(np.array([[1.0]]))[0]
 
 
 def test_folds_are_judged_by_the_thresholds_of_others() -> None:

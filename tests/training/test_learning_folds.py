@@ -6,6 +6,7 @@ from typing import Any
 
 import naive_learning as naive
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,56 @@ def test_groups_are_dealt_as_plainly(pairs: list[tuple[int, int, bool]], count: 
     shuffled = np.random.default_rng(seed).permutation(len(np.unique(groups))).tolist()
     expected = naive.dealt(groups.tolist(), labels.tolist(), count, shuffled)
     assert deal(groups, labels, count, seed).tolist() == expected
+
+
+def test_groups_where_pairs_hang_together_little() -> None:
+    left, right = np.arange(0, 60, 2), np.arange(1, 60, 2)
+    folds = folds_of(left, right, np.arange(30) % 2 == 0, count=5, seed=0)
+    assert folds is not None
+    assert (folds.by, folds.number, len(folds.splits), folds.left_out) == ("groups", 5, 5, 0.0)
+    assert folds.largest == pytest.approx(1 / 30)
+    few = folds_of(left[:8], right[:8], np.arange(8) % 2 == 0, count=5, seed=0)
+    assert few is not None
+    assert few.number == 5
+
+
+def test_documents_where_one_group_holds_most() -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(0, 40, 200), rng.integers(40, 80, 200)
+    labels = left % 5 == right % 5
+    folds = folds_of(left, right, labels, count=4, seed=0)
+    assert folds is not None
+    assert (folds.by, folds.number) == ("documents", 4)
+    assert folds.largest > 0.9
+    assert len(folds.splits) <= 4 * 5 // 2
+    check(folds, left, right, labels, np.ones(200, np.bool_))
+    judged = np.array([len(split.train) + len(split.test) for split in folds.splits]) / 200
+    assert folds.left_out == pytest.approx(1 - judged.mean())
+    assert folds.left_out > 0.2
+
+
+def test_families_of_duplicates_stay_together_among_documents() -> None:
+    # Families of three documents, and others between the families that hold all together.
+    families = [(3 * f + a, 3 * f + b, True) for f in range(20) for a, b in ((0, 1), (1, 2))]
+    between = [(3 * f, 3 * ((f + 1) % 20) + 1, False) for f in range(20)]
+    left, right, labels = arrays([*families, *between])
+    folds = folds_of(left, right, labels, count=4, seed=0)
+    assert folds is not None
+    assert folds.by == "documents"
+    for _, test in folds.splits:
+        for family in range(20):
+            rows = np.flatnonzero((left // 3 == family) & labels)
+            assert len(set(rows.tolist()) & set(test.tolist())) in (0, 2)
+
+
+def test_pairs_where_one_document_is_in_all() -> None:
+    left, right = np.zeros(40, np.int64), np.arange(1, 41)
+    folds = folds_of(left, right, np.arange(40) % 2 == 0, count=5, seed=0)
+    assert folds is not None
+    assert (folds.by, folds.largest) == ("pairs", 1.0)
+    # The other document of each pair is on one side only.
+    for train, test in folds.splits:
+        assert not set(right[train].tolist()) & set(right[test].tolist())
 
 
 def test_none_where_a_class_is_too_small() -> None:
