@@ -998,10 +998,23 @@ def flow(begin, items, rule, window, lists, room, kind, asks, enters, best, scor
 
 
 @kernel
-def list_matches(items, rule, window, lists, room, kind, out):
-    """Write all matches of the first document to out (int64[r, 4]) as (row, o, a, b); return how many, -1: too many."""
-    own = _own_keys(0, items, rule, False, lists, kind)
-    return _find(0, items, own, rule, window, lists, room, kind, True, out, 0)
+def list_matches(begin, end, items, rule, window, lists, room, kind, places, out):
+    """Write all matches of the documents [begin, end): to places (int64[r]) which one, to out (int64[r, 4]) its match.
+
+    A match is (row, o, a, b). Returns the first document that is not done, for which there was no room, and how many
+    matches were written.
+    """
+    at = int64(0)
+    for i in range(begin, end):
+        if items.heads[i + 1] == items.heads[i]:
+            continue
+        own = _own_keys(i, items, rule, False, lists, kind)
+        written = _find(i, items, own, rule, window, lists, room, kind, True, out, at)
+        if written < 0:
+            return i, at
+        places[at : at + written] = i
+        at += written
+    return end, at
 
 
 @kernel

@@ -537,6 +537,8 @@ class FlowClock:
 
 
 _FIRST_RECORDS = 1 << 10
+#: Room for so many matches is made first.
+_FIRST_MATCHES = 64
 #: Where fewer documents than the first are held, lists of up to the second move into a new segment's block as a whole,
 #: and those of up to the third into a larger block within a segment: many for speed, few for memory.
 _COPIES = ((1 << 14, 64, 16), (1 << 16, 16, 16), (1 << 62, 4, 0))
@@ -559,6 +561,13 @@ class Found(NamedTuple):
     serials: Integers
     counts: Integers
     digests: Integers
+
+
+class Scratch(NamedTuple):
+    """What a thread that asks an epoch counts and notes in: zeros like ``Lists.met``, and the kernels' room."""
+
+    met: npt.NDArray[np.uint8]
+    room: Room
 
 
 class Epoch:
@@ -693,21 +702,30 @@ class Epoch:
             else:
                 self._grow()
 
-    def matches(self, items: Items, window: int) -> Found:
-        """Return all that the first of the items matches."""
-        size = 64
-        while True:
-            out = np.empty((size, 4), np.int64)
-            count = list_matches(items, self.rule, window, self._lists, self._room, self.kind, out)
-            if count >= 0:
-                break
-            size *= 8
-        records = self._lists.records[out[:count, 0]]
-        return Found(records[:, SERIAL], out[:count, 1:], records[:, DIGEST:])
+    def matches(
+        self, items: Items, begin: int, end: int, window: int, scratch: Scratch | None = None
+    ) -> tuple[Integers, Found]:
+        """Return all that the items [begin, end) match: which item, ascending, and what.
 
-    def matches_each(self, items: Items, places: Sequence[int], window: int) -> list[Found]:
-        """Return all that each of some of the items matches."""
-        return [self.matches(_from(items, place), window) for place in places]
+        Parameters
+        ----------
+        scratch : Scratch, optional
+            Where several threads ask, that of this one; ``scratch`` gives it.
+        """
+        met, room = scratch or (self._lists.met, self._room)
+        lists = self._lists._replace(met=met)
+        asking, found, size = [np.empty(0, np.int64)], [np.empty((0, 4), np.int64)], _FIRST_MATCHES
+        while begin < end:
+            places, out = np.empty(size, np.int64), np.empty((size, 4), np.int64)
+            begin, count = list_matches(
+                begin, end, items, self.rule, window, lists, room, self.kind, places, out
+            )
+            asking.append(places[:count])
+            found.append(out[:count])
+            size *= 8
+        rows = np.concatenate(found)
+        records = lists.records[rows[:, 0]]
+        return np.concatenate(asking), Found(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:])
 
     def overlaps(self, items: Items, moment: EventTime, window: int) -> Found:
         """Return what the first of the items has in common with every partner in time, where that is anything."""
@@ -761,6 +779,10 @@ class Epoch:
         rows: Integers = self._lists.records[np.arange(first, last) & (len(self._lists.records) - 1)]
         return rows
 
+    def scratch(self) -> Scratch:
+        """Return what a thread needs to ask while others do; good until documents enter."""
+        return Scratch(np.zeros_like(self._lists.met), self._scratch())
+
     def _scratch(self) -> Room:
         classes = len(_CLASSES)
         return Room(
@@ -780,11 +802,6 @@ class Epoch:
         records[documents & (size - 1)] = lists.records[documents & (size // 2 - 1)]
         self._lists = lists._replace(records=records, met=met)
         self._room = self._scratch()
-
-
-def _from(items: Items, place: int) -> Items:
-    """Return the items from one on, which is then the first."""
-    return Items(items.features, items.order, *(column[place:] for column in items[2:]))
 
 
 def _in_time(records: Integers, moment: EventTime, window: int) -> npt.NDArray[np.bool_]:
@@ -955,13 +972,11 @@ class Window:
         found, similarity : Found, float64[k]
             What each matches, the most similar first, then the first to arrive.
         """
-        # A document without features matches nothing.
-        asking = np.flatnonzero(arrivals.block.sizes).tolist()
-        asked = [g for g in self._epochs if g.held and asking]
-        found = [each for g in asked for each in g.matches_each(self._items(arrivals, g), asking, self._length)]
-        serials, counts, digests = _concatenated(found)
+        count = len(arrivals.serials)
+        found = [g.matches(self._items(arrivals, g), 0, count, self._length) for g in self._epochs if g.held]
+        serials, counts, digests = _concatenated([matched for _, matched in found])
         scores = self._similarities(counts)
-        place = np.repeat(np.array(asking * len(asked), np.int64), [len(each.serials) for each in found])
+        place = np.concatenate([np.empty(0, np.int64), *(asking for asking, _ in found)])
         order = np.lexsort((serials, -scores, place))
         return place[order], Found(serials[order], counts[order], digests[order]), scores[order]
 
