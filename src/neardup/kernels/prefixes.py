@@ -154,17 +154,26 @@ def enter_entries(ranks, sets, held, index):
 
 @kernel
 def close_lists(index):
-    """Make heads[b] the begin of list b again, which is where the one before it ends now, and sort lists by rank."""
+    """Make heads[b] the begin of list b again, which is where the one before it ends now, and sort lists by rank.
+
+    Returns the length of the longest list, and how many pairs of entries share a list.
+    """
     heads, entries = index.heads, index.entries
+    longest = int64(0)
+    meetings = int64(0)
     for b in range(heads.shape[0] - 1, 0, -1):
         heads[b] = heads[b - 1]
     heads[0] = uint32(0)
     for b in range(heads.shape[0] - 1):
+        length = int64(heads[b + 1]) - int64(heads[b])
+        longest = max(longest, length)
+        meetings += length * (length - 1) // 2
         for place in range(int64(heads[b]) + 1, int64(heads[b + 1])):
             # The rank is what an entry begins with.
             if entries[place - 1] > entries[place]:
                 entries[heads[b] : heads[b + 1]].sort()
                 break
+    return longest, meetings
 
 
 @kernel

@@ -6,7 +6,7 @@ import mmap
 import re
 import secrets
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -585,6 +585,8 @@ class Epoch:
         The size of the table of lists, a power of two. Raising it costs 8 bytes each and makes chance meetings rarer.
     signatures : int
         How many keys of large sets are expected. Raising it makes the first table of their keys longer.
+    salt : uint64, optional
+        Odd; it says which features share a cell. One that nobody can guess by default.
 
     Attributes
     ----------
@@ -592,7 +594,15 @@ class Epoch:
         How many documents were ever entered.
     """
 
-    def __init__(self, vocabulary: Vocabulary, rule: Rule, kind: int, slots: int, signatures: int) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        rule: Rule,
+        kind: int,
+        slots: int,
+        signatures: int = 0,
+        salt: np.uint64 | None = None,
+    ) -> None:
         self.vocabulary, self.rule, self.kind = vocabulary, rule, kind
         self.segments: deque[Segment] = deque()
         self._chunks = Chunks()
@@ -610,7 +620,7 @@ class Epoch:
             counters,
             _CLASSES,
             plan,
-            new_salt(),
+            new_salt() if salt is None else salt,
             no_buckets(),
         )
         self._first_buckets = first_buckets(slots, signatures)
@@ -704,8 +714,8 @@ class Epoch:
 
     def matches(
         self, items: Items, begin: int, end: int, window: int, scratch: Scratch | None = None
-    ) -> tuple[Integers, Found]:
-        """Return all that the items [begin, end) match: which item, ascending, and what.
+    ) -> tuple[Integers, Found, int]:
+        """Return all that the items [begin, end) match: which item, ascending, what, and how many were compared.
 
         Parameters
         ----------
@@ -715,17 +725,17 @@ class Epoch:
         met, room = scratch or (self._lists.met, self._room)
         lists = self._lists._replace(met=met)
         asking, found, size = [np.empty(0, np.int64)], [np.empty((0, 4), np.int64)], _FIRST_MATCHES
+        compared = 0
         while begin < end:
             places, out = np.empty(size, np.int64), np.empty((size, 4), np.int64)
-            begin, count = list_matches(
-                begin, end, items, self.rule, window, lists, room, self.kind, places, out
-            )
+            begin, count, some = list_matches(begin, end, items, self.rule, window, lists, room, self.kind, places, out)
+            compared += some
             asking.append(places[:count])
             found.append(out[:count])
             size *= 8
         rows = np.concatenate(found)
         records = lists.records[rows[:, 0]]
-        return np.concatenate(asking), Found(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:])
+        return np.concatenate(asking), Found(records[:, SERIAL], rows[:, 1:], records[:, DIGEST:]), compared
 
     def overlaps(self, items: Items, moment: EventTime, window: int) -> Found:
         """Return what the first of the items has in common with every partner in time, where that is anything."""
@@ -974,9 +984,9 @@ class Window:
         """
         count = len(arrivals.serials)
         found = [g.matches(self._items(arrivals, g), 0, count, self._length) for g in self._epochs if g.held]
-        serials, counts, digests = _concatenated([matched for _, matched in found])
+        serials, counts, digests = _concatenated([matched for _, matched, _ in found])
         scores = self._similarities(counts)
-        place = np.concatenate([np.empty(0, np.int64), *(asking for asking, _ in found)])
+        place = np.concatenate([np.empty(0, np.int64), *(asking for asking, _, _ in found)])
         order = np.lexsort((serials, -scores, place))
         return place[order], Found(serials[order], counts[order], digests[order]), scores[order]
 
