@@ -17,7 +17,7 @@ from neardup.kernels.counts import copy_sets
 from neardup.kernels.window import BY_PREFIX, Items
 from neardup.recipe.measures import Rule
 from neardup.runtime import in_order
-from neardup.search.window import ENDLESS, Epoch, Scratch, items_of, vocabulary_of
+from neardup.search.epoch import ENDLESS, Epoch, Scratch, items_of, vocabulary_of
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
