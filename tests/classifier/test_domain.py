@@ -14,10 +14,8 @@ from saying import says
 from trained import SETS, texts, trained
 
 import neardup as nd
-from neardup.classifier.classifier import packed, unpacked
 from neardup.classifier.domain import Domain, script_of
-from neardup.errors import ManyCandidates, RecipeError
-from neardup.search import second_step
+from neardup.errors import RecipeError
 
 KNOWN = texts(60, seed=7)
 WORDS = [row["text"] for row in KNOWN.rows]
@@ -52,15 +50,6 @@ def test_other_lengths_and_scripts_are_foreign() -> None:
     assert (script_of("ab ж"), script_of("12 ab"), script_of("2026!")) == ("LATIN", "LATIN", "")
 
 
-@pytest.mark.parametrize(("candidates", "outside", "passed"), [(100, 60, 10), (100, 0, 95)])
-def test_a_share_too_large_is_complained_of(candidates: int, outside: int, passed: int) -> None:
-    home = domain(passed=0.5)
-    assert home.complaint(candidates, outside, passed)
-    assert not home.complaint(candidates, outside // 2, passed // 2)
-    # A handful says nothing.
-    assert not home.complaint(10, 10, 10)
-
-
 def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
     away = replace(trained(SETS), domain=domain(lengths=np.array([1e6, 1e6, 2e6, 2e6])))
     with pytest.raises(RecipeError) as refused:
@@ -74,18 +63,3 @@ def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
     assert forced.pairs.to_arrow().equals(plain.pairs.to_arrow())
     with pytest.raises(RecipeError, match="force_domain"):
         nd.dedup(KNOWN.table, force_domain=True)
-
-
-def test_a_file_keeps_the_domain() -> None:
-    classifier = replace(trained(SETS), domain=domain())
-    again = unpacked(packed(classifier), "d").domain
-    assert again is not None
-    assert classifier.domain is not None
-    assert again.as_dict() == classifier.domain.as_dict()
-    assert packed(unpacked(packed(classifier), "d")) == packed(classifier)
-
-
-def test_many_candidates_are_told_before_they_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_step, "MANY_CANDIDATES", 10)
-    with pytest.warns(ManyCandidates, match="candidates to judge.*minutes.*candidate_rule"):
-        nd.dedup(KNOWN.table, classifier=trained(SETS))
