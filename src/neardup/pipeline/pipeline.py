@@ -124,18 +124,20 @@ def collect(
     digests = bool(recipe.second_step) or recipe.measure == "semantic"
     extractor, remembered = Extractor(recipe, statistics, digests=digests), Remembered()
     store = FeatureStore(Memory(memory), needs_of(recipe))
+    store.expect(corpus.promised_rows)
     if recompute:
         most = (free_memory() if memory is None else store.memory.room) / 2
         again = Recomputed(corpus, extractor, threads, report, serves_once=serves_once)
         store = BoundedStore(store.memory, needs_of(recipe), most, again)
-    read = 0
+    read = seen = 0
 
     def see(batch: Batch) -> None:
-        nonlocal read
+        nonlocal read, seen
         remembered.see(batch)
         read += batch.consumed
-        if corpus.total_bytes > 0:
-            store.read_share = read / corpus.total_bytes
+        seen += len(batch.rows)
+        if read > 0:
+            store.documents = seen * corpus.total_bytes / read
 
     with clock.stage("read and features"):
         make = partial(extractor, allocate=store.allocate)

@@ -159,8 +159,8 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
 
 
 _MOST_INDEX_BITS = 26
-#: An index does not come in more parts than there are fewest buckets.
-_MOST_PARTS = 1 << FEWEST_BITS
+#: The fewest and the most parts of an index that does not fit, powers of two: each part has a bucket at least.
+_FEWEST_PARTS, _MOST_PARTS = 1, 1 << FEWEST_BITS
 #: Places in the index are numbers of 32 bits, those in its chained form with a sign.
 _MOST_ENTRIES, _MOST_CHAINED = (1 << 32) - 1, (1 << 31) - 1
 #: Room for pairs in one call of the kernel, at least.
@@ -316,7 +316,7 @@ class Join:
         entries = int(held.sum())
         _check_entries(entries, _MOST_ENTRIES)
         bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
-        size, parts = 8 * entries + (4 << bits), 1
+        size, parts = 8 * entries + (4 << bits), _FEWEST_PARTS
         while parts < _MOST_PARTS and size > parts * room:
             parts *= 2
         known = self.steps.statistics
