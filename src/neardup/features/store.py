@@ -154,11 +154,13 @@ class FeatureStore:
     documents : float
         How many documents will be added in all, as far as one can tell: whoever reads them sets it; 0 where nobody
         knows.
+    names_bytes : int
+        Bytes of ids that are strings, of the documents so far: whoever reads them adds them.
     """
 
     def __init__(self, memory: Memory | None = None, needs: Needs | None = None) -> None:
         self.memory, self._needs = memory or Memory(), needs or Needs()
-        self.documents = 0.0
+        self.documents, self.names_bytes = 0.0, 0
         self._held, self._bytes = 0, 0
         self._parts: list[_Part] = []
         self._sizes, self._marks = Column(np.int64), Column(np.uint64, 2)
@@ -214,7 +216,7 @@ class FeatureStore:
         self._text_bytes.extend(block.text_bytes)
         self._bytes += int(block.text_bytes.sum())
         needs = self._needs
-        needed = needs.document * len(self) + needs.feature * self._held + needs.text * self._bytes
+        needed = needs.document * len(self) + needs.feature * self._held + needs.text * self._bytes + self.names_bytes
         whole = needed * self._growth
         if _SHARE_THAT_TELLS * self._growth <= 1:
             needed = max(needed, _CERTAIN * whole)
@@ -253,7 +255,7 @@ class FeatureStore:
     @property
     def room(self) -> float:
         """How many bytes of the budget are left for more than is known of each document; infinity without one."""
-        return self.memory.room - self._needs.document * len(self)
+        return self.memory.room - self._needs.document * len(self) - self.names_bytes
 
     def first_equal(self, alone: npt.NDArray[np.bool_]) -> Integers:
         """Return for each document the first with the same features, and weights of these: int64[n].

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import Batch, Corpus
@@ -136,6 +137,8 @@ def collect(
         remembered.see(batch)
         read += batch.consumed
         seen += len(batch.rows)
+        if batch.ids is not None and not pa.types.is_integer(batch.ids.type):
+            store.names_bytes += batch.ids.nbytes
         if read > 0:
             store.documents = seen * corpus.total_bytes / read
 

@@ -299,6 +299,7 @@ class Join:
             Ranks and the keys of these, each rank in one block; it is gone through several times.
         room : float
             Bytes that an index may take: where it takes more it comes in parts of the key space, one after the other.
+            Two sets may meet in several of these.
         """
         blocks = [(np.arange(len(sets.sizes)), sets.keys)] if blocks is None else blocks
         for index in self._indexes(sets, of_input, blocks, room):
@@ -316,7 +317,7 @@ class Join:
         entries = int(held.sum())
         _check_entries(entries, _MOST_ENTRIES)
         bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
-        size, parts = 8 * entries + (4 << bits), _FEWEST_PARTS
+        size, parts = 8 * entries + (4 << bits), 1 if room == math.inf else _FEWEST_PARTS
         while parts < _MOST_PARTS and size > parts * room:
             parts *= 2
         known = self.steps.statistics
