@@ -216,9 +216,8 @@ class BoundedStore(FeatureStore):
             self._let_go()
 
     def _let_go(self) -> None:
-        expected = self._held / max(self.read_share, 1e-6)
         self.recomputed = self._in_reserve
-        self.recomputed.begin(expected, self.most_bytes / 2)
+        self.recomputed.begin(self._held * self._growth, self.most_bytes / 2)
         for features, sizes in self.parts():
             self.recomputed.count(features, sizes)
         self._sizes, self._marks, self._parts = self.recomputed.sizes, Column(np.uint64, 2), []

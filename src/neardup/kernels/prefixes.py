@@ -22,6 +22,8 @@ _RANK_SHIFT = uint64(32)
 _TAG_SHIFT = uint64(16)
 _LOW = uint64(0xFFFF)
 _LAST_PLACE = 0xFFFF
+#: Odd, so that no two features fall together.
+_MULTIPLIER = uint64(0xD6E8FEB86659FD93)
 #: How many sets ahead the index asks for memory while it is filled.
 _RANKS_AHEAD = 4
 
@@ -56,14 +58,14 @@ class Index(NamedTuple):
 
 @njit(inline="always")
 def bucket_of(key, bits):
-    """Return the bucket of a key, by the top bits of its feature."""
-    return int64((key << uint64(8)) >> uint64(64 - bits))
+    """Return the bucket of a key: of equally rare features small ones come first, so it is not by their top bits."""
+    return int64(((key << uint64(8)) * _MULTIPLIER) >> uint64(64 - bits))
 
 
 @njit(inline="always")
 def tag_of(key, bits):
     """Return 16 bits of a key below those that choose its bucket."""
-    return (key >> uint64(40 - bits)) & _LOW
+    return (((key << uint64(8)) * _MULTIPLIER) >> uint64(48 - bits)) & _LOW
 
 
 @njit(inline="always")

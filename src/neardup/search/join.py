@@ -159,8 +159,8 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
 
 
 _MOST_INDEX_BITS = 26
-#: An index does not come in more parts than there are fewest buckets.
-_MOST_PARTS = 1 << FEWEST_BITS
+#: The fewest and the most parts of an index that does not fit, powers of two: each part has a bucket at least.
+_FEWEST_PARTS, _MOST_PARTS = 1, 1 << FEWEST_BITS
 #: Prefixes that meet more often than so for each feature of the sets cost more than counting: 167 ns against 240 ns.
 _MEETINGS_A_FEATURE = 2
 #: Fewer meetings take less time than the kernels that count take to load.
@@ -305,6 +305,7 @@ class Join:
             Ranks and the keys of these, each rank in one block; it is gone through several times.
         room : float
             Bytes that an index may take: where it takes more it comes in parts of the key space, one after the other.
+            Two sets may meet in several of these.
         """
         blocks = [(np.arange(len(sets.sizes)), sets.keys)] if blocks is None else blocks
         for index in self._indexes(sets, of_input, blocks, room):
@@ -322,7 +323,7 @@ class Join:
         entries = int(held.sum())
         _check_entries(entries, _MOST_ENTRIES)
         bits = min(max(entries.bit_length() - 1, FEWEST_BITS), _MOST_INDEX_BITS)
-        size, parts = 8 * entries + (4 << bits), 1
+        size, parts = 8 * entries + (4 << bits), 1 if room == math.inf else _FEWEST_PARTS
         while parts < _MOST_PARTS and size > parts * room:
             parts *= 2
         known = self.steps.statistics

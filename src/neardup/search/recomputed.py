@@ -32,9 +32,6 @@ from neardup.search.matches import Matches, equal_sets, groups_that_fit, members
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-#: How far a feature is shifted to give its slot, and in how many sets the features of each slot occur, of those that
-#: may have a partner; no slots where nothing was counted.
-Counts = tuple[np.uint64, npt.NDArray[np.uint8]]
 
 #: Which share of the room the features of one step may take.
 _SHARE_HELD = 0.4
@@ -112,13 +109,16 @@ class Passes:
         left = store.room - recomputed.cells[1].nbytes
         self.room = max(min(_SHARE_HELD * left, store.most_bytes), _LEAST_HELD)
         # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
-        self.room_for_counts = max(self.room, store.most_bytes) / 2
+        self._room_for_counts = max(self.room, store.most_bytes) / 2
+        # How far a feature is shifted to give its slot, and in how many of the sets that may have a partner the
+        # features of each slot occur; no slots before these sets are many.
+        self._counts = np.uint64(0), np.empty(0, np.uint8)
 
     def matches(self, wanted: Wanted) -> Matches:
         """Return the pairs of the exact join."""
-        able, held, counts = self._able_sets(members_of(wanted.representative))
+        able, held = self._able_sets(members_of(wanted.representative))
         if held is None:
-            found = self._by_candidates(able, counts, wanted)
+            found = self._by_candidates(able, wanted)
             if found is not None:
                 return found
             held = self._held_in_a_file(able)
@@ -127,7 +127,7 @@ class Passes:
         self.steps.addresses[held.documents] = held.addresses
         return join_held(self.steps, held.documents, wanted)
 
-    def _able_sets(self, members: Integers) -> tuple[Integers, Held | None, Counts]:
+    def _able_sets(self, members: Integers) -> tuple[Integers, Held | None]:
         """Return the sets that may have a partner with their features, or with the counts of these if they are many."""
         rule, recomputed = self.steps.rule, self.recomputed
         self.steps.statistics["distinct_sets"] = len(members)
@@ -139,22 +139,21 @@ class Passes:
         documents: list[Integers] = [np.empty(0, np.int64)]
         arrays: list[Words] = []
         size = 0
-        counts = np.uint64(0), np.empty(0, np.uint8)
         for these, features in recomputed.each(self._mask(members), make):
             documents.append(these)
             size += features.nbytes
-            if len(counts[1]):
-                count_shared(features, *recomputed.cells, *counts)
+            if len(self._counts[1]):
+                count_shared(features, *recomputed.cells, *self._counts)
                 continue
             arrays.append(features)
             if size > self.room:
                 share = (these[-1] + 1) / len(self.steps.sizes) if len(these) else 1.0
-                counts = _counts(size / 8 / share, self.room_for_counts)
+                self._counts = _counts(size / 8 / share, self._room_for_counts)
                 for features in arrays:
-                    count_shared(features, *recomputed.cells, *counts)
+                    count_shared(features, *recomputed.cells, *self._counts)
                 arrays.clear()
         able = np.concatenate(documents)
-        return able, None if len(counts[1]) else self._held(able, documents[1:], arrays), counts
+        return able, None if len(self._counts[1]) else self._held(able, documents[1:], arrays)
 
     def _mask(self, documents: Integers) -> npt.NDArray[np.bool_]:
         chosen = np.zeros(len(self.steps.sizes), np.bool_)
@@ -179,14 +178,11 @@ class Passes:
             self.steps.memory.release()
         return self._held(able, documents, arrays)
 
-    def _by_candidates(self, able: Integers, counts: Counts, wanted: Wanted) -> Matches | None:
+    def _by_candidates(self, able: Integers, wanted: Wanted) -> Matches | None:
         """Return the pairs without holding features but of candidates; None if these, or the pairs, are too many."""
         steps = self.steps
         with KeyFile(steps.memory, self.room) as keys:
-            members, sets = self._prefixes(able, counts, keys)
-            del able, counts
-            if self.recomputed.serves_once:
-                self.recomputed.close()
+            members, sets = self._prefixes(able, keys)
             ranks = self._candidates(sets, members < steps.own, keys, wanted)
         if ranks is None:
             return None
@@ -199,9 +195,9 @@ class Passes:
         steps.statistics["pairs"] = len(left)
         return Matches(wanted.representative, left, right, numbers, statistics=steps.statistics)
 
-    def _prefixes(self, able: Integers, counts: Counts, keys: KeyFile) -> tuple[Integers, Sets]:
+    def _prefixes(self, able: Integers, keys: KeyFile) -> tuple[Integers, Sets]:
         """Return the sets that can have a partner, in order of size; their keys go to the file."""
-        rule, cells = self.steps.rule, self.recomputed.cells
+        rule, recomputed = self.steps.rule, self.recomputed
 
         def make(documents: Integers, block: Block) -> tuple[npt.NDArray[Any], ...]:
             count = len(documents)
@@ -211,16 +207,22 @@ class Passes:
             bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
             results = shared, lengths, bitmaps, starts, keys, 0
             addresses = addresses_of(block.features, block.sizes)
-            prefixes(addresses, block.sizes, np.arange(count), *counts, *cells, rule, results)
+            prefixes(addresses, block.sizes, np.arange(count), *self._counts, *recomputed.cells, rule, results)
             able = lengths >= 0
             lengths = lengths[able]
             return keys[: lengths.sum()].copy(), documents[able], shared[able], lengths, bitmaps[able]
 
         found = [Column(np.int64), Column(np.int64), Column(np.int64), Column(np.uint64, 8)]
-        for part, *others in self.recomputed.each(self._mask(able), make):
+        for part, *others in recomputed.each(self._mask(able), make):
             keys.add(part, len(others[0]))
             for column, rows in zip(found, others, strict=True):
                 column.extend(rows)
+        # What counted has served, and leaves its room to what follows.
+        free, self._counts = self._counts[1].nbytes, (np.uint64(0), np.empty(0, np.uint8))
+        if recomputed.serves_once:
+            free += recomputed.cells[1].nbytes
+            recomputed.close()
+        self.room = max(self.room, free)
         members, shared, lengths, bitmaps = (column.rows for column in found)
         self.steps.statistics["sets_with_enough_shared_features"] = len(members)
         order = np.argsort(self.steps.sizes[members], kind="stable")
@@ -341,7 +343,7 @@ class Passes:
             yield Held(documents, addresses_of(features, self.steps.sizes[documents]), [features])
 
 
-def _counts(expected: float, most_bytes: float) -> Counts:
+def _counts(expected: float, most_bytes: float) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
     """Return counts of none, for so many features in at most so many bytes."""
     bits = FEWEST_BITS
     while bits < int(expected).bit_length() and 2 << bits <= most_bytes:
