@@ -59,7 +59,7 @@ def test_other_lengths_and_scripts_are_foreign() -> None:
 def test_a_share_too_large_is_complained_of(candidates: int, outside: int, passed: int) -> None:
     home = domain(passed=0.5)
     assert home.complaint(candidates, outside, passed)
-    assert not home.complaint(candidates, outside // 2, passed // 2)
+    assert not home.complaint(candidates, outside // 3, passed // 3)
     # A handful says nothing.
     assert not home.complaint(10, 10, 10)
 
@@ -67,7 +67,7 @@ def test_a_share_too_large_is_complained_of(candidates: int, outside: int, passe
 def test_a_run_away_from_home_stops_unless_it_is_forced() -> None:
     with pytest.raises(RecipeError) as refused:
         nd.dedup(KNOWN.table, classifier=away())
-    assert says(refused.value, away().fingerprint, "not at home", "100%", "50%", "force_domain=True")
+    assert says(refused.value, away().fingerprint, "not at home", "100%", "25%", "force_domain=True")
     forced = nd.dedup(KNOWN.table, classifier=away(), force_domain=True)
     plain = nd.dedup(KNOWN.table, classifier=trained(SETS))
     found = forced.summary["classifier"]

@@ -26,8 +26,10 @@ _RARE = 0.01
 _LETTERS = 40
 #: With fewer candidates than this, shares say nothing.
 _FEWEST = 20
-#: At most this share of the candidates may lie outside.
-MOST_OUTSIDE = 0.5
+#: At most this share of the candidates may lie outside. Folds of the labels cannot say it, for labels are alike: of
+#: Reuters' 0.6 % lie outside of the other folds' domain, of all its candidates 14 %. From 31 % on (r8), precision was
+#: below that of a threshold (benchmarks/learned.py home).
+MOST_OUTSIDE = 0.25
 #: A run turns down at least this part of the share that was turned down in training: labels are chosen from what is
 #: hard to tell, so that a run at home turns down more.
 _LEAST_REFUSED = 1 / 3

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -271,6 +272,14 @@ class Comparison:
             content = json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
         with OutputFile(name) as file:
             file.write(content.encode() + b"\n")
+
+    def _repr_html_(self) -> str | None:
+        # Without what draws, a notebook shows the text that `repr` gives.
+        if find_spec("altair") is None or find_spec("jinja2") is None:
+            return None
+        from neardup.evaluation.comparison_page import cell_of
+
+        return cell_of(self.to_dict())
 
     def __repr__(self) -> str:
         best = next(scored for scored in self.recipes if scored.name == self.best)
