@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from neardup.cli.command import Command, UsageError, sentence_of, shown, write_exit_codes
 from neardup.cli.screen import EXIT_CODE, TYPED, say
-from neardup.errors import ManyCandidates, NeardupError, command_running
+from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, command_running
 from neardup.version import __version__
 
 #: The commands and what they do. Each is a module of its name, imported when the command is called.
@@ -160,7 +160,7 @@ _show_warning = warnings.showwarning
 
 def _say_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """Say what Python would be warned of; others' warnings look as ever."""
-    if issubclass(category, ManyCandidates):
+    if issubclass(category, ManyCandidates | ForeignDocuments):
         say(str(message))
     else:
         _show_warning(message, category, *where, **more)
