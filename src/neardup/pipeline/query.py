@@ -348,7 +348,7 @@ def answer_of(
             found, learned = decided(corpus, classifier, asked, found, read.names, threads, encoder, say)
         elif recipe.second_step and k is None and candidates:
             found = _second_step(corpus, recipe, text, found, read.names, threads, encoder)
-    return Answer(read.names, found, documents, list(clock.stages), candidates, learned)
+    return Answer(read.names, found, documents + corpus.left_out, list(clock.stages), candidates, learned)
 
 
 def _check_before_reading(

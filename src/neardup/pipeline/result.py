@@ -141,7 +141,7 @@ class Result:
         keeper = self._kept.keeper[self._found.goes]
         return {
             "reference": {
-                "documents": self._documents.names.reference,
+                "documents": self._documents.names.reference + reference.left_out,
                 "keepers": len(np.unique(keeper[keeper >= self._documents.names.own])),
                 "dropped": int((keeper >= self._documents.names.own).sum()),
                 "rejected": dict(reference.rejected.counts),
