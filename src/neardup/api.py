@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from neardup.documents import Corpus, Ids, corpus_of, open_corpus
 from neardup.errors import RecipeError
@@ -82,7 +82,7 @@ def neighbors(
     data: Any,
     k: int = 3,
     *,
-    recipe: AnyRecipe = "default",
+    recipe: AnyRecipe | None = None,
     of: Sequence[Any] | None = None,
     first: int | None = None,
     text_column: str | None = None,
@@ -96,8 +96,8 @@ def neighbors(
 
     Parameters
     ----------
-    data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+    data : list of str, table, array, Corpus or DiskIndex
+        As in ``dedup``, or what ``open_files`` or ``open_index`` gives.
     k : int
         How many neighbours of each document. Raising it takes longer.
     of : sequence of id, optional
@@ -118,8 +118,12 @@ def neighbors(
     from neardup.pipeline.query import refuse_unasked
     from neardup.recipe.named import chosen
 
-    wanted = chosen(recipe, choices)
+    wanted = chosen(_recipe_against(data, recipe, choices), choices)
     refuse_unasked(choices, nearest=True)
+    index = _index_of(data)
+    if index is not None:
+        index.check_recipe(wanted)
+        data = index.corpus()
     corpus = corpus_from(data, text_column, id_column)
     return neighbors_of(corpus, wanted, k, of=of, first=first, threads=threads, memory=memory, progress=progress)
 
@@ -128,7 +132,7 @@ def query(
     data: Any,
     text: str,
     *,
-    recipe: AnyRecipe = "default",
+    recipe: AnyRecipe | None = None,
     classifier: Given | None = None,
     k: int | None = None,
     title: str | None = None,
@@ -147,8 +151,8 @@ def query(
 
     Parameters
     ----------
-    data : list of str, table, array or Corpus
-        As in ``dedup``, or what ``open_files`` gives.
+    data : list of str, table, array, Corpus or DiskIndex
+        As in ``dedup``, or what ``open_files`` or ``open_index`` gives.
     text : str
         The new text; it is none of the documents.
     k : int, optional
@@ -163,9 +167,13 @@ def query(
     from neardup.pipeline.query import answer_of, refuse_unasked
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(recipe, choices, classifier, **columns)
+    wanted, learned = recipe_and_classifier(_recipe_against(data, recipe, choices), choices, classifier, **columns)
     if learned is None:
         refuse_unasked(choices, nearest=k is not None)
+    index = _index_of(data)
+    if index is not None:
+        index.check_recipe(wanted)
+        data = index.corpus_for(text, k)
     corpus = corpus_from(data, text_column, id_column)
     return answer_of(
         corpus,

@@ -266,13 +266,17 @@ class DiskIndex:
         names = segment.ids().take(pa.array(documents[match])).to_pylist()
         return [Similar(*of) for of in zip(names, similarities(self.recipe.measure, counts).tolist(), strict=True)]
 
-    def answer(self, text: str, k: int | None = None, **options: Any) -> Answer:
-        """Return what ``nd.query`` says of a text and all documents of the index; the options are those of it."""
+    def corpus_for(self, text: str, k: int | None = None) -> Corpus:
+        """Return the documents that a text may match, as a corpus; for the ``k`` nearest all."""
         if k is None and text:
             with suppress(UnicodeEncodeError):
-                places = self.candidates([pa.array([text], pa.large_string())], 1)
-                return answer_of(self.corpus(places), self.recipe, text, **options)
-        return answer_of(self.corpus(), self.recipe, text, k=k, **options)
+                return self.corpus(self.candidates([pa.array([text], pa.large_string())], 1))
+        return self.corpus()
+
+    def answer(self, text: str, k: int | None = None, **options: Any) -> Answer:
+        """Return what ``nd.query`` says of a text and all documents of the index; the options are those of it."""
+        with self.corpus_for(text, k) as corpus:
+            return answer_of(corpus, self.recipe, text, k=k, **options)
 
     def add(self, data: Any, **options: Any) -> DiskIndex:
         """Add documents, in one step; return the index with them.

@@ -175,6 +175,13 @@ class Result:
             | ({} if learned is None else learned.columns())
         )
 
+    @property
+    def kept_rows(self) -> Bools:
+        """bool[rows], which raw rows of the input stay."""
+        mask = np.zeros(self._corpus.raw_rows, np.bool_)
+        mask[self._documents.names.rows[np.flatnonzero(self._found.stays)]] = True
+        return mask
+
     def write(self, output: str, *, force: bool = False, progress: Callable[[int], None] | None = None) -> None:
         """Write the documents that stay, with all columns.
 
