@@ -34,6 +34,7 @@ from neardup.index.segment import (
     damaged,
     noted,
     read_removed,
+    write_removed,
 )
 from neardup.kernels.prefixes import overlaps_of_pairs
 from neardup.pipeline.pipeline import checked_threads
@@ -193,6 +194,14 @@ class DiskIndex:
                 begin, end = np.searchsorted(places, [first, first + len(segment)])
                 yield segment, places[begin:end] - first
 
+    def _first(self) -> Integers:
+        """Return the place of the first document; none of an empty index."""
+        for segment, first in zip(self._segments, self._firsts.tolist(), strict=False):
+            there = segment.present()
+            if len(there):
+                return np.array([first + there[0]], np.int64)
+        return np.empty(0, np.int64)
+
     def corpus(self, places: Integers | None = None) -> Corpus:
         """Return documents as a corpus, which counts the others as left out; the arguments are those of ``documents``.
 
@@ -218,6 +227,9 @@ class DiskIndex:
             Told ("look up", bytes done, bytes in all).
         """
         places = self.candidates(_texts_of(corpus, "look up", progress), threads)
+        if not len(places):
+            # One that does not match does no harm, and tables say then of what type the ids are.
+            places = self._first()
         corpus.stand_against(self.corpus(places))
 
     def query(self, text: str, k: int | None = None) -> list[Similar]:
@@ -405,9 +417,10 @@ class IndexWriter:
         names = pa.chunked_array(ids).combine_chunks() if ids else pa.array([], pa.int64())
         kind = "rows" if corpus.id_column is None else "string" if pa.types.is_large_string(names.type) else "int64"
         self._check_ids(corpus, names, kind)
+        kind = self.manifest.ids or (kind if len(names) else "")
         segments = [*self.manifest.segments, *parts]
         rows = self.manifest.rows + corpus.raw_rows
-        self.manifest = replace(self.manifest, segments=segments, rows=rows, ids=self.manifest.ids or kind)
+        self.manifest = replace(self.manifest, segments=segments, rows=rows, ids=kind)
 
     def _pieces(
         self,
@@ -480,6 +493,8 @@ class IndexWriter:
 
     def _check_ids(self, corpus: Corpus, names: pa.Array, kind: str) -> None:
         """Refuse ids of another kind, and those that are there already."""
+        if not len(names):
+            return
         has = self.manifest.ids
         if has and has != kind:
             called = {"rows": "row numbers", "int64": "whole numbers as ids", "string": "strings as ids"}
@@ -520,9 +535,9 @@ class IndexWriter:
         return count
 
     def _without(self, part: Part, removed: Integers) -> Part:
-        name = f"{self._next('removed')}.npy"
+        name = self._next("removed")
         with put_at(os.path.join(self.path, name)) as made, open(made.handle, "wb", closefd=False) as file:
-            np.save(file, removed.astype(np.uint32), allow_pickle=False)
+            write_removed(file, removed)
         own = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
         return replace(part, removed=len(removed), files=own | {name: noted(os.path.join(self.path, name))})
 
@@ -663,7 +678,7 @@ def check_free(path: str | PathLike[str]) -> None:
         With the way out.
     """
     if os.path.lexists(path):
-        way = f"add to it with neardup index add {os.fspath(path)}, or " if is_index(path) else ""
+        way = f"add to it with neardup index add {os.fspath(path)} CORPUS, or " if is_index(path) else ""
         raise OutputError(f"{os.fspath(path)} exists: {way}name a folder that does not")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,16 @@ MOST_DOCUMENTS = 1 << 22
 TEXTS_AT_ONCE = 64
 _FEWEST_BITS, _MOST_BITS = 10, 26
 _LARGEST_COUNT = 254
-#: Smaller files are read, not mapped.
-_LEAST_TO_MAP = 1 << 16
+#: What the arrays hold; their files hold nothing else.
+_TYPES = {
+    "sizes": "<u4",
+    "bitmaps": "<u8",
+    "counts": "u1",
+    "heads": "<u4",
+    "entries": "<u8",
+    "values": "<u8",
+}
+_REMOVED = "<u4"
 #: Pairs that one call of the kernel has room for, at least.
 _ROOM = 1 << 14
 
@@ -181,7 +189,7 @@ class SegmentWriter:
         self._blocks.clear()
         arrays = self._fingerprints(features, sizes) if self._plan.distance >= 0 else self._sets(features, sizes)
         for called, array in arrays.items():
-            np.save(os.path.join(self._folder, f"{called}.npy"), array, allow_pickle=False)
+            array.astype(_TYPES[called], copy=False).tofile(os.path.join(self._folder, called))
         files = {f"{name}/{called}": noted(os.path.join(self._folder, called)) for called in os.listdir(self._folder)}
         return Part(name, self.documents, 0, self._text_bytes, self.features, dict(sorted(files.items())))
 
@@ -275,10 +283,15 @@ class Segment:
         self.removed = removed
         self.sizes: npt.NDArray[np.uint32] = self._mapped("sizes")
         self._local = threading.local()
+        # All is mapped from the start: whoever merges segments removes the files.
+        self._buffers: dict[str, pa.Buffer] = {}
+        for name in ("ids.arrow", "texts.arrow"):
+            with pa.memory_map(self._path(name)) as file:
+                self._buffers[name] = file.read_buffer()
         if plan.distance >= 0:
             self.values: Words = self._mapped("values")
             return
-        self.bitmaps: Words = self._mapped("bitmaps")
+        self.bitmaps: Words = self._mapped("bitmaps").reshape(-1, 8)
         self.counts: npt.NDArray[np.uint8] = self._mapped("counts")
         heads = self._mapped("heads")
         self.index = Index(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1)
@@ -290,13 +303,11 @@ class Segment:
         return checked(self._folder, f"{self.part.name}/{name}", self.part)
 
     def _mapped(self, name: str) -> npt.NDArray[Any]:
-        path = self._path(f"{name}.npy")
-        small = os.path.getsize(path) < _LEAST_TO_MAP
-        try:
-            # Copied where written to, which nobody does: kernels are compiled once, for arrays as others have them.
-            return np.asarray(np.load(path, mmap_mode=None if small else "c", allow_pickle=False))
-        except (ValueError, EOFError):
-            raise damaged(path) from None
+        path = self._path(name)
+        if not self.part.files[f"{self.part.name}/{name}"].bytes:
+            return np.empty(0, _TYPES[name])
+        # Copied where written to, which nobody does: kernels are compiled once, for arrays as others have them.
+        return np.asarray(np.memmap(path, _TYPES[name], mode="c"))
 
     def candidates(self, block: Block) -> tuple[Integers, Integers]:
         """Return pairs of places in a block and documents here that may match, in order of place.
@@ -345,15 +356,16 @@ class Segment:
     def ids(self) -> pa.Array:
         """Return what the documents are called, removed ones too; mapped."""
         if not hasattr(self._local, "ids"):
-            self._local.ids = self._column("ids.arrow").read_all()["id"].combine_chunks()
-        return self._local.ids
+            self._local.ids = self._reader("ids.arrow").read_all()["id"].combine_chunks()
+        ids: pa.Array = self._local.ids
+        return ids
 
     def texts(self, documents: Integers) -> Iterator[pa.LargeStringArray]:
         """Yield the texts of some documents, ascending, some at a time."""
         if not len(documents):
             return
         if not hasattr(self._local, "texts"):
-            self._local.texts = self._column("texts.arrow")
+            self._local.texts = self._reader("texts.arrow")
         file = self._local.texts
         groups = documents // TEXTS_AT_ONCE
         begins = np.flatnonzero(np.diff(groups, prepend=-1))
@@ -361,17 +373,16 @@ class Segment:
             try:
                 texts = file.get_batch(int(groups[begin])).column(0)
             except (pa.ArrowException, OSError):
-                raise damaged(self._path("texts.arrow")) from None
+                raise damaged(os.path.join(self._folder, self.part.name, "texts.arrow")) from None
             own = documents[begin:end] - TEXTS_AT_ONCE * groups[begin]
             yield texts if len(own) == len(texts) else texts.take(pa.array(own))
 
-    def _column(self, name: str) -> Any:
-        # Each thread has readers of its own.
-        path = self._path(name)
+    def _reader(self, name: str) -> Any:
+        """Return a reader of a file; each thread has its own."""
         try:
-            return pa.ipc.open_file(pa.memory_map(path))
+            return pa.ipc.open_file(pa.BufferReader(self._buffers[name]))
         except (pa.ArrowException, OSError):
-            raise damaged(path) from None
+            raise damaged(os.path.join(self._folder, self.part.name, name)) from None
 
 
 def checked(folder: str, path: str, part: Part) -> str:
@@ -404,9 +415,9 @@ def read_removed(folder: str, part: Part) -> Integers:
     lists: Sequence[str] = [path for path in part.files if not path.startswith(f"{part.name}/")]
     if not lists:
         return np.empty(0, np.int64)
-    path = checked(folder, lists[0], part)
-    try:
-        removed: Integers = np.load(path, allow_pickle=False).astype(np.int64)
-    except (ValueError, EOFError):
-        raise damaged(path) from None
-    return removed
+    return np.fromfile(checked(folder, lists[0], part), _REMOVED).astype(np.int64)
+
+
+def write_removed(file: BinaryIO, removed: Integers) -> None:
+    """Write which documents of a segment were removed."""
+    file.write(removed.astype(_REMOVED).tobytes())
