@@ -34,6 +34,7 @@ ROOMS = [
     "pages",
     "pipeline",
     "contamination",
+    "index",
     "stream",
     "labels",
     "evaluation",

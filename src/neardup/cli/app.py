@@ -36,6 +36,7 @@ COMMANDS = {
     "stopped": "List what was stopped and why: the item it repeats, the similarity and the time.",
     "release": "Release a stopped item: its file goes to the originals.",
     "contamination": "Find which items of a test set occur in training texts, and where.",
+    "index": "Keep an index on disk, which new documents are compared with.",
     "recipe": "List, show, check and cite recipes.",
     "demo": "Remove the near-duplicates of 199 sample news items, and explain one of them.",
 }
