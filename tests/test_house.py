@@ -35,6 +35,7 @@ ROOMS = [
     "pipeline",
     "contamination",
     "stream",
+    "service",
     "labels",
     "evaluation",
     "training",

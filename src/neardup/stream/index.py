@@ -25,13 +25,14 @@ from neardup.features.reading import gather_texts
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe.named import chosen
+from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
 from neardup.search.window import EventTime, FlowClock, Length, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
 from neardup.stream.parts import Findings, Kept, Record
 from neardup.stream.register import IndexStatistics, Register
-from neardup.stream.store import Mark, Store, Stored, text_digest
+from neardup.stream.store import Mark, Store, Stored, StoreReader, text_digest
 
 _SECOND = 1_000_000
 #: The last microseconds of the year 9999 would round to the first second of the next, which no datetime holds.
@@ -216,13 +217,15 @@ class Index:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
         if keep_texts and path is None:
             raise RecipeError("keep_texts is for an index with a store; give it a path")
+        #: What the recipe's features depend on besides the texts.
+        self.sample = statistics_for(self.recipe, sample)
         self._lock, self._keep_texts = threading.RLock(), keep_texts
         self._register = Register(keeps_verdicts=path is None)
         self._judge = Judge(
             self.recipe,
             FlowClock(length, now),
             everything=against == "everything",
-            statistics=statistics_for(self.recipe, sample),
+            statistics=self.sample,
             record_of=self._register.record,
             classifier=self.classifier,
         )
@@ -409,6 +412,11 @@ class Index:
             return None if record is None else record.text
 
     @property
+    def length(self) -> Length:
+        """The window."""
+        return self._judge.clock.length
+
+    @property
     def statistics(self) -> IndexStatistics:
         """What was seen and is held."""
         with self._lock:
@@ -581,6 +589,23 @@ class Index:
             # Texts that stay on the disk for longer change no answer.
             with contextlib.suppress(StoreError):
                 self.store.forget(self._next if first is None else first)
+
+
+def stored_recipe(reader: StoreReader) -> Recipe:
+    """Return the recipe that a store was filled by, as ``Index`` noted it.
+
+    Raises
+    ------
+    StoreError
+        If it was a classifier, whose file alone holds it, or the store is of a neardup that noted none.
+    """
+    known = reader.state("recipe")
+    if known is None:
+        raise StoreError(
+            f"{reader.path} does not say by which recipe it was filled; name a classifier with --classifier FILE, "
+            "or open the store once more"
+        )
+    return parse(known, "the store's recipe")
 
 
 def matching(

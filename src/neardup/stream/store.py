@@ -738,12 +738,19 @@ class StoreReader:
         found = [row for rows in self._batches(BARE_SINCE, top + 1 - most, _ROWS) for row in rows]
         return [row for row in found if row.serial <= top]
 
-    def stopped(self, since: float) -> Iterator[Stored]:
+    def stopped(self, since: float, *, after: int = -1) -> Iterator[Stored]:
         """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
 
         Those that somebody took back are none any more.
+
+        Parameters
+        ----------
+        since : float
+            The time.
+        after : int
+            Only documents with larger serials.
         """
-        for found in self._batches(STOPPED, -(2**63), _ROWS, since):
+        for found in self._batches(STOPPED, after + 1, _ROWS, since):
             yield from found
 
     def find(self, name: str, *, text: bool = True) -> Stored | None:
