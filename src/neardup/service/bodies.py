@@ -101,7 +101,9 @@ class IndexBody(_Body):
 class ContributionAnswer(BaseModel):
     """A measure of a classifier: its value, and what it adds to the score."""
 
-    model_config = ConfigDict(extra="allow")
+    measure: str
+    value: float | None
+    contribution: float
 
 
 class VerdictAnswer(BaseModel):

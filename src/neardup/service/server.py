@@ -53,7 +53,7 @@ def check_packages(extra: str, *names: str) -> None:
     """
     for name in names:
         if find_spec(name) is None:
-            what = {"label": "the page", "mcp": "the server of tools"}.get(extra, "the service")
+            what = {"label": "the page", "mcp": "the tools", "client": "the client"}.get(extra, "the service")
             raise NeardupError(f"{what} needs {name}, which is not installed; pip install 'neardup[{extra}]' brings it")
 
 
