@@ -36,6 +36,7 @@ ROOMS = [
     "contamination",
     "index",
     "stream",
+    "service",
     "labels",
     "evaluation",
     "training",
