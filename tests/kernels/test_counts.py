@@ -67,7 +67,6 @@ def test_counts_end_at_the_last_step() -> None:
     assert total.tolist() == [255] * 4
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=40), st.booleans()), max_size=20),
     st.integers(4, 16),

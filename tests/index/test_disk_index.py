@@ -17,10 +17,10 @@ import naive
 import numpy as np
 import pyarrow as pa
 import pytest
+from fixed_side import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from saying import says
-from test_against import ENGINES, MEASURES, NEWS, OTHER, WORDS, check, corpus, of_both
 
 import neardup as nd
 from neardup.features.extraction import extract
@@ -334,9 +334,9 @@ def test_what_made_an_index_is_remembered(place: Path) -> None:
     assert nd.dedup([NEWS], against=index, keep="longest").summary["recipe"]["keep"] == "longest"
     said = json.loads((place / MANIFEST).read_text())
     (place / MANIFEST).write_text(json.dumps(said | {"format": 99, "neardup": "9.9"}))
-    with pytest.raises(nd.StoreError) as caught:
+    with pytest.raises(nd.StoreError) as newer:
         nd.open_index(place)
-    assert says(caught.value, "format 99", "9.9", "newer")
+    assert says(newer.value, "format 99", "9.9", "newer")
 
 
 def test_other_tables_than_those_of_the_index_are_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
