@@ -17,6 +17,7 @@ from saying import says
 
 import neardup as nd
 from neardup.classifier.classifier import Classifier, rule_of
+from neardup.classifier.domain import Domain
 from neardup.stream.store import Mark, Store
 
 ROWS: list[dict[str, Any]] = [
@@ -41,6 +42,26 @@ def file(classifier: Classifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     classifier.save("classifier.neardup")
     write_lines(tmp_path / "news.jsonl", ROWS)
     return "classifier.neardup"
+
+
+def test_a_replay_away_from_home_stops_before_anything_is_written(file: str, classifier: Classifier) -> None:
+    vector = len(classifier.vector)
+    home = Domain.of(np.ones((2, vector)), [FOX * 9, FOX * 9], np.ones(2), np.array([True, False]))
+    away = replace(classifier, domain=home)
+    away.save("away.neardup")
+    rows = [{"id": i, "time": f"2024-01-01T09:{i:02d}Z", "headline": None, "text": f"{FOX} {i}"} for i in range(30)]
+    write_lines(Path("many.jsonl"), rows)
+    command = ("replay", "many.jsonl", "--classifier", "away.neardup", "-o", "verdicts.csv", "--report", "page.html")
+    assert says(neardup(*command, code=2).stderr, away.fingerprint, "not at home", "--force-domain")
+    assert not Path("verdicts.csv").exists()
+    assert not Path("page.html").exists()
+    done = neardup(*command, "--force-domain", "--json")
+    totals = json.loads(done.stdout.splitlines()[-1])["totals"]
+    asked = totals["classifier"]
+    assert asked["outside"] == asked["candidates"] >= 20
+    said = f"{asked['passed']} of {asked['candidates']} candidates passed, 100% lie outside"
+    assert said in done.stderr
+    assert said in Path("page.html").read_text("utf-8")
 
 
 def judged(classifier: Classifier) -> list[nd.Verdict]:

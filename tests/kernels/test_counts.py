@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.kernels.counts import _SIZES, add_counts, count_features
+from neardup.kernels.counts import _CELLS, _SIZES, add_counts, count_features, count_shared, count_to_two, find_able
+from neardup.recipe.measures import rule
 
 BITS = 16
 SHIFT = np.uint64(64 - BITS)
@@ -64,3 +65,40 @@ def test_counts_end_at_the_last_step() -> None:
     total = np.full(4, 255, np.uint8)
     add_counts(total, np.full(4, 255, np.uint8))
     assert total.tolist() == [255] * 4
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=40), st.booleans()), max_size=20),
+    st.integers(4, 16),
+    st.sampled_from([0.3, 0.5, 0.8]),
+)
+def test_cells_know_what_is_in_two_sets_as_plain_counting_does(
+    given_sets: list[tuple[list[int], bool]], bits: int, threshold: float
+) -> None:
+    common = list(range(1, 9))
+    sets = [sorted({*own, *common[: len(own) % 8]}) for own, _ in given_sets]
+    counted = np.array([chosen for _, chosen in given_sets], np.bool_)
+    features = np.array([f for s in sets for f in s] or [0], np.uint64)[: sum(map(len, sets))]
+    sizes = np.array([len(s) for s in sets], np.int64)
+    cells, cell_shift = np.zeros((1 << bits) // 4, np.uint8), np.uint64(64 - bits)
+    count_to_two(features, sizes, counted, cell_shift, cells)
+
+    def cell(feature: int) -> int:
+        return (feature * int(_CELLS) % 2**64) >> (64 - bits)
+
+    plain = Counter(cell(f) for s, chosen in zip(sets, counted, strict=True) for f in s if chosen)
+    assert [int(cells[c // 4] >> (2 * (c % 4)) & 3) for c in range(1 << bits)] == [
+        min(plain[c], 2) for c in range(1 << bits)
+    ]
+
+    able = np.empty(len(sets), np.bool_)
+    find_able(features, sizes, cell_shift, cells, rule("overlap", threshold, 0.0), able)
+    shared = [sum(plain[cell(f)] > 1 for f in s) for s in sets]
+    # Of sets of one size and smaller ones the smallest that matches has this many, all of them shared.
+    least = [min(m for m in range(1, len(s) + 1) if m >= threshold * len(s)) if s else 0 for s in sets]
+    assert able.tolist() == [len(s) > 0 and n >= m for s, n, m in zip(sets, shared, least, strict=True)]
+
+    counts = np.zeros(1 << BITS, np.uint8)
+    count_shared(features, cell_shift, cells, SHIFT, counts)
+    expected = Counter(f >> 64 - BITS for s in sets for f in s if plain[cell(f)] > 1)
+    assert {slot: int(counts[slot]) for slot in np.flatnonzero(counts).tolist()} == expected

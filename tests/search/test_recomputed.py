@@ -6,9 +6,13 @@ import gzip
 import io
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from saying import says
 
@@ -41,11 +45,14 @@ def outcome(result: nd.Result) -> tuple[Any, ...]:
     return result.kept, list(result.dropped), pairs, result.summary["undecidable"]
 
 
-@pytest.fixture(params=["held", "candidates", "file"])
+@pytest.fixture(params=["held", "candidates", "parts", "file"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which of the three ways features go, however small the corpus of a test is."""
+    """Which of the four ways features go, however small the corpus of a test is."""
     if request.param != "held":
         monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
+    if request.param == "parts":
+        monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", 50)
+        monkeypatch.setattr("neardup.search.join._FEWEST_PARTS", 8)
     if request.param == "file":
         monkeypatch.setattr(recomputed, "_MOST_CANDIDATES", 0)
     return str(request.param)
@@ -102,6 +109,8 @@ def test_every_engine_writes_the_same_bytes_whatever_the_budget(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recomputed, "_LEAST_HELD", 0)
+    monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", 50)
+    monkeypatch.setattr("neardup.search.join._FEWEST_PARTS", 4)
     path, out = tmp_path / "a.jsonl", tmp_path / "out.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))
     written = set()
@@ -204,6 +213,66 @@ def test_a_budget_below_what_the_documents_need_is_refused(monkeypatch: pytest.M
     with pytest.raises(RecipeError) as caught:
         nd.dedup(corpus(200), features="words:1", memory=SMALL)
     assert says(caught.value, "memory 1,000,000", "each document", "give 2,300MB")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_a_budget_is_refused_before_the_work(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.search.engines._A_DOCUMENT", 100_000)
+    path, seen = tmp_path / f"a{suffix}", []
+    table = pa.table({"text": corpus(20_000)})
+    if suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in table["text"].to_pylist()))
+    with pytest.raises(RecipeError) as caught:
+        nd.dedup_files(path, memory=10**9, progress=lambda stage, done, total: seen.append(stage))
+    assert says(caught.value, "memory 1,000,000,000", "each document", "give 2,300MB")
+    assert bool(seen) == (suffix == ".jsonl")
+
+
+def test_blocks_of_keys_and_parts_of_the_index_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(400, seed=7)
+    plain = nd.dedup(texts, features="words:1", threshold=0.4)
+    for keys, parts in ((1, 1), (1, 1024), (10**6, 2), (300, 64)):
+        monkeypatch.setattr(recomputed, "_KEYS_AT_A_TIME", keys)
+        monkeypatch.setattr("neardup.search.join._FEWEST_PARTS", parts)
+        for room in (0, 3000):
+            monkeypatch.setattr(recomputed, "_LEAST_HELD", room)
+            again = nd.dedup(texts, features="words:1", threshold=0.4, memory=SMALL, threads=2)
+            assert outcome(again) == outcome(plain)
+            assert again.summary["search"].get("index_parts", 1) >= parts
+            assert again.summary["search"]["passes_over_the_input"] > 3
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in corpus(300)))
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(path), str(tmp_path / "out.jsonl")], capture_output=True, text=True, check=True
+    )
+    assert "bytes of features beyond the memory budget do not fit into" in done.stdout
+    assert "set TMPDIR" in done.stdout
+    assert [file.name for file in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+FULL = """
+import resource, signal, sys
+import neardup as nd
+from neardup.errors import OutputError
+from neardup.search import recomputed
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+recomputed._LEAST_HELD, recomputed._KEYS_AT_A_TIME = 0, 50
+
+def fill(stage, done, total):
+    if stage == "read again":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+try:
+    nd.dedup_files(sys.argv[1], features="words:1", threshold=0.5, memory=1_000_000, progress=fill)
+    print("no error")
+except OutputError as error:
+    print(error)
+"""
 
 
 def test_free_memory_is_what_a_control_group_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
