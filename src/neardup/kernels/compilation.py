@@ -7,6 +7,7 @@ version.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import sys
@@ -19,12 +20,16 @@ from typing import Any
 from zipfile import BadZipFile
 
 import llvmlite
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from numba import config, njit
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.event import install_recorder
-from numba.core.runtime import rtsys
+from numba.core.runtime._nrt_python import c_helpers
 
 
 @cache
@@ -48,22 +53,75 @@ def cache_folder() -> Path | None:
     return folder if os.access(folder, os.W_OK) else None
 
 
+@cache
+def _give_runtime() -> None:
+    """Tell machine code where the functions of Numba's runtime are; ``rtsys.initialize`` would compile some as well."""
+    for name, address in c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
 class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, which loads machine code without what only compiling needs: 0.3 s and 50 MB less at a start."""
+    """Numba's cache, which loads machine code without what only compiling needs: 0.3 s and 90 MB less at a start."""
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        rtsys.initialize(context)
-        return self._load_overload(signature, context)
+        with global_compiler_lock:
+            _give_runtime()
+            return self._load_overload(signature, context)
+
+
+class _NoMachineCode:
+    """In place of what makes machine code: an inner kernel has none to be told where its environment is."""
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Do nothing."""
+
+
+class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that becomes part of its callers', which are made fast as a whole; by itself it never is machine code."""
+
+    codegen = _NoMachineCode()
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is none."""
+        return 0
+
+
+class _InnerCompiler(Compiler):  # type: ignore[misc]
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *others: Any) -> None:
+        super().__init__(typingctx, targetctx, _InnerLibrary(targetctx.codegen(), "inner"), *others)
+
+
+class _KernelCompiler(Compiler):  # type: ignore[misc]
+    def compile_extra(self, func: Any) -> Any:
+        """Compile, and tell the code where the environments of the inner kernels in it are."""
+        # Looking for garbage among all that a compiler holds would take a tenth of the time.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            compiled = super().compile_extra(func)
+        finally:
+            if collects:
+                gc.enable()
+        for each in compiled._find_referenced_environments():
+            compiled.library.codegen.set_env(each.env_name, each)
+        return compiled
+
+
+def inner_kernel(function: Any) -> Any:
+    """Compile a function that kernels alone call: a third of the time that it takes as a kernel."""
+    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)(function)
 
 
 def kernel(function: Any) -> Any:
-    """Compile a function on arrays with Numba, without Python's lock, and keep the machine code.
-
-    One whose name is private is called by kernels alone: compiling what Python would call it by is left out.
-    """
+    """Compile a function on arrays with Numba, without Python's lock, and keep the machine code."""
     folder = cache_folder()
-    inner = function.__name__.startswith("_")
-    compiled = njit(nogil=True, no_cpython_wrapper=inner, no_cfunc_wrapper=inner)(function)
+    compiled = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(function)
     if folder is not None:
         before = config.CACHE_DIR
         try:
