@@ -248,7 +248,7 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
         )
         others = (engine, "prefixes.band_pairs") if recipe.search == "lsh" else (engine,)
     if not kernels_are_compiled("grams.feature_sets", *others):
-        say("compiling kernels for this machine (once, about 15 s)")
+        say("compiling kernels for this machine (once, about 10 s)")
 
 
 @contextmanager
