@@ -36,6 +36,7 @@ from neardup.cli.screen import (
     show_json,
     show_rows,
     size_text,
+    stages_of,
     write_json,
 )
 from neardup.errors import OutputError, RecipeError
@@ -170,7 +171,8 @@ def dedup(
     with read.open(inputs, order_column=column, write=not dry_run, against=against) as corpus:
         if output is not None and not dry_run:
             corpus.check_folder(output)
-        with reading(corpus, recipe, kernels=kernels) as report, ExitStack() as stack:
+        stages = stages_of(recipe, margin=margin is not None, write=not dry_run) if engine is None else ()
+        with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
             result: Result | Answer
             if engine is not None:
                 records = read.quarantine is not None and not dry_run

@@ -28,6 +28,7 @@ from neardup.cli.screen import (
     print_rows,
     reading,
     say,
+    stages_of,
 )
 from neardup.errors import OutputError
 
@@ -86,7 +87,8 @@ def pairs(
     from neardup.pipeline.pipeline import run
 
     with read.open(inputs, against=against) as corpus:
-        with reading(corpus, recipe, kernels=() if engine is None else None) as report, ExitStack() as stack:
+        stages, kernels = stages_of(recipe, margin=False, write=False), None if engine else ()
+        with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
             result: Result | Answer
             if engine is not None:
                 records = read.quarantine is not None

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.kernels.compilation import kernels_are_compiled, kept_arrays
+from neardup.kernels.compilation import kept_arrays, kernels_are_compiled
 from neardup.kernels.unicode import LEFT_OUT, ascii_texts, unicode_texts
 from neardup.kernels.unicode_tables import Tables
 from neardup.runtime import SCRATCH
