@@ -1,11 +1,12 @@
 """What the command line costs on one machine: by size, by memory, on corpora made to hurt, at its first start.
 
-one_machine.py [growth] [memory] [hard] [first-run] [blog-job] [neighbors] [--small] [--runs N]
+one_machine.py [growth] [memory] [hard] [first-run] [threads] [blog-job] [neighbors] [--small] [--runs N]
 
 growth     CPU time a document, as the corpus grows
 memory     peak memory as a multiple of the text, with a budget and without, and whether the bytes are the same
 hard       copies of ten documents; texts with one footer that all have; slightly different copies of one text
 first-run  the first run ever, when the kernels are compiled; the second; ``neardup --help``
+threads    what of each stage one thread does alone, and from it the time with more threads than the machine has
 blog-job   exact multiset Jaccard of word 4-grams over 400,000 job adverts, for which a blog estimated eight days.
 Its corpus is not public whole: the texts mix the sentences of its 2,499 public adverts to 1.5 KB each
 neighbors  the three nearest of 1,000 documents among 100,000, by several features and measures, with one thread
@@ -29,6 +30,8 @@ Results = dict[str, Any]
 #: What was set out for: growth of the time a document; peak memory over the text; seconds of each start.
 GROWTH, TIMES_THE_TEXT = 1.3, 3.0
 STARTS = {"first run ever": 15.0, "second run": 1.5, "--help": 0.3}
+#: For which the time is extrapolated.
+THREADS = (1, 2, 4, 8, 16)
 HARD = {
     "copies": (ten_documents, [50_000, 100_000, 200_000]),
     "footer": (one_footer, [50_000, 100_000, 200_000]),
@@ -142,6 +145,36 @@ def first_run_table(results: Results) -> str:
     return table(["start", "wall s", "CPU s", "allowed s"], rows)
 
 
+def threads(given: argparse.Namespace) -> Results:
+    """Measure what of each stage one thread does alone, with two threads."""
+    warm_up()
+    name = (given.corpora or ["G20k" if given.small else "N500k"])[0]
+    return {"rows": [{"corpus": name} | deduped(corpus(name), given, job=["--threads", "2", "--force"])]}
+
+
+def threads_table(results: Results) -> str:
+    """Return the serial share of each stage, and what Amdahl's law makes of it."""
+    (row,) = results["rows"]
+    # What is no stage is the start: one thread does all of it.
+    start = row["cpu_s"] - sum(stage["cpu_s"] for stage in row["stages"])
+    parts = [("start", start, start)]
+    parts += [(stage["name"], stage["cpu_s"], stage["serial_cpu_s"]) for stage in row["stages"]]
+    whole, alone = (sum(part[at] for part in parts) for at in (1, 2))
+    shares = [
+        [name, f"{cpu:.2f}", f"{serial:.2f}", f"{serial / cpu:.0%}" if cpu else ""]
+        for name, cpu, serial in [*parts, ("all", whole, alone)]
+    ]
+    lines = []
+    for count in THREADS:
+        seconds = alone + (whole - alone) / count
+        lines.append([count, f"{seconds:.1f}", f"{whole / seconds:.2f}"])
+    return (
+        f"{table(['stage', 'CPU s', 'of one thread alone', 'share'], shares)}\n\n"
+        "Extrapolated from these shares by Amdahl's law, not measured: the parts of one thread stay as they are, and "
+        f"all else is divided.\n\n{table(['threads', 'seconds', 'times as fast'], lines)}"
+    )
+
+
 def blog_job(given: argparse.Namespace) -> Results:
     """Measure the blog's job."""
     kind = "sentences" if (SHARED / "data" / "adzuna").is_dir() else "words"
@@ -191,6 +224,7 @@ SECTIONS = {
     "memory": Section(memory, {"memory": memory_table}),
     "hard": Section(hard, {"hard": hard_table}),
     "first-run": Section(first_run, {"first-run": first_run_table}),
+    "threads": Section(threads, {"threads": threads_table}),
     "blog-job": Section(blog_job, {"blog-job": blog_job_table}),
     "neighbors": Section(neighbors, {"neighbors": neighbors_table}),
 }

@@ -21,7 +21,7 @@ from calling import (
 from saying import says
 
 import neardup as nd
-from neardup.cli.screen import parse_size, size_text, visible
+from neardup.cli.screen import amount_text, parse_size, size_text, visible
 from neardup.errors import TornInput
 
 
@@ -79,7 +79,7 @@ def test_ids_with_tabs_stay_one_field(tmp_path: Path) -> None:
 
 
 def test_the_first_run_says_that_it_compiles(corpus: Path, warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    line = "neardup: compiling kernels for this machine (once, about 15 s)\n"
+    line = "neardup: compiling kernels for this machine (once, about 10 s)\n"
     assert line not in neardup("dedup", corpus, "--dry-run").stderr
     monkeypatch.setattr("neardup.kernels.compilation.kernels_are_compiled", lambda *modules: False)
     assert line in neardup("dedup", corpus, "--dry-run").stderr
@@ -88,9 +88,26 @@ def test_the_first_run_says_that_it_compiles(corpus: Path, warm: None, monkeypat
 
 def test_progress_is_shown_in_a_terminal_only(corpus: Path, warm: None) -> None:
     shown = in_terminal("dedup", corpus, "--dry-run", stream="stderr")
-    assert "read" in shown
+    assert "1/2 read" in shown
+    assert "2/2 join" in shown
+    size = size_text(corpus.stat().st_size)
+    assert f"{size} of {size}" in shown
     assert "\x1b[?25h" in shown
     assert "\x1b" not in neardup("dedup", corpus, "--dry-run").stderr
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        ((1_200_000_000, 3_500_000_000, 44_000_000.4, True), "1.2 GB of 3.5 GB, 44.0 MB/s"),
+        ((0, None, None, True), "0 bytes"),
+        ((1500, 20_000, 0.0, False), "1,500 of 20,000"),
+        ((1500, 20_000, 999.6, False), "1,500 of 20,000, 1,000/s"),
+    ],
+)
+def test_how_far_a_stage_is(amount: tuple[int, int | None, float | None, bool], shown: str) -> None:
+    done, total, rate, in_bytes = amount
+    assert amount_text(done, total, rate, in_bytes=in_bytes) == shown
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,9 @@ def explored(**changes: Any) -> Exploration:
         "notes": (f"Two documents were not drawn. {HOSTILE}",),
         # No file is called by what no name of a file can hold.
         "inputs": (f"it's here.jsonl {HOSTILE}".replace("\0", "").replace("\ud800", ""),),
-        "stages": ({"name": "read", "wall_s": 0.1, "cpu_s": 0.1, "peak_memory_bytes": 250_000_000},),
+        "stages": (
+            {"name": "read", "wall_s": 0.1, "cpu_s": 0.1, "serial_cpu_s": 0.1, "peak_memory_bytes": 250_000_000},
+        ),
         "version": "0.0.0",
     }
     return Exploration(**(given | changes))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,20 @@ def test_lines_that_are_read_once_are_compressed_and_read_again(monkeypatch: pyt
     assert outcome(again) == outcome(nd.dedup(texts, features="words:1", threshold=0.5))
     assert again.summary["search"]["passes_over_the_input"] > 1
     assert 0 < again.summary["spooled_bytes"] < len(data) / 2
+
+
+def test_a_named_pipe_is_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus(300)
+    data = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    monkeypatch.setattr("neardup.documents.inputs._HEAD", 1000)
+    pipe = tmp_path / "docs.jsonl"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+    writer.start()
+    found = nd.dedup_files(pipe, features="words:1", threshold=0.5)
+    writer.join()
+    assert outcome(found) == outcome(nd.dedup(texts, features="words:1", threshold=0.5))
+    assert 0 < found.summary["spooled_bytes"] < len(data) / 2
 
 
 @pytest.mark.parametrize("change", ["shorter", "other"])

@@ -20,6 +20,7 @@ from naive_text import (
     naive_normalize,
     naive_tokens,
 )
+from numba import njit
 
 from neardup.kernels import unicode_tables
 from neardup.kernels.characters import composed, fold, properties
@@ -67,11 +68,16 @@ AT_LENGTH = os.environ.get("NEARDUP_LONG") == "1"
 unhurried = settings(deadline=None)  # the first call compiles
 
 
+@njit  # type: ignore[untyped-decorator]
+def _normalized(data: Any, lo: int, hi: int, tables: Any, out: Any) -> Any:
+    return normalize_utf8(data, lo, hi, tables, out)
+
+
 def kernel(text: str, normalizer: str = "words") -> str | None:
     data = np.frombuffer(b"\xe2" + text.encode() + b"\x80", dtype=np.uint8)
     room = MAX_EXPANSION * (len(data) - 2) + 64
     out = np.full(room + 8, GUARD, dtype=np.uint8)
-    written = normalize_utf8(data, 1, len(data) - 1, kernel_tables(normalizer), out[:room])
+    written = _normalized(data, 1, len(data) - 1, kernel_tables(normalizer), out[:room])
     assert (out[room:] == GUARD).all()
     return None if written < 0 else out[:written].tobytes().decode()
 

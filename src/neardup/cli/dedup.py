@@ -38,6 +38,7 @@ from neardup.cli.screen import (
     show_json,
     show_rows,
     size_text,
+    stages_of,
     write_json,
 )
 from neardup.errors import OutputError, RecipeError
@@ -179,7 +180,8 @@ def dedup(
         )
         if output is not None and not dry_run:
             corpus.check_folder(output)
-        with reading(corpus, recipe, kernels=kernels) as report, ExitStack() as stack:
+        stages = stages_of(recipe, margin=margin is not None, write=not dry_run) if engine is None else ()
+        with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
             result: Result | Answer
             behind.look_up(corpus, limits["threads"], report)
             if engine is not None:

@@ -30,6 +30,7 @@ from neardup.cli.screen import (
     print_rows,
     reading,
     say,
+    stages_of,
 )
 from neardup.errors import OutputError
 
@@ -89,7 +90,8 @@ def pairs(
     from neardup.pipeline.pipeline import run
 
     with read.open(inputs, against=against, index=index) as corpus:
-        with reading(corpus, recipe, kernels=() if engine is None else None) as report, ExitStack() as stack:
+        stages, kernels = stages_of(recipe, margin=False, write=False), None if engine else ()
+        with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
             result: Result | Answer
             IndexBehind(index).look_up(corpus, limits["threads"], report)
             if engine is not None:

@@ -206,7 +206,9 @@ def figure_text(figure: Figure, gap: str = " ", none: str = "none") -> str:
 
 
 @contextmanager
-def reading(corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = ()) -> Iterator[Report | None]:
+def reading(
+    corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = (), stages: Sequence[str] = ()
+) -> Iterator[Report | None]:
     """Say what there is to say of a corpus before it is read and behind it; give what shows progress.
 
     Parameters
@@ -217,11 +219,13 @@ def reading(corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = ()
         What is to be done with it.
     kernels : sequence of str, optional
         Those that are used, as ``module.function``; by default those of the recipe, for None none at all.
+    stages : sequence of str, optional
+        As ``progress_bar`` takes them.
     """
     say_notes(corpus, *recipes)
     if kernels is not None:
         say_if_compiling(recipes[0] if recipes else None, *kernels)
-    with progress_bar() as report:
+    with progress_bar(stages) as report:
         yield report
     say_rejected(corpus)
 
@@ -248,7 +252,7 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
         )
         others = (engine, "prefixes.band_pairs") if recipe.search == "lsh" else (engine,)
     if not kernels_are_compiled("grams.feature_sets", *others):
-        say("compiling kernels for this machine (once, about 15 s)")
+        say("compiling kernels for this machine (once, about 10 s)")
 
 
 @contextmanager
@@ -260,16 +264,32 @@ def interruptible(written: list[str]) -> Iterator[None]:
         raise KeyboardInterrupt(f"written: {', '.join(written)}" if written else "nothing was written") from None
 
 
+#: Stages whose progress is in bytes of the input; that of the others is in documents or pairs.
+_IN_BYTES = ("read", "read again", "read times", "read titles", "count")
+
+
 @contextmanager
-def progress_bar() -> Iterator[Report | None]:
-    """Give a function that shows (stage, done, total), or None where stderr is no terminal."""
+def progress_bar(stages: Sequence[str] = ()) -> Iterator[Report | None]:
+    """Give a function that shows (stage, done, total), or None where stderr is no terminal.
+
+    Parameters
+    ----------
+    stages : sequence of str, optional
+        Those that will come, in their order, where that is known: each then shows how many of them it is.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[amount]}"),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, TaskID] = {}
 
@@ -277,10 +297,54 @@ def progress_bar() -> Iterator[Report | None]:
             if stage not in tasks:
                 for earlier in tasks.values():
                     bar.update(earlier, total=1, completed=1)
-                tasks[stage] = bar.add_task(stage, total=total)
-            bar.update(tasks[stage], completed=done, total=total)
+                number = f"{stages.index(stage) + 1}/{len(stages)} " if stage in stages else ""
+                tasks[stage] = bar.add_task(number + stage, total=total, amount="")
+            task = next(task for task in bar.tasks if task.id == tasks[stage])
+            amount = amount_text(done, total, task.speed, in_bytes=stage in _IN_BYTES)
+            bar.update(tasks[stage], completed=done, total=total, amount=amount)
 
         yield report
+
+
+def stages_of(recipe: Recipe, *, margin: bool, write: bool) -> list[str]:
+    """Return the stages of a run that show progress, in their order.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What is done.
+    margin : bool
+        Whether pairs below the threshold are looked for.
+    write : bool
+        Whether documents are written.
+    """
+    second = bool(recipe.second_step)
+    due = {
+        "count": recipe.needs_statistics,
+        "read": True,
+        "join": True,
+        "margin": margin and not second,
+        "verify": second,
+        "write": write,
+    }
+    return [stage for stage, comes in due.items() if comes]
+
+
+def amount_text(done: int, total: int | None, rate: float | None, *, in_bytes: bool) -> str:
+    """Return how far a stage is and how fast, as ``1.2 GB of 3.5 GB, 44 MB/s``.
+
+    Parameters
+    ----------
+    done, total : int
+        Bytes, or how many documents or pairs; the total may be None.
+    rate : float or None
+        How many of them a second.
+    in_bytes : bool
+        Which of the two they are.
+    """
+    shown = size_text if in_bytes else "{:,}".format
+    whole = "" if total is None else f" of {shown(total)}"
+    return shown(done) + whole + (f", {shown(round(rate))}/s" if rate else "")
 
 
 def lsh_text(search: dict[str, Any]) -> str:

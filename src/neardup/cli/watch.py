@@ -299,7 +299,7 @@ def warm_up(index: Index) -> None:
     if not kernels_are_compiled(
         "grams.feature_sets", "window.flow", *(("pairs.discriminant", "pairs.align") if index.classifier else ())
     ):
-        message = "compiling kernels for this machine (once, about 15 s)"
+        message = "compiling kernels for this machine (once, about 10 s)"
         if sys.stderr.isatty():
             say(message)
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -270,8 +269,9 @@ def _of_path(filesystem: Any, path: str, name: str, notes: list[str], spool: str
 def _spooled_pipe(path: str, name: str, spool: str) -> Found:
     """Copy a pipe such as ``/dev/fd/63``, which cannot be read twice, to a temporary file."""
     handle, copy = tempfile.mkstemp(dir=spool)
-    with readable(name), os.fdopen(handle, "wb") as file, open(path, "rb") as pipe:
-        shutil.copyfileobj(pipe, file, 1 << 20)
+    os.close(handle)
+    with readable(name), open(path, "rb") as pipe:
+        _spool_lines(pipe, copy)
     return _found(arrow_fs.LocalFileSystem(), copy, name)
 
 

@@ -8,17 +8,17 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
-import pyarrow.parquet as pq
 
 from neardup.documents.columnar import plain_json
 from neardup.documents.inputs import KIND_OF_SUFFIX, TEXT_SUFFIXES, one_line, suffixes
+from neardup.documents.parquet import ParquetGroups
 from neardup.documents.records import as_bytes, is_text_type, lengths_of
 from neardup.errors import OutputError, option
 from neardup.files import Unfinished
@@ -268,7 +268,7 @@ class Writer:
         try:
             with writable(output):
                 if kind == "parquet":
-                    self._format = _Grouped(_Parquet(self._file, schema, text, codec))
+                    self._format = _Grouped(_parquet(self._file, schema, text, codec))
                 elif kind == "arrow":
                     self._format = _Grouped(_Arrow(self._file, schema))
                 elif kind == "csv":
@@ -340,7 +340,7 @@ def write_table(table: pa.Table, output: str, *, force: bool = False) -> None:
 class _Grouped:
     """Cuts rows into groups that depend on the rows alone: by number, and by bytes of text."""
 
-    def __init__(self, inner: _Parquet | _Arrow) -> None:
+    def __init__(self, inner: ParquetGroups | _Arrow) -> None:
         self._inner = inner
         self._pending: list[pa.Table] = []
         self._rows = 0
@@ -362,7 +362,8 @@ class _Grouped:
 
     def _flush(self) -> None:
         # Pieces are joined before writing: pages then do not depend on where the pieces met.
-        self._inner.write(pa.concat_tables(self._pending).combine_chunks())
+        pieces = pa.concat_tables(self._pending)
+        self._inner.write(pieces.combine_chunks, self._bytes)
         self._pending, self._rows, self._bytes = [], 0, 0
 
     def finish(self) -> None:
@@ -379,24 +380,17 @@ def _row_bytes(table: pa.Table) -> np.ndarray:
     return total
 
 
-class _Parquet:
-    def __init__(self, file: OutputFile, schema: pa.Schema, text: str | None, codec: str) -> None:
-        codec = codec if codec in _CODECS else "zstd"
-        others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
-        self._writer = pq.ParquetWriter(
-            file,
-            schema,
-            compression=codec,
-            compression_level=1 if codec == "zstd" else None,
-            use_dictionary=others,
-            write_statistics=others,
-        )
-
-    def write(self, table: pa.Table) -> None:
-        self._writer.write_table(table, row_group_size=table.num_rows)
-
-    def finish(self) -> None:
-        self._writer.close()
+def _parquet(file: OutputFile, schema: pa.Schema, text: str | None, codec: str) -> ParquetGroups:
+    codec = codec if codec in _CODECS else "zstd"
+    others = [f.name for f in schema if f.name != text and not pa.types.is_nested(f.type)]
+    return ParquetGroups(
+        file,
+        schema,
+        compression=codec,
+        compression_level=1 if codec == "zstd" else None,
+        use_dictionary=others,
+        write_statistics=others,
+    )
 
 
 class _Arrow:
@@ -409,9 +403,11 @@ class _Arrow:
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         self._writer = pa.ipc.new_file(file, self._schema, options=options)
 
-    def write(self, table: pa.Table) -> None:
+    def write(self, table: Callable[[], pa.Table], size: int) -> None:
+        del size
+        made = table()
         # Taking every row writes the buffers anew: what stood under nulls and around slices goes.
-        fresh = table.take(pa.array(np.arange(table.num_rows)))
+        fresh = made.take(pa.array(np.arange(made.num_rows)))
         self._writer.write_table(fresh.cast(self._schema))
 
     def finish(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -288,16 +289,18 @@ class Extractor:
             normal = Comparable(data, np.stack([offsets[:-1], offsets[1:]], axis=1))
         else:
             normal = comparable(data, offsets, self._normalize)
-        digests = np.zeros((len(block.sizes), 2), np.uint64)
-        for d, (begin, end) in enumerate(normal.spans.tolist()):
-            text = normal.text[begin:end].tobytes()
-            if self._normalize != "raw":
-                # Comparable text parts tokens by one space or several.
-                text = b" ".join(filter(None, text.split(b" ")))
-            block.sizes[d] = len(text) > 0
-            if text:
-                digest = hashlib.new(self._wanted.flags[0], text, usedforsecurity=False).digest()
-                digests[d] = np.frombuffer(digest[:16], "<u8")
+        # The constructor itself: hashlib.new looks for it anew each time, which takes longer than most texts.
+        digest_of = partial(getattr(hashlib, self._wanted.flags[0]), usedforsecurity=False)
+        view, spans = memoryview(normal.text), normal.spans.tolist()
+        if self._normalize == "raw":
+            texts = [view[begin:end] for begin, end in spans]
+        else:
+            # Comparable text parts tokens by one space or several.
+            texts = [b" ".join(filter(None, bytes(view[begin:end]).split(b" "))) for begin, end in spans]
+        found = b"".join([digest_of(text).digest()[:16] for text in texts])
+        digests = np.frombuffer(found, "<u8").astype(np.uint64).reshape(-1, 2)
+        block.sizes[:] = list(map(bool, map(len, texts)))
+        digests[block.sizes == 0] = 0
         some = block.sizes > 0
         block.marks[:] = digests
         features = allocate(int(some.sum()))

@@ -9,6 +9,7 @@ the same time one compiles it.
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import os
 import sys
@@ -22,12 +23,15 @@ from typing import Any, ClassVar
 from zipfile import BadZipFile
 
 import llvmlite
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.event import install_recorder
-from numba.core.runtime import rtsys
+from numba.core.runtime._nrt_python import c_helpers
 
 
 @cache
@@ -49,6 +53,13 @@ def cache_folder() -> Path | None:
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+@cache
+def _give_runtime() -> None:
+    """Tell machine code where the functions of Numba's runtime are; ``rtsys.initialize`` would compile some as well."""
+    for name, address in c_helpers.items():
+        llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 class _Place(_CacheLocator):  # type: ignore[misc]
@@ -78,7 +89,7 @@ class _KernelFiles(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache, but what only compiling needs is not loaded: 0.3 s and 50 MB less at a start.
+    """Numba's cache, but what only compiling needs is not loaded: 0.3 s and 90 MB less at a start.
 
     Between the moment that a kernel is missing and the moment that it is kept, other processes wait for it. They
     would not only compile it again: two that keep a kernel for other types at the same time would mix up the two.
@@ -88,7 +99,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
     _lock: int | None = None
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        rtsys.initialize(context)
+        _give_runtime()
         found = self._load_overload(signature, context)
         if found is None and self._lock is None:
             self._lock = _locked(f"{self._cache_file._index_path}.lock")
@@ -130,13 +141,58 @@ def _locked(path: str) -> int | None:
 _PATIENCE = 60
 
 
-def kernel(function: Any) -> Any:
-    """Compile a function on arrays with Numba, without Python's lock, and keep the machine code.
+class _NoMachineCode:
+    """In place of what makes machine code: an inner kernel has none to be told where its environment is."""
 
-    One whose name is private is called by kernels alone: compiling what Python would call it by is left out.
-    """
-    inner = function.__name__.startswith("_")
-    compiled = njit(nogil=True, no_cpython_wrapper=inner, no_cfunc_wrapper=inner)(function)
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Do nothing."""
+
+
+class _InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that becomes part of its callers', which are made fast as a whole; by itself it never is machine code."""
+
+    codegen = _NoMachineCode()
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is none."""
+        return 0
+
+
+class _InnerCompiler(Compiler):  # type: ignore[misc]
+    def __init__(self, typingctx: Any, targetctx: Any, library: Any, *others: Any) -> None:
+        super().__init__(typingctx, targetctx, _InnerLibrary(targetctx.codegen(), "inner"), *others)
+
+
+class _KernelCompiler(Compiler):  # type: ignore[misc]
+    def compile_extra(self, func: Any) -> Any:
+        """Compile, and tell the code where the environments of the inner kernels in it are."""
+        # Looking for garbage among all that a compiler holds would take a tenth of the time.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            compiled = super().compile_extra(func)
+        finally:
+            if collects:
+                gc.enable()
+        for each in compiled._find_referenced_environments():
+            compiled.library.codegen.set_env(each.env_name, each)
+        return compiled
+
+
+def inner_kernel(function: Any) -> Any:
+    """Compile a function that kernels alone call: a third of the time that it takes as a kernel."""
+    return njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_InnerCompiler)(function)
+
+
+def kernel(function: Any) -> Any:
+    """Compile a function on arrays with Numba, without Python's lock, and keep the machine code."""
+    compiled = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_KernelCompiler)(function)
     if cache_folder() is not None:
         compiled._cache = _KernelCache(function)
     return compiled

@@ -6,7 +6,7 @@ import numpy as np
 from numba import uint64
 
 from neardup.kernels.bits import mix
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.grams import contiguous, whole
 from neardup.kernels.tables import find, holds
 from neardup.kernels.tokens import hash_tokens
@@ -29,7 +29,7 @@ def enter_grams(grams, slots, keys, filter_bits):
         filter_bits[bit >> uint64(6)] |= uint64(1) << (bit & uint64(63))
 
 
-@kernel
+@inner_kernel
 def _number_of(gram, slots, keys, filter_bits):
     """Return the number of a gram, or -1."""
     bit = gram & uint64(filter_bits.shape[0] * 64 - 1)

@@ -17,7 +17,7 @@ from numba import int64, njit, uint8, uint32, uint64
 
 from neardup.kernels.bits import at_most_mask, load_u64, mix, popcount, prefetch, trailing_zeros
 from neardup.kernels.bounds import need, smallest_partner
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import cleared, find, first_slot, room_for
 
 #: The last count that stands for itself, the steps of an octave beyond, and what each byte stands for.
@@ -46,14 +46,14 @@ def _in_two(feature, shift, cells):
     return (cells[int64(cell >> uint64(2))] >> place) & uint8(3) >= uint8(2)
 
 
-@kernel
+@inner_kernel
 def _fetch(address, size, shift, base):
     """Ask for the slots of a set's first features: waiting for them is most of what a feature costs."""
     for i in range(min(size, _AHEAD)):
         prefetch(base + (load_u64(address + uint64(8 * i)) >> shift))
 
 
-@kernel
+@inner_kernel
 def _one_more(seen, feature, d):
     """Return a count after one more set, d, with the feature."""
     if seen < uint8(_LAST_EXACT):
@@ -108,7 +108,7 @@ def add_counts(total, other):
         total[i] = uint8(both)
 
 
-@kernel
+@inner_kernel
 def _sift(keys, root, end):
     while True:
         child = 2 * root + 1
@@ -122,7 +122,7 @@ def _sift(keys, root, end):
         root = child
 
 
-@kernel
+@inner_kernel
 def _sort(keys, count):
     """Sort the first count keys: by insertion when they are few, by heap otherwise, in place."""
     if count <= 48:
@@ -141,7 +141,7 @@ def _sort(keys, count):
         _sift(keys, 0, end)
 
 
-@kernel
+@inner_kernel
 def _select(keys, count, wanted):
     """Bring the wanted smallest of count keys to the front, in any order."""
     low = 0
@@ -169,7 +169,7 @@ def _select(keys, count, wanted):
             return
 
 
-@kernel
+@inner_kernel
 def _at_most(base, size, bound):
     """Count the bytes at base, in whole blocks of 64, that are at most bound."""
     count = 0
@@ -183,7 +183,7 @@ def _key(address, place, count):
     return (uint64(count) << _COUNT_SHIFT) | (load_u64(address + uint64(8 * place)) >> uint64(8))
 
 
-@kernel
+@inner_kernel
 def _rarest(address, seen, size, wanted, equal, out):
     """Write to out the wanted smallest keys (count, feature) among those with seen[i] > 1, ascending.
 
@@ -281,7 +281,7 @@ def prefixes(addresses, sizes, members, shift, counts, cell_shift, cells, rule, 
         at += wanted
 
 
-@kernel
+@inner_kernel
 def _same_set(left, right, left_weights, right_weights, size):
     """Return whether two sets of one size, given by their addresses, hold the same; weights: addresses, or 0."""
     weighted = left_weights != uint64(0)
@@ -390,7 +390,7 @@ def name_keepers(representative, place, top, stays, graph, keeper, best):
         best[d] = most
 
 
-@kernel
+@inner_kernel
 def root_of(node, root):
     """Return the root of a node's tree, and shorten the way there."""
     while root[node] != node:

@@ -9,7 +9,7 @@ import numpy as np
 from numba import int64, uint64
 
 from neardup.kernels.bits import decode, mix
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 
 #: Classes of code points.
 OTHER, DIGIT, LETTER, UPPER, MARK, IGNORED, FEED, STOP, QUOTE, PAUSE, SINGLE = range(11)
@@ -22,7 +22,7 @@ _STEP = uint64(0xD1342543DE82EF95)
 _NUMBER = uint64(0xAAAAAAAB2545F491)
 
 
-@kernel
+@inner_kernel
 def class_of(cp, classes):
     """Return the class of a code point."""
     if cp < BEYOND:
@@ -30,7 +30,7 @@ def class_of(cp, classes):
     return IGNORED if 0xE0000 <= cp < 0xE1000 else OTHER
 
 
-@kernel
+@inner_kernel
 def class_at(data, i, hi, classes):
     """Return the class of the character at data[i], OTHER behind the end."""
     if i >= hi:
@@ -64,7 +64,7 @@ def number(data, i, hi, tables, digits):
     return i, count
 
 
-@kernel
+@inner_kernel
 def _are_groups(digits, begin, end, mark):
     """Return whether digits[begin:end] is one to three digits, and three after each mark."""
     since = 0
@@ -82,7 +82,7 @@ def _are_groups(digits, begin, end, mark):
     return first or since == 3
 
 
-@kernel
+@inner_kernel
 def value_of_digits(digits, count):
     """Return the hash of a number's value: 1,000.50 and 1.000,5 and 1000.5 are one.
 
@@ -143,7 +143,7 @@ _LEFT = uint64(0x9FB21C651E98DF25)
 _EDGE = uint64(0x2127599BF4325C37)
 
 
-@kernel
+@inner_kernel
 def _shouts(data, i, hi, tables):
     """Return whether the line that begins at data[i] has upper-case letters and no others."""
     classes, _, _ = tables
@@ -160,12 +160,12 @@ def _shouts(data, i, hi, tables):
     return loud
 
 
-@kernel
+@inner_kernel
 def _is_blank(byte):
     return byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D
 
 
-@kernel
+@inner_kernel
 def _distinct(found, begin, end):
     """Sort found[begin:end] and keep each value once; return where it then ends."""
     found[begin:end].sort()
@@ -177,7 +177,7 @@ def _distinct(found, begin, end):
     return at
 
 
-@kernel
+@inner_kernel
 def _word(data, i, hi, tables):
     """Return where a run of letters ends, the hash of it in lower case, and how many letters it has."""
     classes, _, lower = tables

@@ -6,7 +6,7 @@ import numpy as np
 from numba import int64, uint64
 
 from neardup.kernels.bits import mix
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import EMPTY_TABLE, cleared, find, holds, room_for, value_of
 from neardup.kernels.tokens import drop_held, hash_tokens
 
@@ -18,7 +18,7 @@ _PARTIAL = uint64(0xA0761D6478BD642F)
 _PLACE = uint64(0xE7037ED1A0B428DB)
 
 
-@kernel
+@inner_kernel
 def whole(tokens, count, grams, at):
     """Write one gram of all tokens, which equals no gram of another length; return how many grams there are."""
     if count == 0:
@@ -30,7 +30,7 @@ def whole(tokens, count, grams, at):
     return at + 1
 
 
-@kernel
+@inner_kernel
 def contiguous(tokens, count, n, grams, at):
     """Write the contiguous n-grams; fewer tokens than n make one gram of them all."""
     if count < n:
@@ -50,7 +50,7 @@ def contiguous(tokens, count, n, grams, at):
     return at + count - n + 1
 
 
-@kernel
+@inner_kernel
 def _skipping(tokens, count, k, step, grams, at):
     """Write the grams of k tokens that are ``step`` apart."""
     span = (k - 1) * step + 1
@@ -64,7 +64,7 @@ def _skipping(tokens, count, k, step, grams, at):
     return at + count - span + 1
 
 
-@kernel
+@inner_kernel
 def _spots(tokens, count, distance, chain, stops, antecedents, grams, at):
     """Write, for each antecedent, the gram of it and the chain of later tokens that are no stop words."""
     for i in range(count):
@@ -85,7 +85,7 @@ def _spots(tokens, count, distance, chain, stops, antecedents, grams, at):
     return at
 
 
-@kernel
+@inner_kernel
 def grams_of(tokens, count, shape, stops, antecedents, grams, at):
     """Append the grams of a segment's tokens to grams[at:]; return how many there are then.
 
@@ -101,13 +101,13 @@ def grams_of(tokens, count, shape, stops, antecedents, grams, at):
     return _spots(tokens, count, first, second, stops, antecedents, grams, at)
 
 
-@kernel
+@inner_kernel
 def placed(gram, place):
     """Return a gram with its place made part of it."""
     return mix(gram + uint64(place + 1) * _PLACE)
 
 
-@kernel
+@inner_kernel
 def add_places(grams, begin, end):
     """Make the place of each of grams[begin:end] part of it."""
     for i in range(begin, end):
@@ -143,7 +143,7 @@ _REPEAT = uint64(0x8EBC6AF09C88C6E3)
 _SECOND = uint64(0x589965CC75374CC3)
 
 
-@kernel
+@inner_kernel
 def as_set(grams, begin, end, room, out, at):
     """Write the distinct grams[begin:end], by first occurrence, to out[at:]; return how many."""
     table = cleared(room, end - begin)
@@ -158,7 +158,7 @@ def as_set(grams, begin, end, room, out, at):
     return size
 
 
-@kernel
+@inner_kernel
 def as_multiset(grams, begin, end, room, seen, out, at):
     """Write (gram, i) for the i-th repeat of each of grams[begin:end]: set algebra then gives multiset measures."""
     table = cleared(room, end - begin)
@@ -175,7 +175,7 @@ def as_multiset(grams, begin, end, room, seen, out, at):
     return end - begin
 
 
-@kernel
+@inner_kernel
 def as_counts(grams, begin, end, room, seen, out, counts, at):
     """Write the distinct grams[begin:end], by first occurrence, and how often each stands there; return how many."""
     table = cleared(room, end - begin)
@@ -194,7 +194,7 @@ def as_counts(grams, begin, end, room, seen, out, counts, at):
     return size
 
 
-@kernel
+@inner_kernel
 def mark(out, weights, at, size):
     """Return two sums over out[at:at + size] that are equal for equal sets, with equal weights where there are any.
 
@@ -272,7 +272,7 @@ def list_grams(text, spans, by_character, shape, tables, out, lengths):
     return at
 
 
-@kernel
+@inner_kernel
 def most_of(lengths, heads):
     """Return the most grams that a document's segments have together."""
     most = 0
@@ -317,7 +317,7 @@ def form_sets(grams, lengths, heads, plan, out, weights, sizes, marks):
 NO_WEIGHTS, BY_COUNT, BY_VALUE, BY_BOTH = 0, 1, 2, 3
 
 
-@kernel
+@inner_kernel
 def clip_and_weigh(out, weights, at, size, lookup, weighing):
     """Drop the features of out[at:at + size] whose value is 0, and weigh the others; return how many stay.
 
@@ -360,7 +360,7 @@ def heaviest(out, weights, at, size, most, order):
     return chosen
 
 
-@kernel
+@inner_kernel
 def add_ranks(out, at, size):
     """Make the rank of each feature of out[at:at + size] part of it."""
     for i in range(size):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import int64, uint64
 
 from neardup.kernels.bits import popcount
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 
 #: How many values are moved in one go: they stay in the first cache.
 _PART = 1024
@@ -29,7 +29,7 @@ def rearrange(values, moves, out):
                 moved[i] |= ((part[i] >> source) & mask) << target
 
 
-@kernel
+@inner_kernel
 def _new_to_this_choice(difference, left_out):
     """Return whether two values differ in every block that an earlier choice would have taken in place of one."""
     new = True

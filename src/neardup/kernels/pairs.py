@@ -7,7 +7,7 @@ from math import exp
 import numpy as np
 from numba import float64, int64, uint64
 
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.counts import root_of
 from neardup.kernels.tables import cleared, enter_places, find, room_for, value_of
 
@@ -96,7 +96,7 @@ def add_shared(heads, features, weights, squares, left, right, out):
         out[i] = total
 
 
-@kernel
+@inner_kernel
 def _distance(rows, columns, masks, ups, downs):
     """Return the Levenshtein distance of two sequences of numbers (Hyyroe 2003: 64 rows at a time, column by column).
 
@@ -138,7 +138,7 @@ def _distance(rows, columns, masks, ups, downs):
     return distance
 
 
-@kernel
+@inner_kernel
 def _common(rows, columns, masks, carries):
     """Return the length of the longest common subsequence of two sequences (Hyyroe 2004); parameters as above."""
     length = 0

@@ -13,7 +13,7 @@ from numba import float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import first_is_greater, popcount, prefetch
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, EUCLIDEAN, OVERLAP
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import cleared, enter_values, find, first_slot
 
 #: What two documents have in common: the number of shared features, sums of smaller weights, or sums of products.
@@ -100,7 +100,7 @@ def fill_lists(rows, table, lists):
                 filled[place] += 1
 
 
-@kernel
+@inner_kernel
 def common_with(kind, document, rows, table):
     """Return what a document has in common with the features and weights of a table."""
     total = 0
@@ -154,7 +154,7 @@ def closer(code, a, o, b, d, other_o, other_b, other_d):
     return d < other_d and not first_is_greater(other_o, other_y, x, o, y, other_x)
 
 
-@kernel
+@inner_kernel
 def _sink(code, a, heap, place, size):
     """Move the document at a place down until the least close of those below is above them."""
     common, totals, documents = heap
@@ -179,7 +179,7 @@ def arrange(code, a, heap, size):
         _sink(code, a, heap, place, size)
 
 
-@kernel
+@inner_kernel
 def enter(code, a, heap, size, o, b, d):
     """Put a document into a heap of size documents if there is room or it is closer than the last; return the size."""
     common, totals, documents = heap
@@ -226,7 +226,7 @@ class Scratch(NamedTuple):
     values: np.ndarray
 
 
-@kernel
+@inner_kernel
 def _needs(code, kind, a, o, b, rest):
     """Return what ``_least`` takes, for documents that may be as close as (o, b) when rest of a is not counted yet.
 
@@ -268,7 +268,7 @@ def _least(needs, total, root):
     return c0 + c1 * root + c2 * min(max(float64(total), low), high)
 
 
-@kernel
+@inner_kernel
 def _others_may_suffice(needs, kind, rest, smallest):
     """Return whether a document of which nothing was counted yet can be close enough."""
     if kind == PRODUCTS:
@@ -279,7 +279,7 @@ def _others_may_suffice(needs, kind, rest, smallest):
     return _least(needs, total, sqrt(total)) <= 0.0
 
 
-@kernel
+@inner_kernel
 def _sequence(kind, query, rows, table, lists):
     """Return the places of a query's features, the order to count them in, and the length of all their lists.
 
@@ -299,7 +299,7 @@ def _sequence(kind, query, rows, table, lists):
     return places, np.argsort(cost), entries
 
 
-@kernel
+@inner_kernel
 def _own_table(query, rows, scratch):
     """Return a table of a query's own features and weights."""
     begin, end = rows.heads[query], rows.heads[query + 1]
@@ -309,7 +309,7 @@ def _own_table(query, rows, scratch):
     return table
 
 
-@kernel
+@inner_kernel
 def _count_list(kind, weight, begin, end, lists, scratch, count):
     """Add entries [begin, end) to what is counted; append documents met first to found; return their number."""
     for i in range(begin, end):
@@ -321,7 +321,7 @@ def _count_list(kind, weight, begin, end, lists, scratch, count):
     return count
 
 
-@kernel
+@inner_kernel
 def _select(code, kind, query, count, rest, bound, own, rows, scratch, heap):
     """Fill the heap with the closest of the first count documents found, and return how many there are.
 
@@ -349,7 +349,7 @@ def _select(code, kind, query, count, rest, bound, own, rows, scratch, heap):
     return size
 
 
-@kernel
+@inner_kernel
 def _search(query, code, kind, rows, table, lists, scratch, heap):
     """Fill the heap with the documents closest to a query, and return how many there are.
 
@@ -541,7 +541,7 @@ def fill_postings(heads, places, lengths, weights, postings):
     return used, total
 
 
-@kernel
+@inner_kernel
 def _linear(part, whole):
     """Return the largest q with q/100 < part/whole, and whether (q + 1)/100 is it; 0 < part <= whole <= 2**62."""
     if part < 1 << 56:
@@ -555,7 +555,7 @@ def _linear(part, whole):
     return q, not first_is_greater(q + 1, whole, 1, 100, part, 1)
 
 
-@kernel
+@inner_kernel
 def _of_cosine(o, a, b):
     """Return the same of o / sqrt(a b)."""
     about = 100.0 * (float64(o) / sqrt(float64(a) * float64(b)))
@@ -569,7 +569,7 @@ def _of_cosine(o, a, b):
     return q, not first_is_greater((q + 1) * (q + 1), a, b, 10000, o, o)
 
 
-@kernel
+@inner_kernel
 def _of_distance(square, unit):
     """Return the same of 1 / (1 + sqrt(square / unit))."""
     about = 100.0 / (1.0 + sqrt(float64(square) / float64(unit)))
@@ -602,7 +602,7 @@ def hundredths(code, o, a, b, unit):
     return _linear(o, a + b - o)
 
 
-@kernel
+@inner_kernel
 def add_common(d, kind, postings, common):
     """Add to common[e] what document d and each e before it have in common, by their weights; kind: see ``listing``."""
     for i in range(postings.heads[d], postings.heads[d + 1]):
@@ -617,7 +617,7 @@ def add_common(d, kind, postings, common):
                 common[postings.documents[j]] += postings.own[i] * postings.weights[j]
 
 
-@kernel
+@inner_kernel
 def alike_bits(d, values, common):
     """Set common[e] to the number of equal bits of values d and e, for each e before d."""
     for e in range(d):

@@ -14,7 +14,7 @@ from numba import int32, int64, njit, uint32, uint64
 
 from neardup.kernels.bits import load_u64, mix, popcount, prefetch
 from neardup.kernels.bounds import largest_partner, need, smallest_partner
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import cleared, find, holds, room_for
 
 #: An entry of the index: the rank, a tag of the key, the place of the key among the set's shared ones.
@@ -106,7 +106,7 @@ def _list_of(key, index):
     return bucket_of(key, index.bits) - index.first
 
 
-@kernel
+@inner_kernel
 def _fetch_heads(rank, sets, count, index):
     """Ask for the list heads of the first count keys of a rank."""
     base = uint64(index.heads.ctypes.data)
@@ -178,7 +178,7 @@ def close_lists(index):
     return longest, meetings
 
 
-@kernel
+@inner_kernel
 def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
@@ -190,7 +190,7 @@ def _first_at_least(entries, low, high, rank):
     return low
 
 
-@kernel
+@inner_kernel
 def _fetch(following, later, sets, index):
     """Ask for the lists that the following rank will read, and the list heads that a later one will look at."""
     _fetch_heads(later, sets, sets.lengths[later], index)
@@ -202,7 +202,7 @@ def _fetch(following, later, sets, index):
             prefetch(entries + uint64(8) * uint64(index.heads[place]))
 
 
-@kernel
+@inner_kernel
 def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     """Write to found the earlier ranks that share a prefix key and pass the length and position bounds.
 
@@ -251,7 +251,7 @@ def _candidates(rank, sets, index, rule, ranks_of_size, met, found):
     return count
 
 
-@kernel
+@inner_kernel
 def enter_set(address, size, room):
     """Return a table of the features at address, in the front of room."""
     table = cleared(room, size)
@@ -261,7 +261,7 @@ def enter_set(address, size, room):
     return table
 
 
-@kernel
+@inner_kernel
 def overlap_with(address, size, table, least):
     """Count the features at address that the table holds; stop short once least cannot be reached."""
     misses = size - least
@@ -276,14 +276,14 @@ def overlap_with(address, size, table, least):
     return hits
 
 
-@kernel
+@inner_kernel
 def forget(count, met, found):
     """Take back what was noted of the first count ranks found."""
     for c in range(count):
         met[found[c]] = 0
 
 
-@kernel
+@inner_kernel
 def _most_shared(rank, other, sets):
     """Return the most features that two sets share, as their bitmaps and sizes have it."""
     apart = uint64(0)
@@ -292,7 +292,7 @@ def _most_shared(rank, other, sets):
     return (sets.sizes[rank] + sets.sizes[other] - int64(apart)) // 2
 
 
-@kernel
+@inner_kernel
 def verify(rank, count, floor, sets, rule, scratch, written):
     """Append (other, rank, overlap) to the pairs for those of the first count ranks found that match and are >= floor.
 
@@ -471,7 +471,7 @@ def overlaps_of_pairs(left, right, addresses, sizes, rule, overlaps):
         overlaps[p] = overlap if overlap >= least else -1
 
 
-@kernel
+@inner_kernel
 def _kept_candidates(rank, sets, chains, rule, met, found):
     """Write to found the kept ranks that share a prefix key and pass the bounds; met as in matching."""
     heads, following, entries, bits = chains
@@ -547,7 +547,7 @@ def match_with_kept(ranks, settled, sets, chains, used, rule, scratch):
 _FEW = 48
 
 
-@kernel
+@inner_kernel
 def _comes_after(size, row, other_size, other_row):
     return size > other_size or (size == other_size and row > other_row)
 
@@ -574,7 +574,7 @@ def sort_runs(heads, sizes, rests, rows, befores):
             sizes[j + 1], rests[j + 1], rows[j + 1], befores[j + 1] = size, rest, row, before
 
 
-@kernel
+@inner_kernel
 def _first_of_size(sizes, low, high, size):
     """Return the first place in [low, high) with that size or more."""
     while low < high:

@@ -9,7 +9,7 @@ import numpy as np
 from numba import float64, int64, njit, uint16, uint64
 
 from neardup.kernels.bits import mix
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 
 #: What a slot holds that no feature has reached; every value of a feature is below it.
 EMPTY = 0xFFFFFFFFFFFFFFFF
@@ -47,7 +47,7 @@ def _slot_of(hashed, slots):
     return uint16(((hashed >> _HALF) * slots) >> _HALF)
 
 
-@kernel
+@inner_kernel
 def _throw(features, seed, number, buckets, values, sketch):
     """Throw every feature into one slot of the sketch, which keeps the smallest value; number: the round."""
     slots = uint64(sketch.shape[0])
@@ -65,7 +65,7 @@ def _throw(features, seed, number, buckets, values, sketch):
             sketch[slot] = min(sketch[slot], values[i])
 
 
-@kernel
+@inner_kernel
 def _throw_few(repeated, turns, count, seed, number, buckets, values, sketch):
     """Throw the first count of the repeated features, each in the round that is its turn after the given one."""
     slots = uint64(sketch.shape[0])
@@ -87,7 +87,7 @@ def _first_at_least(sketch, slot, bound):
     return slot
 
 
-@kernel
+@inner_kernel
 def _repeat(features, times, repeated, turns):
     """Write the features so many times one behind the other, and which time it is."""
     at = 0
@@ -98,7 +98,7 @@ def _repeat(features, times, repeated, turns):
             at += 1
 
 
-@kernel
+@inner_kernel
 def _add(features, seed, buckets, values, repeated, turns, sketch):
     """Add the features of one document to a sketch: 2 K rounds, fewer when no later one can change a slot.
 
@@ -207,7 +207,7 @@ def _carry(a, b, c):
     return either ^ c, (a & b) | (either & c)
 
 
-@kernel
+@inner_kernel
 def _count_up(word, plane, planes):
     """Add a word, one bit a place and of value 2**plane, to counters that lie in planes."""
     while word != uint64(0):
@@ -217,7 +217,7 @@ def _count_up(word, plane, planes):
         plane += 1
 
 
-@kernel
+@inner_kernel
 def _majority(features, hashes, planes):
     """Return the bits that are set in more than half of the features' hashes, by counters of 64 bits side by side.
 
@@ -259,7 +259,7 @@ def _majority(features, hashes, planes):
     return more
 
 
-@kernel
+@inner_kernel
 def _heavier(features, weights, sums):
     """Return the bits whose hashes have more weight with the bit than without; sums: int64[64], scratch."""
     sums[:] = 0

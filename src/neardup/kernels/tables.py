@@ -10,7 +10,7 @@ import numpy as np
 from numba import int64, njit, uint64
 
 from neardup.kernels.bits import trailing_zeros
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 
 #: The slots of a table that holds nothing; any other has more.
 EMPTY_TABLE = 2
@@ -48,13 +48,13 @@ def slots_for(count: int) -> int:
 _slots_for = njit(inline="always")(slots_for)
 
 
-@kernel
+@inner_kernel
 def room_for(count):
     """Return room for a table of so many keys."""
     return np.empty(_slots_for(count), np.uint64)
 
 
-@kernel
+@inner_kernel
 def cleared(room, count):
     """Return the front of room as a free table for so many keys."""
     keys = room[: _slots_for(count)]

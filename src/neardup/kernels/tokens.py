@@ -10,7 +10,7 @@ import numpy as np
 from numba import int64, uint64
 
 from neardup.kernels.bits import decode, load_u64, mix, token_mask, trailing_zeros
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import holds
 
 _SHORT_TOKEN = uint64(0x9E3779B97F4A7C15)
@@ -18,7 +18,7 @@ _LONG_TOKEN = uint64(0xC2B2AE3D27D4EB4F)
 _CHAIN = uint64(0x165667B19E3779F9)
 
 
-@kernel
+@inner_kernel
 def _boundaries(text, lo, hi, edges):
     """Write the offsets where a run of non-spaces in [lo, hi) starts and ends, in turn; return how many."""
     base = uint64(text.ctypes.data)
@@ -41,7 +41,7 @@ def _boundaries(text, lo, hi, edges):
     return count
 
 
-@kernel
+@inner_kernel
 def _characters(text, lo, hi, edges):
     """Write where each character in [lo, hi) starts and ends, in turn; return how many offsets.
 
@@ -69,7 +69,7 @@ def _characters(text, lo, hi, edges):
     return count
 
 
-@kernel
+@inner_kernel
 def _token_hash(base, start, end):
     """Hash the bytes [start, end): one to one up to eight bytes, chained beyond."""
     length = end - start
@@ -97,7 +97,7 @@ def hash_tokens(text, lo, hi, by_character, edges, tokens):
     return count
 
 
-@kernel
+@inner_kernel
 def drop_held(table, tokens, count):
     """Keep of the first count tokens those that the table does not hold; return how many."""
     kept = 0
@@ -114,13 +114,13 @@ LINE_FEED = 2
 WIDE_BREAK = 3
 
 
-@kernel
+@inner_kernel
 def _is_letter_or_digit(byte):
     lower = byte | np.uint8(0x20)
     return (np.uint8(97) <= lower <= np.uint8(122)) or (np.uint8(48) <= byte <= np.uint8(57))
 
 
-@kernel
+@inner_kernel
 def _ends_blank_line(data, lo, line_feed):
     """Return whether nothing but spaces, tabs and CR stand between a line feed and the one before it."""
     i = line_feed - 1

@@ -6,7 +6,7 @@ import numpy as np
 from numba import uint64
 
 from neardup.kernels.bits import decode, fold_words, high_mask, load_u64, mix
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.unicode_tables import (
     DROPPED,
     IGNORABLE,
@@ -29,7 +29,7 @@ JAMO_FINALS = 0x11A8
 MAX_MARKS = 30  # non-starters in a row: the limit of the Stream-Safe Text Format [UAX #15, section 13]
 
 
-@kernel
+@inner_kernel
 def _encode(out, n, cp):
     """Write a code point at out[n]; return where it ends."""
     if cp < 0x80:
@@ -51,7 +51,7 @@ def _encode(out, n, cp):
     return n + 4
 
 
-@kernel
+@inner_kernel
 def _compose(first, second, pairs):
     """Return what NFC makes of two code points, or 0 where they stay two."""
     if JAMO_VOWELS <= second < JAMO_VOWELS + 21:
@@ -63,13 +63,18 @@ def _compose(first, second, pairs):
             return first + 1 + (second - JAMO_FINALS)
         return 0
     key = first << 21 | second
-    at = np.searchsorted(pairs, key << 21)
-    if at < pairs.size and pairs[at] >> 21 == key:
-        return pairs[at] & 0x1FFFFF
-    return 0
+    low = 0
+    high = pairs.size
+    while low < high:
+        middle = (low + high) >> 1
+        if pairs[middle] >> 21 < key:
+            low = middle + 1
+        else:
+            high = middle
+    return pairs[low] & 0x1FFFFF if low < pairs.size and pairs[low] >> 21 == key else 0
 
 
-@kernel
+@inner_kernel
 def _put_jamo(out, n, state, jamo, pairs):
     """Write a conjoining vowel or final, melted into what precedes where it can; return where it ends."""
     if state == WORD:
@@ -85,7 +90,7 @@ def _put_jamo(out, n, state, jamo, pairs):
     return _encode(out, n, jamo)
 
 
-@kernel
+@inner_kernel
 def _attach(out, n, sealed, cp, tables):
     """Write a mark that moves or joins into the token that ends at out[n], in canonical order.
 
@@ -124,7 +129,7 @@ def _attach(out, n, sealed, cp, tables):
     return n + width
 
 
-@kernel
+@inner_kernel
 def _replace(out, n, state, at, tables):
     """Write the replacement that begins at blob[at]; return where it ends and the state."""
     kinds, _, _, blob, pairs, _ = tables
@@ -152,7 +157,7 @@ def _replace(out, n, state, at, tables):
     return n, state
 
 
-@kernel
+@inner_kernel
 def normalize_utf8(data, lo, hi, tables, out):
     """Write the comparable text of data[lo:hi] to out.
 
@@ -261,7 +266,7 @@ def unicode_texts(data, offsets, wanted, begin, tables, out, used, spans):
 LEFT_OUT = 255
 
 
-@kernel
+@inner_kernel
 def _is_ascii(data, lo, hi):
     base = uint64(data.ctypes.data)
     block = lo

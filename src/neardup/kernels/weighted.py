@@ -15,7 +15,7 @@ import numpy as np
 from numba import float32, float64, int32, int64, njit, uint64
 
 from neardup.kernels.bits import prefetch
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import cleared, find, first_slot
 
 PLACE_SHIFT = 32
@@ -172,7 +172,7 @@ def _bound(minima, x, y):
     return min(x, y) if minima else x * y
 
 
-@kernel
+@inner_kernel
 def _first_at_least(entries, low, high, rank):
     """Return the first place in [low, high) whose entry has that rank or a higher one."""
     while low < high:
@@ -184,7 +184,7 @@ def _first_at_least(entries, low, high, rank):
     return low
 
 
-@kernel
+@inner_kernel
 def _candidates(rank, sets, postings, needs, minima, met, found):
     """Write to found the earlier ranks that meet rank in a feature of both prefixes and can still suffice.
 
@@ -221,7 +221,7 @@ def _candidates(rank, sets, postings, needs, minima, met, found):
     return count
 
 
-@kernel
+@inner_kernel
 def _first_after(terms, low, high, last):
     """Return the first place in [low, high) whose term has a place after last."""
     while low < high:
@@ -239,7 +239,7 @@ def _key(term):
     return uint64((term >> PLACE_SHIFT) + 1) * _GOLDEN
 
 
-@kernel
+@inner_kernel
 def _common(total, rest, least, terms, after, table, minima):
     """Return total and what the terms have in common with the table, or -1 once that cannot reach least.
 
@@ -256,7 +256,7 @@ def _common(total, rest, least, terms, after, table, minima):
     return total
 
 
-@kernel
+@inner_kernel
 def _verify(rank, count, sets, needs, minima, scratch, written):
     """Append (other, rank, what they have in common, whether it surely suffices) to the pairs.
 

@@ -29,7 +29,7 @@ from neardup.kernels.bits import (
     trailing_zeros,
 )
 from neardup.kernels.bounds import CONTAINMENT, COSINE, DICE, JACCARD, OVERLAP, need, smallest_partner
-from neardup.kernels.compilation import kernel
+from neardup.kernels.compilation import inner_kernel, kernel
 from neardup.kernels.tables import EMPTY_TABLE, find, first_slot
 
 #: Ranks are below 2**22: two digits of eleven bits sort them.
@@ -37,7 +37,7 @@ DIGIT = 11
 _AHEAD = 12
 
 
-@kernel
+@inner_kernel
 def _sorted_ranks(ranks, count, other, digits):
     """Sort ranks[:count] with room in other (uint64) and digits (int64[2, 2**11])."""
     if count < 48:
@@ -238,14 +238,14 @@ def _part_remaining(classes, which, remaining):
     return (_PARTS * remaining + most - 1) // most - 1
 
 
-@kernel
+@inner_kernel
 def held_prefix(rule, size, classes):
     """Return how many features of a document, the rarest, lead to it."""
     least = need(rule, smallest_partner(rule, size), size)
     return min(size - least + meetings(classes, class_of(classes, size)), size)
 
 
-@kernel
+@inner_kernel
 def room_for(rule, size, keys, classes):
     """Return the most bytes that a document may take."""
     prefix = keys if keys > 0 else held_prefix(rule, size, classes)
@@ -276,7 +276,7 @@ def meet(head, least, lists):
         address = before
 
 
-@kernel
+@inner_kernel
 def met_often(often, lists, found):
     """Write to found the rows that were met often enough, and forget all meetings; return how many."""
     # Eight counts, each below 128, are compared at once: adding 128 - often carries into the top bit.
@@ -294,7 +294,7 @@ def met_often(often, lists, found):
     return count
 
 
-@kernel
+@inner_kernel
 def meet_by_prefix(order, size, rule, lists, needs, slots):
     """Count meetings with the documents that were entered by single features.
 
@@ -349,7 +349,7 @@ def meet_by_prefix(order, size, rule, lists, needs, slots):
     return often
 
 
-@kernel
+@inner_kernel
 def meet_by_keys(keys, lists, found):
     """Write to found the rows of all documents that have one of the keys, as bands or blocks; return how many."""
     for i in range(keys.shape[0]):
@@ -403,7 +403,7 @@ def append(slot, entry, lists):
         lists.heads[slot] = new
 
 
-@kernel
+@inner_kernel
 def enter_prefix(order, size, rule, document, lists):
     """Enter a document into the lists of the features by which any partner must meet it."""
     prefix = held_prefix(rule, size, lists.classes)
@@ -423,7 +423,7 @@ def enter_prefix(order, size, rule, document, lists):
     lists.counters[LARGEST] = max(lists.counters[LARGEST], size)
 
 
-@kernel
+@inner_kernel
 def enter_keys(keys, document, lists):
     """Enter a document into the lists of its keys."""
     for i in range(keys.shape[0]):
@@ -698,7 +698,7 @@ def overlap_with_all(items, lists, known, out):
         known[order[raws + k]] = 0
 
 
-@kernel
+@inner_kernel
 def keys_to_enter(order, size, rule, enters, lists):
     """Return the signatures (uint64) by which a document is entered; none where it is entered by single features.
 
@@ -739,7 +739,7 @@ def meet_sets(order, size, rule, own, lists, found, needs, slots):
     return met_often(often, lists, found) if asks else int64(0)
 
 
-@kernel
+@inner_kernel
 def enter_set(order, size, rule, own, document, lists):
     """Enter a document into the lists of the features, or under the signatures, by which any partner must meet it."""
     row = row_of(lists.plan, size)
@@ -804,7 +804,7 @@ def _share_a_key(keys, place):
     return found
 
 
-@kernel
+@inner_kernel
 def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at):
     """Compare document i with the found rows; write (row, o, a, b) of the best match, or of all, to out[at:].
 
@@ -861,13 +861,13 @@ def _compare(i, count, items, rule, window, lists, room, kind, listing, out, at)
     return written
 
 
-@kernel
+@inner_kernel
 def _mark(items, i, known, value):
     for k in range(items.heads[i] + items.raws[i], items.heads[i + 1]):
         known[items.order[k]] = value
 
 
-@kernel
+@inner_kernel
 def _own_keys(i, items, rule, enters, lists, kind):
     if kind != BY_PREFIX:
         return np.empty(0, np.uint64)
@@ -875,7 +875,7 @@ def _own_keys(i, items, rule, enters, lists, kind):
     return keys_to_enter(items.order[begin:end], end - begin, rule, enters, lists)
 
 
-@kernel
+@inner_kernel
 def _find(i, items, own, rule, window, lists, room, kind, listing, out, at):
     """Write what document i matches as ``_compare`` does; return how many, and how many were compared."""
     begin, end = items.heads[i], items.heads[i + 1]
@@ -894,7 +894,7 @@ def _find(i, items, own, rule, window, lists, room, kind, listing, out, at):
     return written, count
 
 
-@kernel
+@inner_kernel
 def _enter(i, items, own, rule, lists, room, kind):
     """Write document i behind the cursor, and enter it into the lists."""
     counters = lists.counters

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.kernels.compilation import kept_arrays
+from neardup.kernels.compilation import kept_arrays, kernels_are_compiled
 from neardup.kernels.unicode import LEFT_OUT, ascii_texts, unicode_texts
 from neardup.kernels.unicode_tables import Tables
 from neardup.runtime import SCRATCH
@@ -84,11 +84,16 @@ def comparable(data: Bytes, offsets: Spans, normalizer: str) -> Comparable:
     else:
         used, spans[:] = 0, -1
     others = np.flatnonzero(spans[:, 0] < 0)
-    # Without others, too: so all kernels are compiled at the first run, which says that it compiles.
-    if len(others) or has_kernel(normalizer):
+    # Without others, too, in the first run: so all kernels are compiled by the one that says that it compiles.
+    if len(others) or (has_kernel(normalizer) and not _unicode_is_compiled()):
         out, used = _not_ascii(data, offsets, normalizer, others, out[:used], spans)
     out[used : used + _MARGIN] = 0x20
     return Comparable(out, spans)
+
+
+@cache
+def _unicode_is_compiled() -> bool:
+    return kernels_are_compiled("unicode.unicode_texts")
 
 
 def _not_ascii(
