@@ -47,7 +47,7 @@ _NO_CELLS = np.empty(0, np.uint8)
 
 Done = TypeVar("Done")
 #: Ranks and the keys of their prefixes, block by block, whenever they are gone through.
-KeyBlocks = Iterable[tuple[Integers, Words]]
+KeyBlocks = Iterable[tuple[npt.NDArray[np.signedinteger], Words]]
 
 
 class Prefixes(NamedTuple):
