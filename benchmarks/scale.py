@@ -94,7 +94,7 @@ def corpus_of(name: str, rows: int | None) -> tuple[Path, Path]:
 
 
 def planted_found(planted: Path, duplicates: Path, threshold: float, rows: int) -> tuple[int, int]:
-    """Return of how many of the planted pairs at the threshold one goes, and how many there are, where they are known."""
+    """Return of how many of the planted pairs at the threshold one goes, and how many are known."""
     if not planted.exists():
         return 0, 0
     known, dropped = pq.read_table(planted), np.zeros(rows, np.bool_)
