@@ -548,3 +548,11 @@ def chosen_sets(features, sizes, chosen, out):
             written += sizes[d]
         at += sizes[d]
     return written
+
+
+@kernel
+def copy_sets(addresses, heads, out):
+    """Copy the set at each address (uint64[d]) to out[heads[d]:heads[d + 1]]."""
+    for d in range(addresses.shape[0]):
+        for i in range(heads[d + 1] - heads[d]):
+            out[heads[d] + i] = load_u64(addresses[d] + uint64(8 * i))

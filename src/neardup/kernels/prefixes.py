@@ -159,17 +159,26 @@ def enter_entries(ranks, sets, held, index):
 
 @kernel
 def close_lists(index):
-    """Make heads[b] the begin of list b again, which is where the one before it ends now, and sort lists by rank."""
+    """Make heads[b] the begin of list b again, which is where the one before it ends now, and sort lists by rank.
+
+    Returns the length of the longest list, and how many pairs of entries share a list.
+    """
     heads, entries = index.heads, index.entries
+    longest = int64(0)
+    meetings = int64(0)
     for b in range(heads.shape[0] - 1, 0, -1):
         heads[b] = heads[b - 1]
     heads[0] = uint32(0)
     for b in range(heads.shape[0] - 1):
+        length = int64(heads[b + 1]) - int64(heads[b])
+        longest = max(longest, length)
+        meetings += length * (length - 1) // 2
         for place in range(int64(heads[b]) + 1, int64(heads[b + 1])):
             # The rank is what an entry begins with.
             if entries[place - 1] > entries[place]:
                 entries[heads[b] : heads[b + 1]].sort()
                 break
+    return longest, meetings
 
 
 @kernel
@@ -383,6 +392,61 @@ def list_candidates(at, ranks, sets, index, rule, ranks_of_size, scratch):
             if _most_shared(rank, other, sets, words) >= need(rule, sets.sizes[other], size):
                 pairs[written, 0] = other
                 pairs[written, 1] = rank
+                written += 1
+        at += 1
+    return at, written
+
+
+@kernel
+def look_up(begin, end, asking, held, index, rule, scratch, out):
+    """Find the held sets that may match the asking ones [begin, end), larger or smaller; write (asking, held) to out.
+
+    asking: Sets, whose addresses are not looked at. held: (sizes uint32[n], bitmaps uint64[n, 8]) of the sets whose
+    whole prefixes the index holds; all of their features are shared. scratch: met, int32[n] zeros, and found, int64[n].
+    out: int64[p, 2] with room for n at least; stops early when it may not suffice for one more set.
+    Returns (asking set to go on with, pairs written).
+    """
+    sizes, bitmaps = held
+    met, found = scratch
+    written = 0
+    at = begin
+    while at < end:
+        size = asking.sizes[at]
+        shared = asking.shared[at]
+        start = asking.starts[at]
+        count = 0
+        for i in range(asking.lengths[at]):
+            key = asking.keys[start + i]
+            bucket = bucket_of(key, index.bits)
+            tag = tag_of(key, index.bits)
+            for place in range(int64(index.heads[bucket]), int64(index.heads[bucket + 1])):
+                entry = index.entries[place]
+                other = rank_of(entry)
+                if tag_of_entry(entry) != tag or met[other] < 0:
+                    continue
+                already = met[other]
+                if already == 0:
+                    found[count] = other
+                    count += 1
+                other_size = int64(sizes[other])
+                left = min(shared - i, other_size - place_of(entry))
+                met[other] = already + int32(1) if already + left >= need(rule, other_size, size) else int32(-1)
+        if written + count > out.shape[0]:
+            forget(count, met, found)
+            break
+        for c in range(count):
+            other = found[c]
+            passed = met[other] > 0
+            met[other] = 0
+            if not passed:
+                continue
+            apart = uint64(0)
+            for w in range(8):
+                apart += popcount(asking.bitmaps[at, w] ^ bitmaps[other, w])
+            other_size = int64(sizes[other])
+            if (size + other_size - int64(apart)) // 2 >= need(rule, other_size, size):
+                out[written, 0] = at
+                out[written, 1] = other
                 written += 1
         at += 1
     return at, written
