@@ -94,7 +94,9 @@ def corpus_of(name: str, rows: int | None) -> tuple[Path, Path]:
 
 
 def planted_found(planted: Path, duplicates: Path, threshold: float, rows: int) -> tuple[int, int]:
-    """Return of how many of the planted pairs at the threshold one goes, and how many there are."""
+    """Return of how many of the planted pairs at the threshold one goes, and how many are known."""
+    if not planted.exists():
+        return 0, 0
     known, dropped = pq.read_table(planted), np.zeros(rows, np.bool_)
     dropped[pq.read_table(duplicates, columns=["dropped"])["dropped"].to_numpy()] = True
     left, right = known["original"].to_numpy(), known["copy"].to_numpy()

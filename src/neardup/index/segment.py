@@ -19,7 +19,7 @@ import pyarrow as pa
 from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, addresses_of
 from neardup.index.manifest import File, Part, digest_of
-from neardup.kernels.counts import count_features, prefix_rooms, prefixes
+from neardup.kernels.counts import NO_CELLS, count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import Index, Sets, begin_lists, close_lists, count_entries, enter_entries, look_up
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
@@ -243,9 +243,6 @@ def _offsets(texts: pa.LargeStringArray) -> Integers:
     return ends
 
 
-_NO_CELLS = np.empty(0, np.uint8)
-
-
 def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule) -> Sets:
     """Return the prefixes of sets by some counts; those that the counts do not know have no part in them."""
     count, rooms = len(sizes), np.empty(len(sizes), np.int64)
@@ -260,7 +257,7 @@ def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.ND
         np.empty(int(rooms.sum()), np.uint64),
     )
     results = sets.shared, sets.lengths, sets.bitmaps, sets.starts, sets.keys, 0
-    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, shift, _NO_CELLS, by, results)
+    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, shift, NO_CELLS, by, results)
     return sets
 
 

@@ -28,6 +28,8 @@ _CHANCES = (2.0**53 / np.maximum(np.append(np.diff(_SIZES), np.inf), 1)).astype(
 _DICE, _CELLS = uint64(0x9E6C63D0876A9A47), uint64(0xC2B2AE3D27D4EB4F)
 #: A feature's place in the order: its count above, its own bits below.
 _COUNT_SHIFT = uint64(56)
+#: For ``prefixes``, where there are no cells.
+NO_CELLS = np.empty(0, np.uint8)
 #: How many features ahead the slots are asked for.
 _AHEAD = 64
 

@@ -24,6 +24,8 @@ _LOW = uint64(0xFFFF)
 _LAST_PLACE = 0xFFFF
 #: Odd, so that no two features fall together.
 _MULTIPLIER = uint64(0xD6E8FEB86659FD93)
+#: The words of a bitmap.
+_WORDS = 8
 #: How many sets ahead the index asks for memory while it is filled.
 _RANKS_AHEAD = 4
 
@@ -32,7 +34,8 @@ class Sets(NamedTuple):
     """The sets of a join by rank.
 
     addresses: uint64[r]; sizes, shared, lengths: int64[r]; bitmaps: uint64[r, 8]; starts: int64[r] into keys;
-    keys: uint64, the prefixes.
+    keys: uint64, the prefixes. Where features are not held, sizes, shared, lengths and starts are int32, and bitmaps
+    may have fewer words.
     """
 
     addresses: np.ndarray
@@ -284,10 +287,10 @@ def forget(count, met, found):
 
 
 @inner_kernel
-def _most_shared(rank, other, sets):
-    """Return the most features that two sets share, as their bitmaps and sizes have it."""
+def _most_shared(rank, other, sets, words):
+    """Return the most features that two sets share, as their bitmaps of so many words and their sizes have it."""
     apart = uint64(0)
-    for w in range(8):
+    for w in range(words):
         apart += popcount(sets.bitmaps[rank, w] ^ sets.bitmaps[other, w])
     return (sets.sizes[rank] + sets.sizes[other] - int64(apart)) // 2
 
@@ -317,7 +320,7 @@ def verify(rank, count, floor, sets, rule, scratch, written):
         candidates += 1
         other_size = sets.sizes[other]
         least = need(rule, other_size, size)
-        if _most_shared(rank, other, sets) < least:
+        if _most_shared(rank, other, sets, _WORDS) < least:
             continue
         if table.shape[0] == 0:
             table = enter_set(sets.addresses[rank], size, room)
@@ -368,6 +371,7 @@ def list_candidates(at, ranks, sets, index, rule, ranks_of_size, scratch):
     met, found, pairs = scratch
     written = 0
     last = ranks.shape[0] - 1
+    words = sets.bitmaps.shape[1]
     bitmaps = uint64(sets.bitmaps.ctypes.data)
     while at <= last:
         rank = ranks[at]
@@ -382,10 +386,10 @@ def list_candidates(at, ranks, sets, index, rule, ranks_of_size, scratch):
             passed = met[other] > 0
             met[other] = 0
             if c + 2 < count:
-                prefetch(bitmaps + uint64(64 * found[c + 2]))
+                prefetch(bitmaps + uint64(8 * words * found[c + 2]))
             if not passed:
                 continue
-            if _most_shared(rank, other, sets) >= need(rule, sets.sizes[other], size):
+            if _most_shared(rank, other, sets, words) >= need(rule, sets.sizes[other], size):
                 pairs[written, 0] = other
                 pairs[written, 1] = rank
                 written += 1

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from neardup.errors import NeardupError
 from neardup.features.store import FeatureStore
-from neardup.kernels.counts import add_counts, count_features, prefix_rooms, prefixes
+from neardup.kernels.counts import NO_CELLS, add_counts, count_features, prefix_rooms, prefixes
 from neardup.kernels.prefixes import (
     Index,
     Sets,
@@ -43,11 +43,10 @@ FEWEST_BITS = 10
 #: What the counts may take, however small the memory budget: fewer slots than features would tell little.
 _LEAST_FOR_COUNTS = 1 << 24
 _PARTS_BETWEEN_RELEASES = 8
-_NO_CELLS = np.empty(0, np.uint8)
 
 Done = TypeVar("Done")
 #: Ranks and the keys of their prefixes, block by block, whenever they are gone through.
-KeyBlocks = Iterable[tuple[Integers, Words]]
+KeyBlocks = Iterable[tuple[npt.NDArray[np.signedinteger], Words]]
 
 
 class Prefixes(NamedTuple):
@@ -151,7 +150,7 @@ def _prefixes(steps: Steps, members: Integers, shift: np.uint64, counts: npt.NDA
     def fill(begin: int) -> None:
         part = slice(begin, begin + SETS_AT_A_TIME)
         results = *(array[part] for array in found[:-1]), found.keys, int(begins[begin])
-        prefixes(steps.addresses, steps.sizes, members[part], shift, counts, shift, _NO_CELLS, steps.rule, results)
+        prefixes(steps.addresses, steps.sizes, members[part], shift, counts, shift, NO_CELLS, steps.rule, results)
 
     for _ in steps.each(fill, count):
         pass

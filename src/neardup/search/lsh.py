@@ -25,7 +25,7 @@ from neardup.kernels.tables import slots_for
 from neardup.recipe import Recipe
 from neardup.recipe.measures import exact_fraction, measure, rule
 from neardup.runtime import in_order
-from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
+from neardup.search.matches import Matches, equal_sets, members_of, sorted_pairs
 from neardup.search.recomputed import Passes
 
 Integers = npt.NDArray[np.int64]
@@ -206,7 +206,7 @@ def _keys_again(
 def _overlaps_again(passes: Passes, members: Integers, found: Integers) -> Integers:
     """Return those of the candidates that match, their features made once more, with their overlaps."""
     documents = members[found[:, :2]]
-    overlap = passes.overlaps(documents, groups_that_fit(documents, 8 * passes.steps.sizes, passes.room))
+    overlap = passes.overlaps(documents)
     return np.column_stack([found[:, :2], overlap])[overlap >= 0]
 
 

@@ -31,10 +31,17 @@ from neardup.search.join import FEWEST_BITS, Join, Steps, Wanted, join_held
 from neardup.search.matches import Matches, equal_sets, groups_that_fit, members_of, sorted_pairs
 
 Integers = npt.NDArray[np.int64]
+Narrow = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
+Booleans = npt.NDArray[np.bool_]
 
 #: Which share of the room the features of one step may take.
 _SHARE_HELD = 0.4
+#: Bytes of each document that are held beside features, of what is noted of a set besides its bitmap, and of a word of
+#: that.
+_A_DOCUMENT, _A_SET, _A_WORD = 75, 12, 8
+#: The words of a bitmap: fewer where there is no room for them.
+_WORDS = (8, 4, 2, 1)
 #: However little room there is, features of so many bytes are held at once.
 _LEAST_HELD = 1 << 24
 #: More candidates than this for each set are not listed: the features are held in a file instead.
@@ -106,8 +113,9 @@ class Passes:
     ) -> None:
         self.recomputed = recomputed
         self.steps = Steps(np.zeros(len(store), np.uint64), store.sizes, rule, threads, store.memory, reference)
-        left = store.room - recomputed.cells[1].nbytes
-        self.room = max(min(_SHARE_HELD * left, store.most_bytes), _LEAST_HELD)
+        known = _A_DOCUMENT * len(store) + store.names_bytes + recomputed.cells[1].nbytes
+        self._left = min(store.memory.room - known, store.most_bytes)
+        self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
         # Counts in too few slots rule nothing out, and what they leave takes more room than they would have.
         self._room_for_counts = max(self.room, store.most_bytes) / 2
         # How far a feature is shifted to give its slot, and in how many of the sets that may have a partner the
@@ -121,41 +129,41 @@ class Passes:
             found = self._by_candidates(able, wanted)
             if found is not None:
                 return found
-            held = self._held_in_a_file(able)
+            held = self._held_in_a_file(np.flatnonzero(able))
         elif self.recomputed.serves_once:
             self.recomputed.close()
         self.steps.addresses[held.documents] = held.addresses
         return join_held(self.steps, held.documents, wanted)
 
-    def _able_sets(self, members: Integers) -> tuple[Integers, Held | None]:
-        """Return the sets that may have a partner with their features, or with the counts of these if they are many."""
+    def _able_sets(self, members: Integers) -> tuple[Booleans, Held | None]:
+        """Return which sets may have a partner, with their features; without them, but counted, if they are many."""
         rule, recomputed = self.steps.rule, self.recomputed
         self.steps.statistics["distinct_sets"] = len(members)
+        chosen, able = self._mask(members), np.zeros(len(self.steps.sizes), np.bool_)
+        del members
 
         def make(documents: Integers, block: Block) -> tuple[Integers, Words]:
             able = recomputed.able(block, rule)
             return documents[able], _chosen(block, able)
 
-        documents: list[Integers] = [np.empty(0, np.int64)]
-        arrays: list[Words] = []
-        size = 0
-        for these, features in recomputed.each(self._mask(members), make):
-            documents.append(these)
+        documents, arrays, size = list[Integers](), list[Words](), 0
+        for these, features in recomputed.each(chosen, make):
+            able[these] = True
             size += features.nbytes
             if len(self._counts[1]):
                 count_shared(features, *recomputed.cells, *self._counts)
                 continue
+            documents.append(these)
             arrays.append(features)
             if size > self.room:
                 share = (these[-1] + 1) / len(self.steps.sizes) if len(these) else 1.0
                 self._counts = _counts(size / 8 / share, self._room_for_counts)
                 for features in arrays:
                     count_shared(features, *recomputed.cells, *self._counts)
-                arrays.clear()
-        able = np.concatenate(documents)
-        return able, None if len(self._counts[1]) else self._held(able, documents[1:], arrays)
+                documents, arrays = [], []
+        return able, None if len(self._counts[1]) else self._held(np.flatnonzero(able), documents, arrays)
 
-    def _mask(self, documents: Integers) -> npt.NDArray[np.bool_]:
+    def _mask(self, documents: Integers) -> Booleans:
         chosen = np.zeros(len(self.steps.sizes), np.bool_)
         chosen[documents] = True
         return chosen
@@ -178,16 +186,17 @@ class Passes:
             self.steps.memory.release()
         return self._held(able, documents, arrays)
 
-    def _by_candidates(self, able: Integers, wanted: Wanted) -> Matches | None:
+    def _by_candidates(self, able: Booleans, wanted: Wanted) -> Matches | None:
         """Return the pairs without holding features but of candidates; None if these, or the pairs, are too many."""
         steps = self.steps
-        with KeyFile(steps.memory, self.room) as keys:
+        with KeyFile(steps.memory) as keys:
             members, sets = self._prefixes(able, keys)
             ranks = self._candidates(sets, members < steps.own, keys, wanted)
         if ranks is None:
             return None
-        pairs = members[ranks]
-        overlap = self.overlaps(pairs, groups_that_fit(ranks, sets.sizes * 8, self.room))
+        pairs = members[ranks].astype(np.int64)
+        del sets, members, ranks
+        overlap = self.overlaps(pairs)
         pairs, overlap = pairs[overlap >= 0], overlap[overlap >= 0]
         if wanted.most_pairs is not None and len(pairs) > wanted.most_pairs:
             return None
@@ -195,9 +204,12 @@ class Passes:
         steps.statistics["pairs"] = len(left)
         return Matches(wanted.representative, left, right, numbers, statistics=steps.statistics)
 
-    def _prefixes(self, able: Integers, keys: KeyFile) -> tuple[Integers, Sets]:
+    def _prefixes(self, able: Booleans, keys: KeyFile) -> tuple[Narrow, Sets]:
         """Return the sets that can have a partner, in order of size; their keys go to the file."""
         rule, recomputed = self.steps.rule, self.recomputed
+        left, most = self._left - self._counts[1].nbytes, int(np.count_nonzero(able))
+        words = next((words for words in _WORDS if most * (_A_SET + _A_WORD * words) <= left), _WORDS[-1])
+        keys.room = max(left - most * (_A_SET + _A_WORD * words), _LEAST_HELD)
 
         def make(documents: Integers, block: Block) -> tuple[npt.NDArray[Any], ...]:
             count = len(documents)
@@ -210,26 +222,28 @@ class Passes:
             prefixes(addresses, block.sizes, np.arange(count), *self._counts, *recomputed.cells, rule, results)
             able = lengths >= 0
             lengths = lengths[able]
-            return keys[: lengths.sum()].copy(), documents[able], shared[able], lengths, bitmaps[able]
+            bitmaps = np.bitwise_or.reduce(bitmaps[able].reshape(len(lengths), 8 // words, words), axis=1)
+            return keys[: lengths.sum()].copy(), documents[able], shared[able], lengths, bitmaps
 
-        found = [Column(np.int64), Column(np.int64), Column(np.int64), Column(np.uint64, 8)]
-        for part, *others in recomputed.each(self._mask(able), make):
+        found = [Column(np.int32), Column(np.int32), Column(np.int32), Column(np.uint64, words)]
+        for part, *others in recomputed.each(able, make):
             keys.add(part, len(others[0]))
             for column, rows in zip(found, others, strict=True):
                 column.extend(rows)
         # What counted has served, and leaves its room to what follows.
-        free, self._counts = self._counts[1].nbytes, (np.uint64(0), np.empty(0, np.uint8))
+        self._counts = np.uint64(0), np.empty(0, np.uint8)
         if recomputed.serves_once:
-            free += recomputed.cells[1].nbytes
+            self._left += recomputed.cells[1].nbytes
             recomputed.close()
-        self.room = max(self.room, free)
+        self.room = max(_SHARE_HELD * self._left, _LEAST_HELD)
         members, shared, lengths, bitmaps = (column.rows for column in found)
+        del found
         self.steps.statistics["sets_with_enough_shared_features"] = len(members)
         order = np.argsort(self.steps.sizes[members], kind="stable")
         members = members[order]
         sets = Sets(
             np.empty(0, np.uint64),
-            self.steps.sizes[members],
+            self.steps.sizes[members].astype(np.int32),
             shared[order],
             lengths[order],
             bitmaps[order],
@@ -238,9 +252,7 @@ class Passes:
         )
         return members, sets
 
-    def _candidates(
-        self, sets: Sets, of_input: npt.NDArray[np.bool_], keys: KeyFile, wanted: Wanted
-    ) -> npt.NDArray[np.int32] | None:
+    def _candidates(self, sets: Sets, of_input: Booleans, keys: KeyFile, wanted: Wanted) -> Narrow | None:
         """Return int32[k, 2] ranks of sets that may match, the earlier first; None if they are too many.
 
         Where neither of two is of the input (bool[r]), they are not compared.
@@ -249,7 +261,7 @@ class Passes:
         ranks_of_size = np.searchsorted(sets.sizes, np.arange(sets.sizes.max(initial=0) + 2)).astype(np.int64)
         local = threading.local()
 
-        def find(block: tuple[Integers, Words], index: Index, asking: Sets) -> tuple[int, list[npt.NDArray[np.int32]]]:
+        def find(block: tuple[Narrow, Words], index: Index, asking: Sets) -> tuple[int, list[Narrow]]:
             if not hasattr(local, "scratch"):
                 room = np.empty((max(count, 1), 2), np.int32)
                 local.scratch = np.zeros(count, np.int32), np.empty(count, np.int64), room
@@ -261,7 +273,9 @@ class Passes:
             return len(ranks), results
 
         found, total = [np.zeros((0, 2), np.int32)], 0
-        for index, asking in Join(self.steps).sides(sets, of_input, keys, self.room):
+        # Beside what was noted of each set there are its document, its rank and where its keys begin.
+        room = self._left - count * 2 * _A_SET - sets.bitmaps.nbytes - keys.in_memory
+        for index, asking in Join(self.steps).sides(sets, of_input, keys, max(room, _LEAST_HELD)):
             done = 0
             work = partial(find, index=index, asking=asking)
             for looked_up, results in in_order(work, keys, self.steps.threads):
@@ -279,24 +293,24 @@ class Passes:
         self.steps.statistics["candidates"] = self.steps.statistics["verified"] = len(ranks)
         return ranks
 
-    def overlaps(self, pairs: Integers, groups: Integers) -> Integers:
+    def overlaps(self, pairs: Integers) -> Integers:
         """Return the overlap of each candidate pair, -1 where it does not match.
 
         Parameters
         ----------
         pairs : int64[k, 2]
             Documents.
-        groups : int64[k]
-            From ``groups_that_fit``.
         """
         sizes = self.steps.sizes
         overlap = np.empty(len(pairs), np.int64)
-        involved = np.unique(pairs)
-        group_of = np.empty(len(sizes), np.int32)
-        group_of[pairs[:, 1]] = group_of[pairs[:, 0]] = groups
+        involved, places = np.unique(pairs, return_inverse=True)
+        places = places.reshape(-1, 2)
+        groups = groups_that_fit(places, 8 * sizes[involved], self.room)
+        group_of = np.empty(len(involved), np.int32)
+        group_of[places] = groups[:, None]
         count = int(groups.max(initial=-1)) + 1
         with ExitStack() as files:
-            for group, held in enumerate(self._held_by_group(involved, group_of[involved], count, files)):
+            for group, held in enumerate(self._held_by_group(involved, group_of, count, files)):
                 addresses = np.zeros(len(sizes), np.uint64)
                 addresses[held.documents] = held.addresses
                 here = np.flatnonzero(groups == group) if count > 1 else np.arange(len(pairs))
@@ -312,9 +326,7 @@ class Passes:
                     pass
         return overlap
 
-    def _held_by_group(
-        self, involved: Integers, group_of: npt.NDArray[np.int32], count: int, stack: ExitStack
-    ) -> Iterator[Held]:
+    def _held_by_group(self, involved: Integers, group_of: Narrow, count: int, stack: ExitStack) -> Iterator[Held]:
         """Yield the features of the documents of each group, all in memory or each from a file of its own."""
         if count <= 1:
             documents, arrays = [], []
@@ -358,15 +370,20 @@ class KeyFile:
     ----------
     memory : Memory
         Counts what goes to the file.
+
+    Attributes
+    ----------
     room : float
-        Bytes that stay in memory.
+        Bytes that stay in memory at most.
+    in_memory : int
+        Bytes that do.
     """
 
-    def __init__(self, memory: Memory, room: float) -> None:
-        self._memory, self._room = memory, room
+    def __init__(self, memory: Memory) -> None:
+        self._memory, self.room, self.in_memory = memory, 0.0, 0
         self._waiting, self._waiting_keys = [np.empty(0, np.uint64)], 0
         self._blocks: list[Words | tuple[int, int]] = []
-        self._ends, self._ranks, self._sets = [0], np.empty(0, np.int64), 0
+        self._ends, self._ranks, self._sets = [0], np.empty(0, np.int32), 0
         self._file = _file()
 
     def __enter__(self) -> Self:
@@ -388,31 +405,33 @@ class KeyFile:
         block = np.concatenate(self._waiting)
         self._waiting, self._waiting_keys = [np.empty(0, np.uint64)], 0
         self._ends.append(self._sets)
-        self._room -= block.nbytes
-        if self._room >= 0:
+        if self.in_memory + block.nbytes <= self.room:
+            self.in_memory += block.nbytes
             self._blocks.append(block)
         else:
             self._blocks.append((self._file.tell(), len(block)))
             _append(block, self._file, self._memory)
 
-    def close(self, order: Integers, lengths: Integers) -> Integers:
-        """End the last block; return where in its block the keys of each set begin: int64[r].
+    def close(self, order: Integers, lengths: Narrow) -> Narrow:
+        """End the last block; return where in its block the keys of each set begin: int32[r].
 
         Parameters
         ----------
         order : int64[r]
             The sets as they were added, by rank.
-        lengths : int64[r]
+        lengths : int32[r]
             The number of keys of each, as they were added.
         """
         self._close_block()
-        self._ranks = np.empty(len(order), np.int64)
-        self._ranks[order] = np.arange(len(order))
-        before = np.concatenate([[0], np.cumsum(lengths)])
-        starts: Integers = before[:-1] - np.repeat(before[self._ends[:-1]], np.diff(self._ends))
+        self._ranks = np.empty(len(order), np.int32)
+        self._ranks[order] = np.arange(len(order), dtype=np.int32)
+        starts = np.empty(len(order), np.int32)
+        for begin, end in pairwise(self._ends):
+            ends = np.cumsum(lengths[begin:end])
+            starts[begin:end] = ends - lengths[begin:end]
         return starts
 
-    def __iter__(self) -> Iterator[tuple[Integers, Words]]:
+    def __iter__(self) -> Iterator[tuple[Narrow, Words]]:
         """Yield the ranks of the sets of each block, and their keys."""
         for block, (begin, end) in zip(self._blocks, pairwise(self._ends), strict=True):
             if isinstance(block, tuple):

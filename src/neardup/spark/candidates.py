@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.kernels.bounds import smallest_partner
-from neardup.kernels.counts import prefix_rooms, prefixes
+from neardup.kernels.counts import NO_CELLS, prefix_rooms, prefixes
 from neardup.kernels.prefixes import Sets, index_lengths, meet_in_runs, sort_runs
 from neardup.recipe.measures import Rule
 from neardup.search.lsh import Bands, keys_of
@@ -158,7 +158,7 @@ def _by_prefix(sets: Held, rule: Rule, shift: np.uint64, table: Table) -> tuple[
     shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
     bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
     results = shared, lengths, bitmaps, starts, keys, 0
-    prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, rule, results)
+    prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, shift, NO_CELLS, rule, results)
     able = np.flatnonzero(lengths > 0)
     shared, lengths, starts = shared[able], lengths[able], starts[able]
     found = Sets(sets.addresses[able], sets.sizes[able], shared, lengths, bitmaps[able], starts, keys)
