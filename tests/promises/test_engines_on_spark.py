@@ -125,7 +125,7 @@ def test_a_stream_on_spark_gives_the_verdicts_of_an_index(spark: SparkSession, t
         path.write_text(lines, "utf-8")
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     reader = spark.readStream.schema("id string, text string, timestamp string").option("maxFilesPerTrigger", 1)
-    verdicts = neardup.spark.stream(reader.json(str(tmp_path / "in")), "ddd", window="24h", shards=1)
+    verdicts = neardup.spark.stream(reader.json(str(tmp_path / "in")), "ddd", window="24h")
     write = verdicts.writeStream.format("memory").queryName("promised").trigger(availableNow=True)
     query = write.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     query.awaitTermination()

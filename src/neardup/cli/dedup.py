@@ -43,7 +43,6 @@ from neardup.errors import OutputError, RecipeError
 if TYPE_CHECKING:
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
-    from neardup.spark.command import Answer
 
 _ONLY_WITH_KEPT = (
     ", only those of dropped documents with kept ones: there are more than --pairs-per-document allows to find all"
@@ -149,8 +148,7 @@ def dedup(
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--classifier": classifier, "--report": reported.report, "--against": against, "--annotate": annotate},
-        **{"--within": within, "--prefer": prefer},
+        **{"--classifier": classifier, "--report": reported.report, "--within": within, "--prefer": prefer},
     )
     most = None if math.isinf(pairs_per_document) else pairs_per_document
     written_too = (
@@ -164,14 +162,12 @@ def dedup(
 
     from neardup.keep.order import order_column
     from neardup.pipeline.pipeline import run
-    from neardup.pipeline.result import Result
 
     column, kernels = order_column(recipe, time_column), () if engine is None else None
     with read.open(inputs, order_column=column, write=not dry_run, against=against) as corpus:
         if output is not None and not dry_run:
             corpus.check_folder(output)
         with reading(corpus, recipe, kernels=kernels) as report, ExitStack() as stack:
-            result: Result | Answer
             if engine is not None:
                 records = read.quarantine is not None and not dry_run
                 result = stack.enter_context(
@@ -194,7 +190,7 @@ def dedup(
                 if not dry_run:
                     prefix = annotate_prefix if annotate else None
                     _write(result, output or "", prefix, duplicates, summary, written, force=force, report=report)
-                if reported.report is not None and isinstance(result, Result):
+                if reported.report is not None:
                     result.report(reported.report, force=force, **wanted)
     found = result.summary
     if as_json:
@@ -205,7 +201,7 @@ def dedup(
 
 
 def _write(
-    result: Result | Answer,
+    result: Result,
     output: str,
     prefix: str | None,
     duplicates: str | None,
@@ -220,10 +216,9 @@ def _write(
     With a prefix they are all documents, with columns that say what became of each.
     """
     from neardup.documents import open_writer
-    from neardup.pipeline.result import Result
 
     write, which, done = result.write, "kept", 0
-    if prefix is not None and isinstance(result, Result):
+    if prefix is not None:
         write, which = partial(result.write_annotated, prefix=prefix), "documents"
     total = result.summary[which] if report is not None else None
 

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from neardup.cli.screen import Report
     from neardup.documents import Corpus
     from neardup.pages.batch_report import Wanted
+    from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
-    from neardup.spark.command import Answer, Engine
+    from neardup.spark.command import Engine
 
 
 def _of_recipe(name: str, panel: str | None = MATCHES) -> Any:
@@ -523,7 +524,7 @@ class EngineOptions:
 
 def on_spark(
     corpus: Corpus, recipe: Recipe, engine: Engine, progress: Report | None, **options: Any
-) -> AbstractContextManager[Answer]:
+) -> AbstractContextManager[Result]:
     """Run on Spark: give the answer, and stop the session at the end."""
     from neardup.spark.command import answered
 

@@ -33,7 +33,6 @@ from neardup.errors import OutputError
 
 if TYPE_CHECKING:
     from neardup.pipeline.result import Result
-    from neardup.spark.command import Answer
 
 
 @with_options
@@ -74,12 +73,7 @@ def pairs(
     limits = running.limits
     engine = where.chosen(
         recipe,
-        **{
-            "--threads": limits["threads"],
-            "--memory": limits["memory"],
-            "--classifier": classifier,
-            "--against": against,
-        },
+        **{"--threads": limits["threads"], "--memory": limits["memory"], "--classifier": classifier},
     )
     check_outputs([*inputs, *(against or ())], ("-o", to_file), ("--quarantine", read.quarantine), force=force)
 
@@ -87,7 +81,6 @@ def pairs(
 
     with read.open(inputs, against=against) as corpus:
         with reading(corpus, recipe, kernels=() if engine is None else None) as report, ExitStack() as stack:
-            result: Result | Answer
             if engine is not None:
                 records = read.quarantine is not None
                 result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))
@@ -111,7 +104,7 @@ def pairs(
         say(f"classifier {learned}")
 
 
-def _write(result: Result | Answer, output: str, *, force: bool) -> None:
+def _write(result: Result, output: str, *, force: bool) -> None:
     from neardup.documents import open_writer
 
     with open_writer(output, result.pairs.schema(), force) as writer:
