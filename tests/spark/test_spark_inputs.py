@@ -116,7 +116,7 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     assert says(caught.value, str(folder), "recipe, input or version", "another)")
     with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), json.loads((folder / "neardup-stages.json").read_text())["fingerprint"])
-    assert says(caught.value, str(folder), "this very run", "resume=True")
+    assert says(caught.value, str(folder), "this very run", "give a key")
 
 
 def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:

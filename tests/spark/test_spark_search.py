@@ -134,11 +134,11 @@ RULES = st.sampled_from(
 def test_sizes_of_partners_are_those_of_a_plain_loop(wanted: Rule, entries: list[tuple[int, int, bool]]) -> None:
     sizes = np.array([size for size, _, _ in entries], np.int64)
     rests = np.array([min(size, rest) * (1 if looked_for else -1) for size, rest, looked_for in entries], np.int64)
-    low, high, reach = (np.empty(len(entries), np.int64) for _ in range(3))
-    partner_sizes(sizes, rests, wanted, low, high, reach)
+    high, reach = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
+    partner_sizes(sizes, rests, wanted, high, reach)
     for i, (size, rest) in enumerate(zip(sizes.tolist(), rests.tolist(), strict=True)):
         smaller = [m for m in range(1, size + 1) if need(wanted, m, size) <= min(m, abs(rest))]
-        assert [m for m in range(low[i], high[i] + 1) if need(wanted, m, size) <= m] == smaller
+        assert [m for m in range(1, high[i] + 1) if need(wanted, m, size) <= m] == smaller
         larger = [m for m in range(size, 400) if rest > 0 and need(wanted, size, m) <= rest]
         assert list(range(size, min(reach[i], 399) + 1)) == larger
 

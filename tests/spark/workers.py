@@ -55,7 +55,7 @@ def joined(entries: list[dict[str, Any]]) -> list[tuple[int, int]]:
     for own in by_key.values():
         for smaller, larger in combinations(sorted(own, key=lambda entry: (entry["size"], entry["row"])), 2):
             met_before = larger["before"] and larger["before"] == smaller["before"]
-            fits = larger["low"] <= smaller["size"] <= larger["high"] and larger["size"] <= smaller["reach"]
+            fits = smaller["size"] <= larger["high"] and larger["size"] <= smaller["reach"]
             if fits and not met_before:
                 found.add((min(smaller["row"], larger["row"]), max(smaller["row"], larger["row"])))
     return sorted(found)

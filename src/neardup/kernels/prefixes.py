@@ -437,18 +437,20 @@ _LARGEST_SIZE = 1 << 28
 
 
 @kernel
-def partner_sizes(sizes, rests, rule, low, high, reach):
+def partner_sizes(sizes, rests, rule, high, reach):
     """Write which sizes entries at a key may meet, from their own.
 
     sizes: of the sets. rests: how many features of each stand at the key or behind it, negative where the set is not
-    looked for there. Of two sets the smaller one is looked for. It may have low[i] to high[i] features, or none where
-    high[i] is below low[i], for the later one to reach the threshold with what it has left; and the larger one may
-    have reach[i] at most for the smaller one to, 0 where that is not looked for.
+    looked for there. Of two sets the smaller one is looked for. The larger one reaches the threshold with what it has
+    left if the smaller one has high[i] features at most, 0 for none; and the smaller one does if the larger one has
+    reach[i] at most, 0 where it is not looked for.
     """
     for i in range(sizes.shape[0]):
         size, rest = int64(sizes[i]), int64(abs(rests[i]))
-        low[i] = smallest_partner(rule, size)
-        high[i] = largest_partner(rule, size, rest, low[i])
+        low = smallest_partner(rule, size)
+        high[i] = largest_partner(rule, size, rest, low)
+        if high[i] < low:
+            high[i] = 0
         reach[i] = 0
         if rests[i] < 0 or need(rule, size, size) > rest:
             continue

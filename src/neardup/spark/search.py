@@ -32,7 +32,7 @@ Integers = npt.NDArray[np.int64]
 #: Rows from here on are those of a reference: of these, two are not compared.
 REFERENCE = 1 << 62
 #: A set at a key: the key before it, 0 for none, and the sizes of ``kernels.prefixes.partner_sizes``.
-ENTRIES = "key bigint, before bigint, row bigint, size int, low int, high int, reach int"
+ENTRIES = "key bigint, before bigint, row bigint, size int, high int, reach int"
 PAIRS = "left bigint, right bigint"
 #: o is how many features both have.
 EDGES = "left bigint, right bigint, o bigint"
@@ -180,7 +180,7 @@ class Search:
         entries = self._entries if some is None else self._entries.join(some, "row")
         apart = some is not None and "second" in some.columns
         # A pair that shares the key before meets there.
-        met = "({0}.size between {1}.low and {1}.high and {1}.size <= {0}.reach"
+        met = "({0}.size <= {1}.high and {1}.size <= {0}.reach"
         met += " and ({1}.before = 0 or {0}.before <> {1}.before))"
         wanted = f"a.key = b.key and a.row < b.row and a.row < {REFERENCE} and if(a.size <= b.size, "
         wanted += f"{met.format('a', 'b')}, {met.format('b', 'a')})" + (" and a.second <> b.second" if apart else "")
@@ -269,10 +269,10 @@ def band_batches(
 
 
 def _entries(wanted: Rule, keys: Any, befores: Any, rows: Integers, sizes: Integers, rests: Integers) -> pa.RecordBatch:
-    low, high, reach = (np.empty(len(keys), np.int64) for _ in range(3))
-    partner_sizes(np.ascontiguousarray(sizes), np.ascontiguousarray(rests), wanted, low, high, reach)
+    high, reach = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    partner_sizes(np.ascontiguousarray(sizes), np.ascontiguousarray(rests), wanted, high, reach)
     columns = [keys.view(np.int64), befores.view(np.int64), rows]
-    columns += [column.astype(np.int32) for column in (sizes, low, high, reach)]
+    columns += [column.astype(np.int32) for column in (sizes, high, reach)]
     return pa.RecordBatch.from_arrays([pa.array(c) for c in columns], [part.split()[0] for part in ENTRIES.split(", ")])
 
 

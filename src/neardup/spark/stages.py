@@ -117,6 +117,7 @@ class Folder:
     def __init__(self, spark: SparkSession, path: str) -> None:
         context: Any = spark.sparkContext
         self._jvm: Any = context._jvm
+        self._gateway: Any = context._gateway
         self._path = self._jvm.org.apache.hadoop.fs.Path(path)
         self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
         self._files.mkdirs(self._path)
@@ -151,13 +152,16 @@ class Folder:
             stream.close()
 
     def write(self, name: str, data: bytes, *inside: str) -> None:
-        """Write a small file whole: it appears when it is complete."""
-        draft, path = self._at(*inside, f".{name}.draft"), self._at(*inside, name)
+        """Write a small file whole: it takes the place of another one in one step, when it is complete."""
+        draft, path = (self._files.makeQualified(self._at(*inside, part)) for part in (f".{name}.draft", name))
         stream = self._files.create(draft, True)
         stream.write(bytearray(data))
         stream.close()
-        self._files.delete(path, False)
-        self._files.rename(draft, path)
+        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        options = self._gateway.new_array(rename, 1)
+        options[0] = rename.OVERWRITE
+        place = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._files.getConf())
+        place.rename(draft, path, options)
 
     def schema(self, stage: str) -> StructType | None:
         """Return the schema of a complete stage; None where it is not there or not complete."""
@@ -217,8 +221,8 @@ def checked(mark: bytes, folder: str, fingerprint: str, *, resume: bool) -> dict
             "name another folder, or remove it"
         )
     if not resume:
-        resumed = option("--resume", "resume=True")
-        raise OutputError(f"{folder} holds stages of this very run: go on from them with {resumed}, or remove it")
+        resumed = option("go on from them with --resume", "give a key from the first run on")
+        raise OutputError(f"{folder} holds stages of this very run: {resumed}, or remove it")
     return found
 
 
