@@ -48,6 +48,8 @@ class Measured:
         self._thread = threading.Thread(target=self._look, daemon=True) if progress is not None else None
 
     def __enter__(self) -> Self:
+        # A stage may make another one first.
+        self._before = self._context.getLocalProperty("spark.jobGroup.id")
         self._context.setJobGroup(self._group, f"neardup: {self._name}")
         if self._thread is not None:
             self._thread.start()
@@ -61,7 +63,7 @@ class Measured:
 
         # Where the session has died, what ended it is being told already.
         with suppress(ConnectionError, Py4JError):
-            self._context.setLocalProperty("spark.jobGroup.id", None)
+            self._context.setLocalProperty("spark.jobGroup.id", self._before)
             self._context.setLocalProperty("spark.job.description", None)
 
     def _look(self) -> None:
@@ -327,11 +329,11 @@ class Stages:
             if schema is not None:
                 self.report.append({"name": name, "wall_s": 0.0, "resumed": True} | self._folder.sizes(name))
                 return self._spark.read.schema(schema).parquet(path)
-            frame = make()
-            # Hashes neither compress nor repeat, so that both would only cost time.
-            writer = frame.write.mode("overwrite").option("compression", "uncompressed")
-            writer = writer.option("parquet.enable.dictionary", "false").options(**_SOON_WRITTEN)
             with Measured(self._spark, name, self._progress) as measured:
+                frame = make()
+                # Hashes neither compress nor repeat, so that both would only cost time.
+                writer = frame.write.mode("overwrite").option("compression", "uncompressed")
+                writer = writer.option("parquet.enable.dictionary", "false").options(**_SOON_WRITTEN)
                 writer.parquet(path)
             self._folder.put_schema(name, frame.schema)
             spent = {"name": name, "wall_s": round(time.perf_counter() - began, 3)}
