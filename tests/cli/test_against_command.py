@@ -62,7 +62,6 @@ def test_what_cannot_be_a_reference_is_refused(sides: tuple[Path, Path], tmp_pat
     output = "-o", tmp_path / "kept.jsonl"
     before = names_in(tmp_path)
     assert says(refused("dedup", new, "--against", new, *output), "new.jsonl", "leave it out of --against")
-    assert says(refused("dedup", new, "--against", old, "--engine", "spark", *output), "--against", "leave out")
     assert says(refused("dedup", new, "--against", old, "-o", old, "--force"), "old.jsonl", "another file")
     assert says(refused("dedup", new, "--against", tmp_path / "no.jsonl", *output), "no.jsonl", "does not exist")
     assert says(refused("dedup", new, "--against", old, "--text-column", "body", *output), "body")

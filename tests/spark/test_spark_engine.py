@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from deciding import classifier_of
@@ -15,16 +15,12 @@ from test_spark_search import corpus
 
 import neardup
 import neardup.spark
-from neardup.errors import InputError, RecipeError
-from neardup.keep.keepers import families, graph, keepers
+from neardup.errors import InputError, OutputError, RecipeError
 from neardup.recipe import Recipe
 from neardup.search import engines
-from neardup.spark import engine as finding
-from neardup.spark import keepers as keptfirst
-from neardup.spark.features import labels
-from neardup.spark.keepers import Graph, verdicts_of
+from neardup.spark import keepers as keepers_on_spark
+from neardup.spark import search
 from neardup.spark.search import Settings
-from neardup.spark.stages import Stages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +68,7 @@ def hold_equal(
     table: pa.Table,
     recipe: Recipe | str,
     *,
-    partitions: int,
+    partitions: int = 2,
     order: str | None = None,
     settings: Settings | None = None,
     most: float | None = None,
@@ -93,14 +89,11 @@ def hold_equal(
         return found.summary
 
 
-@pytest.mark.parametrize("driver_pairs", [0, 10**6] if os.environ.get("NEARDUP_LONG") else [10**6])
-def test_too_many_pairs_are_told_as_in_memory(
-    spark: SparkSession, driver_pairs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_pairs_are_told_as_in_memory(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
+    monkeypatch.setattr(search, "_LISTED", 10**6)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
-    settings = Settings(driver_pairs=driver_pairs, pairs_per_document=0)
-    summary = hold_equal(spark, table_of(9, 60), recipe, partitions=2, settings=settings, most=0)
+    summary = hold_equal(spark, table_of(9, 60), recipe, settings=Settings(pairs_per_document=0), most=0)
     assert summary["all_pairs"] is False
 
 
@@ -108,23 +101,11 @@ def test_where_kept_sets_come_first_the_answer_is_that_of_memory(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "_ALWAYS_ALLOWED_PAIRS", 3)
-    monkeypatch.setattr(finding, "_LISTED", 1)
-    monkeypatch.setattr(keptfirst, "_FEW_SETS", 20)
+    monkeypatch.setattr(search, "_LISTED", 1)
+    monkeypatch.setattr(keepers_on_spark, "_FEW_SETS", 40)
     recipe = Recipe(features="words:1", threshold=0.4, keep="shortest")
-    settings = Settings(pairs_per_document=0, block=8)
-    summary = hold_equal(spark, table_of(9, 100), recipe, partitions=2, settings=settings, most=0)
-    assert sum(stage["name"].endswith("-first") for stage in summary["stages"]) > 1
-    assert summary["search"]["cells"] > 0
-
-
-@pytest.mark.skipif(os.environ.get("NEARDUP_LONG") != "1", reason="make test-long runs it: others go the same way")
-def test_multisets_with_cells_and_sketches(spark: SparkSession) -> None:
-    recipe = Recipe(features="words:1:multiset", measure="overlap", threshold=0.6, keep="longest")
-    settings = Settings(partitions=3, block=4, send_bytes=0)
-    search = hold_equal(spark, table_of(2), recipe, partitions=7, settings=settings)["search"]
-    assert search["cells"] > 0
-    assert search["longest_list"] > 4
-    assert search["verified"] <= search["raw_candidates"]
+    summary = hold_equal(spark, table_of(9, 100), recipe, settings=Settings(pairs_per_document=0), most=0)
+    assert sum(stage["name"].startswith("part-") for stage in summary["stages"]) > 4
 
 
 def test_clipped_containment_with_a_floor_ordered_by_another_column(spark: SparkSession) -> None:
@@ -179,51 +160,35 @@ def test_nothing_gives_nothing(spark: SparkSession) -> None:
         assert found.summary["documents"] == found.summary["pairs"] == 0
 
 
-def random_graphs(rng: np.random.Generator, count: int) -> tuple[list[int], dict[tuple[int, int], float]]:
-    """Small graphs beside each other, chains and dense ones: the first equal of each document, and pairs of these."""
-    own: list[int] = []
-    edges = {}
-    for number in range(count):
-        heads: list[int] = []
-        for _ in range(int(rng.integers(1, 6))):
-            heads.append(len(own))
-            own += [heads[-1]] * int(rng.choice([1, 1, 2, 3]))
-        for one, left in enumerate(heads):
-            for other in range(one + 1, len(heads)):
-                if other == one + 1 if number % 3 == 0 else rng.random() < 0.4:
-                    edges[left, heads[other]] = float(rng.choice([0.5, 0.75, 0.9, 1.0]))
-    return own, edges
+def test_a_reference_stays_and_is_not_compared_with_itself(spark: SparkSession) -> None:
+    table = table_of(11, 120).drop_columns(["tags"])
+    new, old = table.slice(0, 70).sort_by("id"), table.slice(70).sort_by("id")
+    recipe = Recipe(features="words:1", threshold=0.5)
+    local = neardup.dedup(new, against=old, recipe=recipe)
+    with neardup.spark.run(spark.createDataFrame(new), recipe, against=spark.createDataFrame(old)) as found:
+        gone, pairs = found.duplicates.toArrow(), found.pairs.toArrow()
+        assert sorted_by(gone, "dropped") == sorted_by(local.duplicates(), "dropped")
+        by = "left", "right", "right_from"
+        assert sorted_by(pairs, *by) == sorted_by(local.pairs.to_arrow(), *by)
+        assert sorted(row["id"] for row in found.kept.select("id").collect()) == sorted(local.kept)
+        assert found.summary["reference"] == local.summary["reference"]
+    assert local.summary["reference"]["dropped"] > 0
 
 
-def test_rounds_give_the_verdicts_of_memory(spark: SparkSession) -> None:
-    rng = np.random.default_rng(7)
-    firsts, edges = random_graphs(rng, 120)
-    own, size = np.array(firsts), len(firsts)
-    left, right = (np.array([pair[side] for pair in sorted(edges)], np.int64) for side in (0, 1))
-    similarity = np.array([edges[pair] for pair in sorted(edges)])
-    rows, place = np.arange(size), rng.permutation(size)
-    marks = {"text_mark0": own * 10 + rng.integers(0, 2, size), "text_mark1": own, "text_bytes": own + 1}
-    together = np.isin(own, np.concatenate([left, right, own[own != rows]]))
-    company = pa.table({"row": rows, "node": own, "first": rows, "place": place} | marks).filter(pa.array(together))
-    pairs = pa.table({"left": left, "right": right, "similarity": similarity})
-    kept = keepers(own, graph(size, left, right, similarity), np.argsort(place))
-    family = families(own, left, right, similarity).family
-    known = Graph(spark.createDataFrame(company), spark.createDataFrame(pairs), len(company), len(left))
-    with Stages(spark) as stages:
-        verdicts = verdicts_of(stages, known, Settings(driver_pairs=0))
-        found = verdicts.frame.toArrow().sort_by("row").to_pydict()
-    with Stages(spark) as stages:
-        assert verdicts_of(stages, known, Settings()).counts == verdicts.counts
-    columns = {"row": rows, "keeper": kept.keeper, "similarity": kept.similarity, "family": family}
-    assert found == {name: column[together].tolist() for name, column in columns.items()}
-    assert verdicts.counts["dropped"] == kept.dropped.sum()
-
-
-def test_labels_are_where_spark_puts_them(spark: SparkSession) -> None:
-    given = [(int(label),) for label in labels(5)]
-    sent = spark.createDataFrame(given, "label int").repartition(5, "label")
-    found = {row["label"]: row["at"] for row in sent.selectExpr("label", "spark_partition_id() as at").collect()}
-    assert [found[label] for (label,) in given] == [0, 1, 2, 3, 4]
+def test_a_frame_goes_on_from_its_stages_by_its_key_alone(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.createDataFrame([(1, "a b c d"), (2, "a b c d e"), (3, "x y z")], "id bigint, text string")
+    given: dict[str, Any] = {"checkpoint_dir": str(tmp_path / "stages"), "features": "words:1"}
+    first = neardup.spark.run(frame, **given, key="v1", threshold=0.5)
+    again = neardup.spark.run(frame, **given, key="v1", threshold=0.5)
+    assert all(stage.get("resumed") for stage in again.summary["stages"])
+    assert again.duplicates.collect() == first.duplicates.collect()
+    for other in ({"threshold": 0.6, "key": "v1"}, {"threshold": 0.5, "key": "v2"}, {"threshold": 0.5}):
+        with pytest.raises(OutputError) as caught:
+            neardup.spark.run(frame, **given, **other)
+        assert says(caught.value, str(tmp_path / "stages"), "another recipe")
+    with pytest.raises(RecipeError) as refused:
+        neardup.spark.run(frame, key="v1")
+    assert says(refused.value, "key 'v1'", "checkpoint_dir")
 
 
 @pytest.mark.parametrize(("recipe", "value"), [("simhash", "'hamming'"), ("terms", "'tfidf'")])

@@ -82,9 +82,8 @@ def text_files(folder: Path) -> str:
 def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lines in several tasks, row groups, CSV and texts; then as a run that was killed while it decided who stays."""
-    from neardup.spark.command import answer, fingerprint_of
-    from neardup.spark.documents import read
+    """Lines in several tasks, row groups, CSV and texts; then as a run that was killed while it listed candidates."""
+    from neardup.spark.command import answer, corpus_identity, fingerprint_of
     from neardup.spark.stages import Stages
 
     monkeypatch.setattr(elsewhere, "BLOCK", 600)
@@ -97,33 +96,31 @@ def test_all_that_is_written_is_what_memory_writes_before_and_after_a_kill(
 
     def find(corpus: Any, recipe: Recipe) -> Any:
         assert len(elsewhere.tasks_of(corpus.sources)) >= 5
-        with Stages(spark, str(folder), fingerprint_of(corpus, recipe), resume=True) as stages:
-            found = answer(spark, corpus, recipe, stages, read(spark, corpus, stages, records=True))
+        with Stages(spark, str(folder), fingerprint_of(recipe, corpus_identity(corpus)), resume=True) as stages:
+            found = answer(spark, corpus, recipe, stages, records=True)
         reports.append(found.summary["stages"])
         return found
 
     assert outputs(given, recipe, tmp_path / "one", find) == expected
     # What the kill leaves: one stage that is not complete, and those after it not there.
-    (folder / "company" / "_SUCCESS").unlink()
-    shutil.rmtree(folder / "verdicts")
+    (folder / "candidates" / "_SUCCESS").unlink()
+    shutil.rmtree(folder / "pairs")
     assert outputs(given, recipe, tmp_path / "two", find) == expected
     first, second = ({stage["name"]: stage for stage in report} for report in reports)
     assert not any("resumed" in stage for stage in first.values())
     resumed = {name for name, stage in second.items() if stage.get("resumed")}
-    assert {"documents", "features", "candidates", "pairs"} <= resumed
-    assert not resumed & {"company", "verdicts"}
+    assert resumed == {"documents", "features", "entries"}
     assert all(stage["skew"] >= 1 and stage["bytes"] > 0 for stage in first.values() if "skew" in stage)
     with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), "another", resume=True)
     assert says(caught.value, str(folder), "recipe, input or version", "another)")
     with pytest.raises(OutputError) as caught:
         Stages(spark, str(folder), json.loads((folder / "neardup-stages.json").read_text())["fingerprint"])
-    assert says(caught.value, str(folder), "this very run", "resume=True")
+    assert says(caught.value, str(folder), "this very run", "give a key")
 
 
 def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: Path) -> None:
     from neardup.spark.command import answer
-    from neardup.spark.documents import read
     from neardup.spark.stages import Stages
 
     recipe = load_recipe("lsh").changed(features="words:2", threshold=0.6, keep="newest")
@@ -134,15 +131,38 @@ def test_bands_without_ids_in_order_of_a_column(spark: SparkSession, tmp_path: P
     with Stages(spark) as stages:
 
         def find(corpus: Any, recipe: Recipe) -> Any:
-            return answer(spark, corpus, recipe, stages, read(spark, corpus, stages, records=True))
+            return answer(spark, corpus, recipe, stages, records=True)
 
         assert outputs(given, recipe, tmp_path / "spark", find, **reading) == expected
+
+
+def test_files_against_files(spark: SparkSession, tmp_path: Path) -> None:
+    from neardup.spark.command import answer
+    from neardup.spark.stages import Stages
+
+    new, broken = inputs(tmp_path / "in")[1:], tmp_path / "old.jsonl"
+    old = [{"id": "a", "text": STORY}, {"id": "b", "text": STORY}, {"id": "c", "text": EDITED + " so"}]
+    broken.write_text("nothing\n" + "\n".join(map(json.dumps, old)))
+    recipe = load_recipe("default").changed(features="words:2", threshold=0.6)
+
+    def opened() -> Any:
+        corpus = open_corpus(new)
+        corpus.stand_against(open_corpus([str(broken)]))
+        return corpus
+
+    with opened() as corpus:
+        local = run(corpus, recipe)
+        expected = local.duplicates(), local.pairs.to_arrow(), local.annotations(), local.summary["reference"]
+    with opened() as corpus, Stages(spark) as stages:
+        found = answer(spark, corpus, recipe, stages)
+        assert (found.duplicates(), found.pairs.to_arrow(), found.annotations(), found.summary["reference"]) == expected
+    assert set(expected[0]["keeper_from"].to_pylist()) == {"input", "reference"}
+    assert sum(expected[3]["rejected"].values()) == 1
 
 
 @pytest.mark.parametrize("keep", ["newest", "oldest"] if os.environ.get("NEARDUP_LONG") else ["newest"])
 def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, tmp_path: Path, keep: str) -> None:
     from neardup.spark.command import answer
-    from neardup.spark.documents import read
     from neardup.spark.stages import Stages
 
     days = pa.array([date(2020, 1, 1), None, date(1960, 1, 1)])
@@ -165,7 +185,7 @@ def test_times_of_several_types_and_some_that_are_not_utf8(spark: SparkSession, 
         expected = sorted(local.duplicates().to_pylist(), key=str), local.summary["without_keep_value"]
     assert expected[1] == 5
     with open_corpus(given, order_column="when") as corpus, Stages(spark) as stages:
-        found = answer(spark, corpus, recipe, stages, read(spark, corpus, stages, records=False, by_time=True))
+        found = answer(spark, corpus, recipe, stages)
         assert (sorted(found.duplicates().to_pylist(), key=str), found.summary["without_keep_value"]) == expected
 
 

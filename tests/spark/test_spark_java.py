@@ -144,7 +144,7 @@ def test_a_folder_of_stages_is_looked_at_before_anything_starts(
     (tmp_path / "features").mkdir()
     with pytest.raises(OutputError) as caught:
         check_folder(str(tmp_path), "a", resume=False)
-    assert says(caught.value, str(tmp_path), "this very run", "resume=True")
+    assert says(caught.value, str(tmp_path), "this very run", "give a key")
     check_folder(str(tmp_path), "a", resume=True)
     for broken in ("", "[1]", "{}", '{"fingerprint": 1}', '{"fingerprint": "a", "workers": "x"}', '{"fingerprint": "a'):
         (tmp_path / "neardup-stages.json").write_text(broken)

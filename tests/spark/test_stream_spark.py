@@ -71,9 +71,9 @@ def ended(verdicts: DataFrame, folder: Path) -> list[dict[str, Any]]:
     return [row.asDict() for row in found.orderBy("serial").collect()]
 
 
-def plain(verdict: nd.Verdict, serial: int) -> dict[str, Any]:
+def plain(verdict: nd.Verdict, serial: int, by: str = "") -> dict[str, Any]:
     o, a, b = verdict.counts or (None, None, None)
-    found = verdict.as_dict() | {"o": o, "a": a, "b": b, "serial": serial, "origin": ""}
+    found = verdict.as_dict() | {"o": o, "a": a, "b": b, "serial": serial, "origin": "", "by": by}
     return {name: value for name, value in found.items() if name not in ("counts", "measures")}
 
 
@@ -93,7 +93,7 @@ def test_a_stream_that_is_stopped_and_goes_on_says_what_an_index_says(
         frame = source(spark, tmp_path / "inbox")
         columns: dict[str, Any] = {"text_column": "body", "id_column": "key", "time_column": "when", "order": "place"}
         frame = frame.withColumn("place", frame["key"].try_cast("int"))
-        return neardup.spark.stream(frame, recipe, against=against, shards=2, **columns)
+        return neardup.spark.stream(frame, recipe, against=against, **columns)
 
     index = nd.Index(recipe, against=against, now=lambda: NOON + 100 * DAY)
     expected: list[dict[str, Any]] = []
@@ -111,10 +111,22 @@ def test_a_stream_that_is_stopped_and_goes_on_says_what_an_index_says(
         written(tmp_path / "inbox", "c.json", [("14", STORY, NOON)])
         frame = source(spark, tmp_path / "inbox")
         columns: dict[str, Any] = {"text_column": "body", "id_column": "key", "time_column": "when"}
-        other = neardup.spark.stream(frame, recipe, window="7d", shards=2, **columns)
+        other = neardup.spark.stream(frame, recipe, window="7d", **columns)
         with pytest.raises(RecipeError) as caught:
             ended(other, tmp_path)
         assert says(caught.value, "window 24h", "168h")
+
+
+def test_groups_have_windows_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(f"{i}{group}", STORY, NOON + i) for i in range(3) for group in "ab"]
+    written(tmp_path / "inbox", "a.json", rows)
+    frame = source(spark, tmp_path / "inbox").selectExpr(
+        "key as id", "body as text", "when as time", "right(key, 1) as side"
+    )
+    found = ended(neardup.spark.stream(frame, by="side"), tmp_path)
+    assert sorted((row["by"], row["serial"], row["id"], row["of"]) for row in found) == [
+        (group, i, f"{i}{group}", None if i == 0 else f"0{group}") for group in "ab" for i in range(3)
+    ]
 
 
 def test_rows_that_are_no_documents_come_out_as_rejected(spark: SparkSession, tmp_path: Path) -> None:
@@ -148,7 +160,7 @@ def test_what_cannot_work_is_refused_before_it_starts(
         (RecipeError, ("'tfidf'", "no keys", "simhash"), timed, {"recipe": "terms", "sample": ["a"]}),
         (RecipeError, ("'imatch'", "texts as sample"), timed, {"recipe": "imatch"}),
         (RecipeError, ("against", "'all'", "originals or everything"), timed, {"against": "all"}),
-        (RecipeError, ("shards 0 ", " 1"), timed, {"shards": 0}),
+        (InputError, ("no column 'day'", "by"), timed, {"by": "day"}),
         (RecipeError, ("window", "'soon'", "no length"), timed, {"window": "soon"}),
         (RecipeError, ("title_column", "'text'", "compare titles"), timed, {"title_column": "text"}),
     ]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.kernels.counts import add_counts
 from neardup.recipe import Recipe
-from neardup.recipe.measures import rule
+from neardup.recipe.measures import rule, similarities
 from neardup.search.lsh import bands_of
-from neardup.spark import candidates, features
-from neardup.spark import candidates as prefixes
-from neardup.spark import features as counts
-from neardup.spark import features as packing
-from neardup.spark import features as tables
-from neardup.spark import verify as items
-from neardup.spark import verify as verifying
+from neardup.spark import features, search
 
 Batches = list[pa.RecordBatch]
 Worker = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -32,22 +27,13 @@ class Here:
         self.value = value
 
 
+def here(value: Any) -> Any:
+    """Such a value, for what takes one that was sent."""
+    return Here(value)
+
+
 def mapped(parts: Iterable[Batches], worker: Worker) -> list[Batches]:
     return [list(worker(iter(part))) for part in parts]
-
-
-def exchanged(parts: Iterable[Batches], count: int) -> list[Batches]:
-    """Every blob in the partition of its label, ordered by kind there, some in one batch."""
-    place = {int(label): number for number, label in enumerate(packing.labels(count))}
-    found: list[list[tuple[int, int, bytes]]] = [[] for _ in range(count)]
-    for part in parts:
-        for label, kind, data in packing.blobs_of(part):
-            found[place[label]].append((label, kind, data.to_pybytes()))
-    sent = []
-    for rows in found:
-        rows.sort(key=lambda row: row[1])
-        sent.append([packing.blob_batch(rows[begin : begin + 3]) for begin in range(0, len(rows), 3)])
-    return sent
 
 
 def cut(table: pa.Table, partitions: int, records: int) -> list[Batches]:
@@ -56,74 +42,72 @@ def cut(table: pa.Table, partitions: int, records: int) -> list[Batches]:
     return [table.slice(begin, step).to_batches(records) for begin in range(0, partitions * step, step)]
 
 
-def of_kind(parts: Iterable[Batches], kind: int) -> list[Batches]:
-    return [
-        [packing.blob_batch([(label, k, data.to_pybytes())]) for label, k, data in packing.blobs_of(part) if k == kind]
-        for part in parts
-    ]
+def rows_of(parts: Iterable[Batches]) -> list[dict[str, Any]]:
+    return [row for part in parts for batch in part for row in batch.to_pylist()]
+
+
+def joined(entries: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Entries of one key that may match by their sizes, as the join in SQL says it: each pair once."""
+    by_key = defaultdict(list)
+    for entry in entries:
+        by_key[entry["key"]].append(entry)
+    found = set()
+    for own in by_key.values():
+        for smaller, larger in combinations(sorted(own, key=lambda entry: (entry["size"], entry["row"])), 2):
+            met_before = larger["before"] and larger["before"] == smaller["before"]
+            fits = smaller["size"] <= larger["high"] and larger["size"] <= smaller["reach"]
+            if fits and not met_before:
+                found.add((min(smaller["row"], larger["row"]), max(smaller["row"], larger["row"])))
+    return sorted(found)
+
+
+def table_of_counts(sets: list[Batches], alone: Any, bits: int) -> Any:
+    """The counts of all sets, each worker's in slices."""
+    total = np.zeros(1 << bits, np.uint8)
+    parts = [pa.Table.from_batches(part) for part in mapped(sets, partial(features.count_batches, bits, alone)) if part]
+    for number in range(-(-len(total) // features._SLICE)):
+        some = [part.filter(pa.compute.equal(part["slice"], number)) for part in parts]
+        slices = pa.concat_tables(some) if some else pa.table({"slice": []})
+        if len(slices):
+            begin, [added] = number * features._SLICE, features.add_slices(slices)["data"].to_pylist()
+            part = features._unpressed(added)
+            total[begin : begin + len(part)] = part
+    return total
 
 
 def edges_of(
-    texts: list[str],
-    recipe: Recipe,
-    *,
-    partitions: int = 2,
-    homes: int = 2,
-    block: int = 4096,
-    bits: int = 16,
-    sketched: bool = False,
+    texts: list[str], recipe: Recipe, *, partitions: int = 2, homes: int = 2, bits: int = 16
 ) -> tuple[dict[int, int], dict[tuple[int, int], tuple[int, int, int, float]]]:
     """Which document stands for each one that is equal, and the pairs of those that match: o, a, b and similarity."""
     table = pa.table({"row": pa.array(range(len(texts)), pa.int64()), "text": pa.array(texts, pa.string())})
     known = mapped(cut(table, partitions, 7), partial(features.extract_batches, recipe, None, []))
-    whole = pa.Table.from_batches([batch for part in known for batch in part]) if texts else None
     standing: dict[int, int] = {}
-    if whole is None:
+    if not texts:
         return standing, {}
+    whole = pa.Table.from_batches([batch for part in known for batch in part])
     seen: dict[Any, int] = {}
     for row, size, *mark in zip(*(whole[name].to_pylist() for name in ("row", "size", "mark0", "mark1")), strict=True):
         if size > 0:
             standing[row] = seen.setdefault((size, *mark), row)
-    members = pa.array([standing.get(row) == row for row in range(len(texts))], pa.bool_())
-    sets = cut(whole.filter(members).select(["row", "features"]).combine_chunks(), partitions, 5)
+    copies = np.array([row for row, first in standing.items() if row != first], np.int64)
+    alone = features.SetsAlone(here(copies))
+    able = whole.filter(pa.array([row in standing for row in range(len(texts))], pa.bool_()))
+    sets = cut(able.select(["row", "features"]).combine_chunks(), partitions, 5)
     wanted = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
-    meeting = packing.labels(3)
     if recipe.search == "lsh":
-        entries = partial(prefixes.band_batches, bands_of(recipe), recipe.seed, meeting)
+        make: Any = partial(search.band_batches, wanted, alone, bands_of(recipe), recipe.seed)
     else:
-        total = np.zeros(1 << bits, np.uint8)
-        counted = [batch for part in mapped(sets, partial(counts.count_batches, bits)) for batch in part]
-        for label, _, data in packing.blobs_of(counted):
-            begin, part = label * tables._SLICE, tables._unpressed(data)
-            add_counts(total[begin : begin + len(part)], part)
-        entries = partial(prefixes.prefix_batches, wanted, bits, Here(total), meeting)  # type: ignore[arg-type]
-    plan = candidates.Plan(wanted, block, packing.labels(homes), meeting)
-    met = mapped(exchanged(mapped(sets, entries), 3), partial(candidates.meet_batches, plan))
-    cells = exchanged(of_kind(met, packing.CELLS), 3)
-    met += mapped(cells, partial(candidates.cell_batches, plan))
-    listed = of_kind(met, packing.PAIRS)
-    for bits in [512] if sketched else []:
-        held = mapped(routed(whole, listed), partial(items.sketch_batches, bits))
-        passing = partial(verifying.filter_batches, partial(verifying.may_match, recipe), packing.labels(homes))
-        listed = of_kind(mapped(exchanged(listed + held, homes), passing), packing.PAIRS)
-    held = mapped(routed(whole, listed), items.feature_batches)
-    found = mapped(
-        exchanged(listed + held, homes), partial(verifying.check_batches, partial(verifying.check_sets, recipe))
-    )
-    rows = [tuple(row.values()) for part in found for batch in part for row in batch.to_pylist()]
-    return standing, {(left, right): (*counted, s) for left, right, *counted, s in rows if left >= 0}
-
-
-def routed(whole: pa.Table, listed: list[Batches]) -> list[Batches]:
-    """The features of all documents that homes need, once for each home."""
-    asked = {
-        tuple(row.values())
-        for part in mapped(listed, verifying.route_batches)
-        for batch in part
-        for row in batch.to_pylist()
-    }
-    rows, labels = (
-        pa.array([pair[side] for pair in sorted(asked)], kind) for side, kind in enumerate((pa.int64(), pa.int32()))
-    )
-    chosen = whole.select(["row", "features"]).take(rows).append_column("label", labels)
-    return cut(chosen.combine_chunks(), 2, 4)
+        make = partial(search.prefix_batches, wanted, alone, here(table_of_counts(sets, alone, bits)))
+    pairs = joined(rows_of(mapped(sets, make)))
+    edges: dict[tuple[int, int], tuple[int, int, int, float]] = {}
+    sizes = dict(zip(whole["row"].to_pylist(), whole["size"].to_pylist(), strict=True))
+    for home in range(homes):
+        own = [pair for pair in pairs if pair[0] % homes == home]
+        if not own:
+            continue
+        asked = pa.table({side: [pair[i] for pair in own] for i, side in enumerate(("left", "right"))})
+        held = whole.filter(pa.compute.is_in(whole["row"], pa.array(sorted({row for pair in own for row in pair}))))
+        for left, right, o in zip(*search.check_sets(wanted, held, asked).to_pydict().values(), strict=True):
+            counts = o, sizes[left], sizes[right]
+            edges[left, right] = *counts, float(similarities(recipe.measure, np.array([counts]))[0])
+    return standing, edges

@@ -22,8 +22,7 @@ from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
 from neardup.recipe import Recipe, load_recipe
 from neardup.search.window import Length
-from neardup.spark import streaming as settling
-from neardup.spark import streaming as sharding
+from neardup.spark import streaming
 from neardup.spark.streaming import (
     NO_ID,
     NO_TEXT,
@@ -31,17 +30,15 @@ from neardup.spark.streaming import (
     NOT_UTF8,
     Work,
     arrived_documents,
-    ask,
     blobs_of,
     in_order,
-    settle,
-    unpacked,
+    judged,
 )
 from neardup.stream.index import statistics_for
 
 
 class Remembered:
-    """A chest in memory; ``copy`` is what a micro-batch that fails began with."""
+    """A state in memory; ``copy`` is what a micro-batch that fails began with."""
 
     def __init__(self) -> None:
         self.data: bytes | None = None
@@ -67,9 +64,6 @@ class Remembered:
     def drop(self, number: int) -> None:
         del self.blobs[number]
 
-    def numbers(self) -> Iterator[int]:
-        return iter(list(self.blobs))
-
 
 class Here:
     """Work that is not sent anywhere."""
@@ -79,34 +73,27 @@ class Here:
 
 
 class Plain:
-    """A stream whose shards are asked one after the other, each in any of some processes."""
+    """A stream of one group, whose micro-batches are judged in any of some processes."""
 
     def __init__(self, work: Work, processes: int = 1) -> None:
-        self.work = Here(work)
-        self.shards = [Remembered() for _ in range(int(work.mark["shards"]))]
-        self.settled = Remembered()
-        self.processes: list[tuple[Any, Any]] = [(OrderedDict(), OrderedDict()) for _ in range(processes)]
+        self.work, self.state = work, Remembered()
+        self.processes: list[Any] = [OrderedDict() for _ in range(processes)]
 
     def restart(self) -> None:
-        for windows, dropped in self.processes:
-            windows.clear()
-            dropped.clear()
+        for flows in self.processes:
+            flows.clear()
 
-    def batch(self, blobs: Sequence[bytes], now: float, where: Sequence[int]) -> list[dict[str, Any]]:
-        """Judge a micro-batch; where: the process of each shard, and of what puts their answers together."""
-        answers = []
-        for number, chest in enumerate(self.shards):
-            with patch.object(sharding, "_LIVE", self.processes[where[number]][0]):
-                answers.append(ask(self.work, number, chest, blobs, round(now * 1e6)))
-        with patch.object(settling, "_LIVE", self.processes[where[-1]][1]):
-            found: list[dict[str, Any]] = unpacked([settle(self.work, self.settled, answers)]).to_pylist()
+    def batch(self, blobs: Sequence[bytes], now: float, where: int = 0) -> list[dict[str, Any]]:
+        """Judge a micro-batch in a process."""
+        with patch.object(streaming, "_FLOWS", self.processes[where]):
+            found: list[dict[str, Any]] = judged(self.work, self.state, blobs, round(now * 1e6), "").to_pylist()
             return found
 
-    def failed(self, blobs: Sequence[bytes], now: float, where: Sequence[int]) -> None:
+    def failed(self, blobs: Sequence[bytes], now: float, where: int) -> None:
         """Judge a micro-batch whose outcome is lost, as when a worker dies."""
-        kept = [each.copy() for each in (*self.shards, self.settled)]
+        kept = self.state.copy()
         self.batch(blobs, now, where)
-        *self.shards, self.settled = kept
+        self.state = kept
 
 
 def work_of(
@@ -114,23 +101,32 @@ def work_of(
     window: Any,
     by: str,
     against: str,
-    shards: int,
     classifier: Classifier | None = None,
     sample: Any = None,
 ) -> Work:
-    mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "shards": str(shards)}
+    mark = {"recipe": recipe.fingerprint, "window": str(window), "against": against, "by": ""}
     statistics = statistics_for(recipe, sample)
     return Work(recipe, Length.parse(window, by), against == "everything", statistics, classifier, mark)
 
 
-def blobs(documents: Sequence[nd.Document], pieces: int = 2) -> list[bytes]:
-    """Documents in the order in which they arrive, cut in pieces as Spark would, the last one first."""
+def packed(work: Work, batches: Iterator[pa.RecordBatch]) -> list[bytes]:
+    """Rows as blobs with features."""
+    held: Any = Here(work)
+    return [blob for batch in blobs_of(held, batches) for blob in batch.column("data").to_pylist()]
+
+
+def blobs(work: Work, documents: Sequence[nd.Document], pieces: int = 2, now: float = NOON) -> list[bytes]:
+    """Documents in the order in which they arrive, cut in pieces as Spark would, the last one first.
+
+    One without a time is of now, as where a stream has no column of times.
+    """
     rows = [
         {
+            "by": "",
             "now": 0,
             "id": d.id,
             "text": d.text,
-            "time": d.microseconds,
+            "time": round(now * 1e6) if d.microseconds is None else d.microseconds,
             "title": d.title,
             "origin": d.origin,
             "order_0": i,
@@ -138,12 +134,11 @@ def blobs(documents: Sequence[nd.Document], pieces: int = 2) -> list[bytes]:
         for i, d in enumerate(documents)
     ]
     types = {"now": pa.int64(), "time": pa.timestamp("us", "UTC"), "order_0": pa.int64()}
-    names = ("now", "id", "text", "time", "title", "origin", "order_0")
-    schema = pa.schema([(name, types.get(name, pa.string())) for name in names] + [("aside", pa.string())])
+    names = ("by", "now", "id", "text", "time", "title", "origin", "order_0")
+    schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
     size = max(1, -(-len(rows) // pieces))
     cut = [rows[i : i + size] for i in range(0, len(rows), size)][::-1]
-    made = (pa.RecordBatch.from_pylist(part, schema) for part in cut)
-    return [blob for batch in blobs_of(made) for blob in batch.column("data").to_pylist()]
+    return packed(work, (pa.RecordBatch.from_pylist(part, schema) for part in cut))
 
 
 def expected(verdict: nd.Verdict, serial: int, document: nd.Document) -> dict[str, Any]:
@@ -162,6 +157,7 @@ def expected(verdict: nd.Verdict, serial: int, document: nd.Document) -> dict[st
         "evidence": verdict.evidence,
         "serial": serial,
         "origin": document.origin,
+        "by": "",
     }
 
 
@@ -176,18 +172,17 @@ def check(
     """Let a stream arrive in micro-batches, with failures, restarts and moves, beside an index."""
     unit = window[2]
     plain = Plain(work, processes=2)
-    shards = len(plain.shards)
     rest = timed([step for step in stream if step.does == "add"], unit)
     serial = 0
     while rest:
         size = data.draw(st.integers(1, len(rest)))
         batch, rest = [document for _, document, _ in rest[:size]], rest[size:]
         clock.time = float(NOON) + serial
-        where = data.draw(st.lists(st.integers(0, 1), min_size=shards + 1, max_size=shards + 1))
-        given = blobs(batch)
+        where = data.draw(st.integers(0, 1))
+        given = blobs(work, batch, now=clock.time)
         happens = data.draw(st.sampled_from(["", "", "", "fails", "restarts"]))
         if happens == "fails":
-            plain.failed(given, clock.time, where[::-1])
+            plain.failed(given, clock.time, data.draw(st.integers(0, 1)))
         if happens == "restarts":
             plain.restart()
         found = plain.batch(given, clock.time, where)
@@ -199,39 +194,37 @@ def check(
 
 @pytest.mark.parametrize("recipe", RECIPES if AT_LENGTH else ["default", "simhash", "lsh", "edit"])
 @settings(max_examples=examples(6))
-@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
-def test_shards_give_what_one_index_gives(
-    recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
+def test_micro_batches_give_what_one_index_gives(
+    recipe: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
     chosen, (length, by, _), clock = RECIPES[recipe], window, SetClock()
     index = nd.Index(chosen, window=length, window_by=by, against=against, now=clock)
-    check(stream, window, work_of(chosen, length, by, against, shards), index, clock, data)
+    check(stream, window, work_of(chosen, length, by, against), index, clock, data)
 
 
 @settings(max_examples=examples(120))
-@given(
-    STREAMS, st.sampled_from(WINDOWS[:5]), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data()
-)
+@given(STREAMS, st.sampled_from(WINDOWS[:5]), st.sampled_from(["originals", "everything"]), st.data())
 def test_times_of_all_kinds_give_what_one_index_gives(
-    stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
+    stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
     chosen, (length, by, _), clock = RECIPES["words"], window, SetClock()
     index = nd.Index(chosen, window=length, window_by=by, against=against, now=clock)
-    check(stream, window, work_of(chosen, length, by, against, shards), index, clock, data)
+    check(stream, window, work_of(chosen, length, by, against), index, clock, data)
 
 
 @pytest.mark.parametrize("vector", ["sets", "facts", "times"])
 @settings(max_examples=examples(8))
-@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.integers(1, 3), st.data())
+@given(STREAMS, st.sampled_from(WINDOWS), st.sampled_from(["originals", "everything"]), st.data())
 def test_a_classifier_says_the_same(
-    vector: str, stream: list[Step], window: tuple[Any, str, int], against: str, shards: int, data: st.DataObject
+    vector: str, stream: list[Step], window: tuple[Any, str, int], against: str, data: st.DataObject
 ) -> None:
     classifier = (
         classifier_of(vector) if vector != "times" else classifier_of("times", weights=(1.0, -0.6, 0.5), bias=0.0)
     )
     (length, by, _), clock = window, SetClock()
     index = nd.Index(classifier=classifier, window=length, window_by=by, against=against, now=clock)
-    work = work_of(index.recipe, length, by, against, shards, index.classifier)
+    work = work_of(index.recipe, length, by, against, index.classifier)
     check(stream, window, work, index, clock, data)
 
 
@@ -239,24 +232,25 @@ def test_a_document_that_was_ahead_comes_back_with_its_own_time() -> None:
     """Confirmed in another process than it was entered in, and once its first sub-index has gone."""
     recipe, clock = RECIPES["words"], SetClock(NOON + 10**6)
     index = nd.Index(recipe, window="100s", now=clock)
-    plain = Plain(work_of(recipe, "100s", "time", "originals", 2), processes=2)
+    work = work_of(recipe, "100s", "time", "originals")
+    plain = Plain(work, processes=2)
     times = [0, 50, 700, 20, 99, 720, 760, 790, 815]
     texts = ["fox", "dog", "the owl is here", "fox", "dog", "one more", "the owl is here", "cat", "the owl is here"]
     for i, (time, text) in enumerate(zip(times, texts, strict=True)):
         document = nd.Document(f"d{i}", text, float(NOON + time))
-        found = plain.batch(blobs([document]), clock.time, [i % 2, (i + 1) % 2, i % 2])
+        found = plain.batch(blobs(work, [document]), clock.time, i % 2)
         assert [told(row) for row in found] == [expected(index.add(document), i, document)]
     assert [row["kind"] for row in found] == ["original"]
 
 
 def test_what_has_left_the_window_is_no_longer_remembered() -> None:
-    plain = Plain(work_of(RECIPES["words"], "100s", "time", "originals", 2))
+    work = work_of(RECIPES["words"], "100s", "time", "originals")
+    plain = Plain(work)
     for i in range(40):
         documents = [nd.Document(f"{i} {j}", f"fox number {i} dog", float(NOON + 20 * i)) for j in range(4)]
-        plain.batch(blobs(documents), NOON, [0, 0, 0])
+        plain.batch(blobs(work, documents), NOON)
     # Of 20 s each, those of the last 100 s and of the sub-index that the window ends in.
-    assert all(len(chest.blobs) <= 7 for chest in plain.shards)
-    assert len(plain.settled.blobs) <= 7
+    assert len(plain.state.blobs) <= 7
 
 
 @pytest.mark.parametrize(
@@ -265,18 +259,19 @@ def test_what_has_left_the_window_is_no_longer_remembered() -> None:
         ({"recipe": load_recipe("ddd")}, ("the recipe",)),
         ({"window": "7d"}, ("window 24h", "this stream has 7d")),
         ({"against": "everything"}, ("against originals",)),
-        ({"shards": 3}, ("shards 2", "this stream has 3")),
+        ({"by": "source"}, ("by ", "this stream has source")),
     ],
 )
 def test_another_stream_does_not_go_on_from_a_checkpoint(changed: dict[str, Any], message: tuple[str, ...]) -> None:
-    given: dict[str, Any] = {"recipe": load_recipe("default"), "window": "24h", "against": "originals", "shards": 2}
-    plain = Plain(work_of(given["recipe"], given["window"], "time", given["against"], given["shards"]))
-    batch = blobs([nd.Document("a", "fox", 1.0)])
-    plain.batch(batch, NOON, [0, 0, 0])
+    given: dict[str, Any] = {"recipe": load_recipe("default"), "window": "24h", "against": "originals"}
+    plain = Plain(work_of(given["recipe"], given["window"], "time", given["against"]))
+    batch = blobs(plain.work, [nd.Document("a", "fox", 1.0)])
+    plain.batch(batch, NOON)
     given |= changed
-    plain.work = Here(work_of(given["recipe"], given["window"], "time", given["against"], given["shards"]))
+    work = work_of(given["recipe"], given["window"], "time", given["against"])
+    plain.work = work._replace(mark=work.mark | {"by": given.get("by", "")})
     with pytest.raises(RecipeError) as caught:
-        plain.batch(batch, NOON, [0, 0, 0])
+        plain.batch(batch, NOON)
     assert says(caught.value, *message)
 
 
@@ -285,6 +280,7 @@ def test_rows_that_are_no_documents_are_rejected_and_judged_by_nobody() -> None:
     day = "1987-02-26"
     batch = pa.RecordBatch.from_pydict(
         {
+            "by": [""] * 7,
             "now": pa.array([5] * 7),
             "id": pa.array([1, None, 3, 4, 5, 6, 7]),
             "text": raw,
@@ -292,29 +288,27 @@ def test_rows_that_are_no_documents_are_rejected_and_judged_by_nobody() -> None:
         }
     )
     assert arrived_documents(batch).column("aside").to_pylist() == [None, NO_ID, NO_TEXT, NOT_UTF8, NO_TIME, None, None]
-    plain = Plain(work_of(RECIPES["words"], None, "time", "originals", 2))
-    given = [blob for found in blobs_of(iter([batch])) for blob in found.column("data").to_pylist()]
-    rows = plain.batch(given, NOON, [0, 0, 0])
+    plain = Plain(work_of(RECIPES["words"], None, "time", "originals"))
+    rows = plain.batch(packed(plain.work, iter([batch])), NOON)
     found = [(row["id"], row["kind"], row["flag"], row["serial"]) for row in rows]
     documents = [("7", "original", "undecidable", 0), ("1", "original", "", 1), ("6", "original", "", 2)]
     assert found[:3] == documents
     aside = {("5", NO_TIME), (None, NO_ID), ("3", NO_TEXT), ("4", NOT_UTF8)}
     assert {(id, flag) for id, kind, flag, serial in found[3:] if kind == "set-aside" and serial is None} == aside
     only = pa.RecordBatch.from_pydict({name: batch.column(name)[2:3] for name in batch.schema.names})
-    given = [blob for found in blobs_of(iter([only])) for blob in found.column("data").to_pylist()]
-    assert [row["flag"] for row in plain.batch(given, NOON, [0, 0, 0])] == [NO_TEXT]
+    assert [row["flag"] for row in plain.batch(packed(plain.work, iter([only])), NOON)] == [NO_TEXT]
 
 
 def test_documents_of_a_micro_batch_go_by_time_then_id() -> None:
-    rows = [("b", 2), ("a", 2), ("c", 1), ("d", None)]
+    rows = [("d", 3), ("b", 2), ("a", 2), ("c", 1)]
     batch = pa.RecordBatch.from_pydict(
         {
+            "by": [""] * 4,
             "now": [3] * 4,
             "id": [id for id, _ in rows],
             "text": ["x"] * 4,
             "time": pa.array([time for _, time in rows], pa.timestamp("us", "UTC")),
-            "aside": pa.nulls(4, pa.string()),
         }
     )
-    given = [blob for found in blobs_of(iter([batch])) for blob in found.column("data").to_pylist()]
+    given = packed(work_of(RECIPES["words"], None, "time", "originals"), iter([batch]))
     assert in_order(given, 3)[0]["id"].to_pylist() == ["c", "a", "b", "d"]

@@ -46,7 +46,6 @@ from neardup.errors import OutputError, RecipeError
 if TYPE_CHECKING:
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
-    from neardup.spark.command import Answer
 
 _ONLY_WITH_KEPT = (
     ", only those of dropped documents with kept ones: there are more than --pairs-per-document allows to find all"
@@ -155,7 +154,7 @@ def dedup(
     engine = where.chosen(
         recipe,
         **{"--threads": limits["threads"], "--memory": limits["memory"]},
-        **{"--classifier": classifier, "--report": reported.report, "--against": against, "--annotate": annotate},
+        **{"--classifier": classifier, "--report": reported.report, "--against INDEX": index},
         **{"--within": within, "--prefer": prefer},
     )
     most = None if math.isinf(pairs_per_document) else pairs_per_document
@@ -170,7 +169,6 @@ def dedup(
 
     from neardup.keep.order import order_column
     from neardup.pipeline.pipeline import run
-    from neardup.pipeline.result import Result
 
     column, kernels = order_column(recipe, time_column), () if engine is None else None
     with ExitStack() as held:
@@ -182,7 +180,6 @@ def dedup(
             corpus.check_folder(output)
         stages = stages_of(recipe, margin=margin is not None, write=not dry_run) if engine is None else ()
         with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
-            result: Result | Answer
             behind.look_up(corpus, limits["threads"], report)
             if engine is not None:
                 records = read.quarantine is not None and not dry_run
@@ -207,7 +204,7 @@ def dedup(
                 if not dry_run:
                     prefix = annotate_prefix if annotate else None
                     _write(result, output or "", prefix, duplicates, summary, written, force=force, report=report)
-                if reported.report is not None and isinstance(result, Result):
+                if reported.report is not None:
                     result.report(reported.report, force=force, **wanted)
                 behind.commit()
     found = result.summary
@@ -219,7 +216,7 @@ def dedup(
 
 
 def _write(
-    result: Result | Answer,
+    result: Result,
     output: str,
     prefix: str | None,
     duplicates: str | None,
@@ -234,10 +231,9 @@ def _write(
     With a prefix they are all documents, with columns that say what became of each.
     """
     from neardup.documents import open_writer
-    from neardup.pipeline.result import Result
 
     write, which, done = result.write, "kept", 0
-    if prefix is not None and isinstance(result, Result):
+    if prefix is not None:
         write, which = partial(result.write_annotated, prefix=prefix), "documents"
     total = result.summary[which] if report is not None else None
 

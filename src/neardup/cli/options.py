@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from neardup.documents import Corpus
     from neardup.index.index import DiskIndex
     from neardup.pages.batch_report import Wanted
+    from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
-    from neardup.spark.command import Answer, Engine
+    from neardup.spark.command import Engine
 
 
 def _of_recipe(name: str, panel: str | None = MATCHES) -> Any:
@@ -585,7 +586,7 @@ class EngineOptions:
 
 def on_spark(
     corpus: Corpus, recipe: Recipe, engine: Engine, progress: Report | None, **options: Any
-) -> AbstractContextManager[Answer]:
+) -> AbstractContextManager[Result]:
     """Run on Spark: give the answer, and stop the session at the end."""
     from neardup.spark.command import answered
 

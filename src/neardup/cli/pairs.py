@@ -36,7 +36,6 @@ from neardup.errors import OutputError
 
 if TYPE_CHECKING:
     from neardup.pipeline.result import Result
-    from neardup.spark.command import Answer
 
 
 @with_options
@@ -78,12 +77,8 @@ def pairs(
     limits = running.limits
     engine = where.chosen(
         recipe,
-        **{
-            "--threads": limits["threads"],
-            "--memory": limits["memory"],
-            "--classifier": classifier,
-            "--against": against,
-        },
+        **{"--threads": limits["threads"], "--memory": limits["memory"]},
+        **{"--classifier": classifier, "--against INDEX": index},
     )
     check_outputs([*inputs, *(against or ())], ("-o", to_file), ("--quarantine", read.quarantine), force=force)
 
@@ -92,7 +87,6 @@ def pairs(
     with read.open(inputs, against=against, index=index) as corpus:
         stages, kernels = stages_of(recipe, margin=False, write=False), None if engine else ()
         with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
-            result: Result | Answer
             IndexBehind(index).look_up(corpus, limits["threads"], report)
             if engine is not None:
                 records = read.quarantine is not None
@@ -117,7 +111,7 @@ def pairs(
         say(f"classifier {learned}")
 
 
-def _write(result: Result | Answer, output: str, *, force: bool) -> None:
+def _write(result: Result, output: str, *, force: bool) -> None:
     from neardup.documents import open_writer
 
     with open_writer(output, result.pairs.schema(), force) as writer:

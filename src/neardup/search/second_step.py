@@ -42,16 +42,16 @@ _FOR_A_BYTE, _FOR_A_TEXT = 8, 400
 
 
 class Decided(NamedTuple):
-    """What a classifier says of n candidate pairs.
+    """What a second step says of n candidate pairs.
 
     Attributes
     ----------
     passed : bool[n]
         Whether each is a near-duplicate.
     vectors : float64[k, r]
-        The similarities of those that are.
+        The similarities of those that are that a classifier went by; r is 0 where none did.
     counts : int64[k, 3]
-        o, a and b of the measure ``learned`` for them.
+        o, a and b of the second measure for them.
     outside : int or None
         How many of the n are unlike the pairs that it was trained on; None where that is not known.
     """
@@ -60,6 +60,10 @@ class Decided(NamedTuple):
     vectors: Floats
     counts: Integers
     outside: int | None
+
+
+#: Judges pairs of documents by their positions.
+Judge = Callable[[Integers, Integers], Decided]
 
 
 def check_classifier(classifier: Classifier | None, recipe: Recipe, encoder: Encoder | None) -> Classifier:
@@ -158,9 +162,10 @@ def second_step(
     matches: Matches,
     recipe: Recipe,
     texts: Integers,
-    records_of: Callable[[Integers], Records],
+    records_of: Callable[[Integers], Records] | None,
     *,
-    threads: int,
+    judge: Judge | None = None,
+    threads: int = 1,
     encoder: Encoder | None = None,
     classifier: Classifier | None = None,
     reference: int = 0,
@@ -183,6 +188,8 @@ def second_step(
         From ``equal_texts``, of documents whose texts have digests.
     records_of : callable
         Gives the texts of documents, ascending, and what else a classifier asks for.
+    judge : callable, optional
+        In place of ``records_of``: looks at all pairs elsewhere.
     encoder : Encoder, optional
         For ``semantic``.
     classifier : Classifier, optional
@@ -198,35 +205,22 @@ def second_step(
     if step is None:
         return matches
     left, right, counts = _pairs_of_texts(matches, texts, reference)
-    groups = np.zeros(len(left), np.int64)
-    if text_bytes is not None and isfinite(room):
-        sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
-        groups = groups_that_fit(np.column_stack([left, right]), sizes, room)
-    passed, more = np.zeros(len(left), np.bool_), dict[str, int]()
-    if step.measure == "learned":
-        progress = _announced(progress, check_classifier(classifier, recipe, encoder))
-    found = list[tuple[Integers, Integers, Floats | None]]()
-    for group in range(int(groups.max(initial=0)) + 1):
-        here = np.flatnonzero(groups == group)
-        documents = np.unique(np.concatenate([left[here], right[here]]))
-        places = np.searchsorted(documents, left[here]), np.searchsorted(documents, right[here])
-        records, vectors = records_of(documents), None
-        told = partial(_in_all, progress, int((groups < group).sum()), len(left))
-        if step.measure == "learned":
-            known = check_classifier(classifier, recipe, encoder)
-            decided = decide(known, records, *places, threads=threads, encoder=encoder, progress=told)
-            reach, vectors, second, outside = decided
-            if outside is not None:
-                more["outside"] = more.get("outside", 0) + outside
-        else:
-            reach, second = reached(step, records.texts, *places, threads, encoder, told)
-        passed[here] = reach
-        found.append((here[reach], second, vectors))
-    order = np.argsort(np.concatenate([part[0] for part in found]))
-    second = np.concatenate([part[1] for part in found])[order]
-    looked_at = [part[2] for part in found if part[2] is not None]
-    vectors = np.concatenate(looked_at)[order] if looked_at else None
-    statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())} | more
+    if records_of is not None:
+        judge = partial(
+            _judged_in_groups,
+            step=step,
+            records_of=records_of,
+            known=check_classifier(classifier, recipe, encoder) if step.measure == "learned" else None,
+            text_bytes=text_bytes,
+            room=room,
+            threads=threads,
+            encoder=encoder,
+            progress=progress,
+        )
+    if judge is None:
+        raise ValueError("a second step needs records_of or judge")
+    passed, vectors, second, outside = judge(left, right)
+    statistics = matches.statistics | {"first_step_pairs": len(left), "pairs": int(passed.sum())}
     return replace(
         matches,
         representative=texts,
@@ -234,9 +228,52 @@ def second_step(
         right=right[passed],
         counts=counts[passed],
         second=second,
-        vectors=vectors,
-        statistics=statistics,
+        vectors=vectors if step.measure == "learned" else None,
+        statistics=statistics if outside is None else statistics | {"outside": outside},
     )
+
+
+def _judged_in_groups(
+    left: Integers,
+    right: Integers,
+    *,
+    step: SecondStep,
+    records_of: Callable[[Integers], Records],
+    known: Classifier | None,
+    text_bytes: Integers | None,
+    room: float,
+    threads: int,
+    encoder: Encoder | None,
+    progress: Callable[[int, int], None],
+) -> Decided:
+    """Return what is decided about pairs of documents whose texts are read in groups that fit."""
+    groups = np.zeros(len(left), np.int64)
+    if text_bytes is not None and isfinite(room):
+        sizes = _FOR_A_BYTE * text_bytes + _FOR_A_TEXT
+        groups = groups_that_fit(np.column_stack([left, right]), sizes, room)
+    if known is not None:
+        progress = _announced(progress, known)
+    passed, unlike = np.zeros(len(left), np.bool_), list[int]()
+    found = list[tuple[Integers, Integers, Floats]]()
+    for group in range(int(groups.max(initial=0)) + 1):
+        here = np.flatnonzero(groups == group)
+        documents = np.unique(np.concatenate([left[here], right[here]]))
+        places = np.searchsorted(documents, left[here]), np.searchsorted(documents, right[here])
+        records = records_of(documents)
+        told = partial(_in_all, progress, int((groups < group).sum()), len(left))
+        if known is not None:
+            decided = decide(known, records, *places, threads=threads, encoder=encoder, progress=told)
+            reach, vectors, second, outside = decided
+            unlike += [] if outside is None else [outside]
+        else:
+            reach, second = reached(step, records.texts, *places, threads, encoder, told)
+            vectors = np.empty((len(second), 0))
+        passed[here] = reach
+        found.append((here[reach], second, vectors))
+    order = np.argsort(np.concatenate([part[0] for part in found]))
+    second = np.concatenate([part[1] for part in found])[order]
+    vectors = np.concatenate([part[2] for part in found])[order]
+    return Decided(passed, vectors, second, sum(unlike) if unlike else None)
 
 
 def _in_all(progress: Callable[[int, int], None], before: int, total: int, done: int, of: int) -> None:

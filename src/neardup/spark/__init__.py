@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from neardup.recipe.named import Choices
     from neardup.spark.engine import SparkResult
     from neardup.spark.search import Settings
-    from neardup.spark.stages import Stages
 
 __all__ = ["dedup", "pairs", "run", "stream"]
 
@@ -58,7 +57,9 @@ def run(
     time_column: str | None = None,
     title_column: str | None = None,
     order: str | Sequence[str] | None = None,
-    checkpoint_dir: str | Stages | None = None,
+    against: DataFrame | None = None,
+    checkpoint_dir: str | None = None,
+    key: str | None = None,
     settings: Settings | None = None,
     **choices: Unpack[Choices],
 ) -> SparkResult:
@@ -78,10 +79,16 @@ def run(
         Columns; found by themselves where that is obvious.
     order : str or list of str, optional
         The columns that say which of two documents is earlier; by default the ids.
-    checkpoint_dir : str or Stages, optional
-        A folder or URI that all workers can write to, new or empty, where what is found on the way is written; a
-        ``Stages`` for a run that can be resumed. By default a temporary folder, which does where the workers run on
-        this machine.
+    against : DataFrame, optional
+        A reference, with columns of the same names: its documents all stay, are not compared with each other and are
+        no part of what is kept. What matches one of them goes.
+    checkpoint_dir : str, optional
+        A folder or URI that all workers can write to, new or empty, where what is found on the way is written. By
+        default a temporary folder, which does where the workers run on this machine.
+    key : str, optional
+        What the rows of the data frame are known by, as a version of their table: with the same key, recipe and code a
+        run goes on from what is complete in ``checkpoint_dir``. Without one nothing says that rows are the same, and a
+        folder that holds anything is refused.
     settings : Settings, optional
         How the work is cut (``neardup.spark.search.Settings``).
     **choices
@@ -93,11 +100,14 @@ def run(
         If an option does not fit, or Spark has no search for the recipe.
     """
     from neardup.classifier import recipe_and_classifier
+    from neardup.documents import Corpus
+    from neardup.documents.records import Wanted
     from neardup.errors import RecipeError
-    from neardup.spark.documents import columns_beside, documents_of
+    from neardup.spark.command import fingerprint_of
+    from neardup.spark.documents import columns_beside, documents_of, with_reference
     from neardup.spark.engine import SparkResult, find
     from neardup.spark.search import check_recipe
-    from neardup.spark.session import is_here
+    from neardup.spark.session import is_here, told_by_spark
     from neardup.spark.stages import Stages
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
@@ -106,15 +116,24 @@ def run(
     more = {} if learned is None else columns_beside(learned, frame.columns)
     given = {"text_column": text_column, "id_column": id_column, "time_column": time_column}
     documents = documents_of(frame, wanted, **given, order=order, more=more)
+    read = with_reference(documents, against)
     if checkpoint_dir is None and not is_here(master := frame.sparkSession.sparkContext.master):
         raise RecipeError(
             f"the workers of {master} may be other machines, which need a folder that all can write to: give "
             "checkpoint_dir=FOLDER"
         )
-    stages = checkpoint_dir
-    written = stages if isinstance(stages, Stages) else Stages(frame.sparkSession, stages)
-    found = find(documents.frame, wanted, stages=written, order=documents.order, classifier=learned, settings=settings)
-    return SparkResult(documents, found, wanted, written)
+    if key is not None and checkpoint_dir is None:
+        raise RecipeError(f"key {key!r} is what a run goes on by: name the folder of its stages with checkpoint_dir")
+    names = [documents.text, documents.id, order, documents.keep, more, against is not None]
+    mark = fingerprint_of(wanted, [key, names])
+    stages = Stages(frame.sparkSession, checkpoint_dir, mark, resume=key is not None)
+    # A data frame's documents are no files; what is rejected of them is counted all the same.
+    corpus = Corpus([], Wanted(documents.text, documents.id, documents.keep), 0)
+    if against is not None:
+        corpus.stand_against(Corpus([], Wanted(documents.text, documents.id), 0))
+    with told_by_spark():
+        found = find(corpus, read, wanted, stages=stages, classifier=learned, settings=settings)
+    return SparkResult(documents, *found, stages)
 
 
 def stream(
@@ -131,7 +150,7 @@ def stream(
     title_column: str | None = None,
     order: str | Sequence[str] | None = None,
     sample: Sequence[str] | Statistics | None = None,
-    shards: int | None = None,
+    by: str | None = None,
     **choices: Unpack[Choices],
 ) -> DataFrame:
     """Judge the documents of a stream as they arrive: a streaming data frame of verdicts, for any sink.
@@ -150,25 +169,25 @@ def stream(
         micro-batch.
     order : str or list of str, optional
         The columns that say which of two documents of a micro-batch is earlier, by default their times; then the ids.
-    shards : int, optional
-        How many parts the window is cut into; by default as many as the session has processors. A stream keeps the
-        number that it was begun with.
+    by : str, optional
+        A column: documents are compared with those of the same value alone, each value with a window and a clock of
+        its own, in parallel. By default all are one group.
 
     Returns
     -------
     DataFrame
         id, kind (original, exact, near, or set-aside), of, similarity, time, flag, o, a, b, score, evidence, serial
-        (its number in order of arrival), origin (empty). A row without id, text or readable time has the kind
-        set-aside, and the reason in flag.
+        (its number in its group, in order of arrival), origin (empty), by (the group). A row without id, text or
+        readable time has the kind set-aside, and the reason in flag.
 
     Raises
     ------
     NeardupError
         If an option does not fit, before anything starts.
     """
-    from neardup.spark.streaming import verdicts_of
+    from neardup.spark.streaming import stream_of
 
-    return verdicts_of(
+    return stream_of(
         frame,
         recipe,
         classifier=classifier,
@@ -181,6 +200,6 @@ def stream(
         title_column=title_column,
         order=order,
         sample=sample,
-        shards=shards,
+        by=by,
         choices=dict(choices),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,7 @@ from neardup.errors import InputError
 from neardup.keep.order import order_column
 from neardup.recipe import Recipe
 from neardup.spark.features import Shared
+from neardup.spark.search import REFERENCE
 from neardup.spark.session import told_by_spark
 from neardup.spark.stages import Stages
 from neardup.times import times_of, utc
@@ -48,8 +49,36 @@ _TYPES = {
 }
 
 
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Read(NamedTuple):
+    """Documents as a run takes them.
+
+    Attributes
+    ----------
+    documents : DataFrame
+        row: bigint, different for each document, from ``search.REFERENCE`` on for those of a reference; text; where
+        there are ids, id; where a column is gone by, keep; title and time where a classifier compares them.
+    order : list of str
+        The columns that say which document is earlier; empty where rows do.
+    raw : callable or None
+        Gives the raw rows of rows, of files; None for a data frame.
+    numbers : tuple of bool
+        Of files, whether all ids of the input, and of the reference, are whole numbers: they are texts in the frame.
+    reference : bool
+        Whether there is one.
+    """
+
+    documents: DataFrame
+    order: list[str]
+    raw: Callable[[Integers], Integers] | None = None
+    numbers: tuple[bool, ...] = ()
+    reference: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Documents:
+class FrameDocuments:
     """The documents of a data frame.
 
     Attributes
@@ -57,7 +86,7 @@ class Documents:
     source : DataFrame
         The data frame.
     frame : DataFrame
-        What ``finding.find`` takes.
+        As ``Read.documents``.
     order : list of str
         The columns of ``frame`` that say which document is earlier.
     text, id : str
@@ -65,6 +94,10 @@ class Documents:
     by : list of columns
         What of ``source`` says which document is earlier, a hash of the text at last: equal ids and all else equal,
         only the texts tell two rows apart.
+    keep : str or None
+        The column that the keep order goes by.
+    again : callable
+        Gives the documents of another data frame by columns of the same names.
     """
 
     source: DataFrame
@@ -73,6 +106,17 @@ class Documents:
     text: str
     id: str
     by: list[Any]
+    keep: str | None
+    again: Callable[[DataFrame], FrameDocuments]
+
+
+def with_reference(given: FrameDocuments, reference: DataFrame | None) -> Read:
+    """Return the documents of a data frame, and behind them those of a reference with columns of the same names."""
+    if reference is None:
+        return Read(given.frame, given.order)
+    other = given.again(reference).frame
+    other = other.withColumn("row", other["row"] + REFERENCE)
+    return Read(given.frame.unionByName(other, allowMissingColumns=True), given.order, reference=True)
 
 
 class _Frame:
@@ -122,7 +166,7 @@ def documents_of(
     order: str | Sequence[str] | None = None,
     time_column: str | None = None,
     more: Mapping[str, str] | None = None,
-) -> Documents:
+) -> FrameDocuments:
     """Return the documents of a data frame.
 
     Parameters
@@ -170,7 +214,10 @@ def documents_of(
         *([column_of(source, wanted.order).alias("keep")] if wanted.order else []),
         *(column_of(source, name).alias(new) for new, name in (more or {}).items()),
     ]
-    return Documents(source, source.select(*columns), order_names, wanted.text, wanted.id, told_apart)
+    named: dict[str, Any] = {"text_column": wanted.text, "id_column": wanted.id, "order": order}
+    again = partial(documents_of, recipe=recipe.changed(keep="first"), more=more, **named)
+    frame = source.select(*columns)
+    return FrameDocuments(source, frame, order_names, wanted.text, wanted.id, told_apart, wanted.order, again)
 
 
 def columns_beside(classifier: Classifier, names: Sequence[str]) -> dict[str, str]:
@@ -191,8 +238,6 @@ def column_of(frame: DataFrame, name: str) -> Any:
     return frame["`" + name.replace("`", "``") + "`"]
 
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
-
 #: A row holds the number of its task above so many bits, and its place in that below: rows need not be counted first.
 _ROW_BITS = 40
 #: What is not a document has this for a row.
@@ -204,34 +249,8 @@ _PART_BYTES = 64 << 20
 _ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
 
 
-class Read(NamedTuple):
-    """What was read.
-
-    Attributes
-    ----------
-    documents : DataFrame
-        row, text, id where there are ids, keep where a column is gone by.
-    numbers : bool
-        Whether all ids are whole numbers; they are texts in the frame.
-    bad : bool[n]
-        Of all raw rows, those that were rejected.
-    bounds : int64[k + 1]
-        Where the raw rows of each task begin.
-    """
-
-    documents: DataFrame
-    numbers: bool
-    bad: np.ndarray[Any, np.dtype[np.bool_]]
-    bounds: Integers
-
-    def raw(self, rows: Integers) -> Integers:
-        """Return the raw rows of rows of ``documents``."""
-        found: Integers = self.bounds[rows >> _ROW_BITS] + (rows & np.int64((1 << _ROW_BITS) - 1))
-        return found
-
-
 def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, by_time: bool = False) -> Read:
-    """Read a corpus in the workers, as ``Corpus.scan`` does here.
+    """Read a corpus, and its reference, in the workers, as ``Corpus.scan`` does here.
 
     Parameters
     ----------
@@ -240,7 +259,7 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, 
     corpus : Corpus
         Gets the counts, and what was rejected.
     stages : Stages
-        Gets the stage "documents".
+        Gets the stages "documents" and "reference".
     records : bool
         Whether the bytes of what is rejected are wanted.
     by_time : bool
@@ -253,13 +272,36 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, 
     BrokenRecord
         Under strict, at the first broken record.
     """
-    tasks = tasks_of(corpus.sources)
     kind = "string" if by_time else _kind(corpus)
+    frame, numbers, bounds = _side(spark, corpus, stages, "documents", kind, records, by_time)
+    if corpus.reference is None:
+        return Read(frame, [], partial(_raw, bounds), (numbers,))
+    other, others, ends = _side(spark, corpus.reference, stages, "reference", "", False, False)
+    other = other.withColumn("row", other["row"] + REFERENCE)
+    both = frame.unionByName(other, allowMissingColumns=True)
+
+    def raw(rows: Integers) -> Integers:
+        own = rows < REFERENCE
+        return np.concatenate([_raw(bounds, rows[own]), corpus.raw_rows + _raw(ends, rows[~own] - REFERENCE)])
+
+    return Read(both, [], raw, (numbers, others), reference=True)
+
+
+def _raw(bounds: Integers, rows: Integers) -> Integers:
+    """Return the raw rows of rows; bounds: where those of each task begin."""
+    found: Integers = bounds[rows >> _ROW_BITS] + (rows & np.int64((1 << _ROW_BITS) - 1))
+    return found
+
+
+def _side(
+    spark: SparkSession, corpus: Corpus, stages: Stages, name: str, kind: str, records: bool, by_time: bool
+) -> tuple[DataFrame, bool, Integers]:
+    """Return the documents of a corpus, whether all ids are whole numbers, and where the raw rows of tasks begin."""
+    tasks = tasks_of(corpus.sources)
     columns = ["row bigint", "text string", "fault string"]
     columns += ["id string"] if corpus.id_column else []
     columns += [f"keep {kind}"] if kind else []
-    shared = Shared(spark, tasks)
-    worker = partial(read_batches, shared, corpus.wanted, kind, records, by_time)
+    worker = partial(read_batches, Shared(spark, tasks), corpus.wanted, kind, records, by_time)
     parallel = int(spark.sparkContext.defaultParallelism)
     wanted = max(parallel, -(-corpus.total_bytes // _PART_BYTES))
 
@@ -268,22 +310,21 @@ def read(spark: SparkSession, corpus: Corpus, stages: Stages, *, records: bool, 
         # Tasks that are fewer than the workers would leave some of these without work from here on.
         return frame if len(tasks) >= wanted else frame.repartition(wanted, "row", "fault")
 
-    frame = stages.run("documents", made)
+    frame = stages.run(name, made)
     told: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(tasks))}
     with told_by_spark():
         reports = [json.loads(row["fault"]) for row in frame.where("fault is not null").select("fault").collect()]
     for report in reports:
         told[report["task"]].append(report)
-    return _taken_over(corpus, tasks, told, frame.where("fault is null").drop("fault"), by_time)
+    return frame.where("fault is null").drop("fault"), *_taken_over(corpus, tasks, told, by_time)
 
 
 def _taken_over(
-    corpus: Corpus, tasks: list[Task], told: dict[int, list[dict[str, Any]]], documents: DataFrame, by_time: bool
-) -> Read:
+    corpus: Corpus, tasks: list[Task], told: dict[int, list[dict[str, Any]]], by_time: bool
+) -> tuple[bool, Integers]:
     """Put together what the tasks say of the inputs."""
     rows, lines = ([0] * len(corpus.sources) for _ in range(2))
     broken = [list[Broken]() for _ in corpus.sources]
-    bad = list[tuple[int, int]]()
     bounds = np.zeros(len(tasks) + 1, np.int64)
     numbers, kinds = True, set[pa.DataType]()
     for number, task in enumerate(tasks):
@@ -291,7 +332,6 @@ def _taken_over(
         own, first = task.source, rows[task.source]
         broken[own] += [placed(from_json(fault), first, lines[own]) for fault in report["broken"]]
         broken[own] += [Broken(first, reason, count) for reason, count in report["others"].items()]
-        bad += [(int(bounds[number]) + row, count) for row, count in report["bad"]]
         rows[own] += report["rows"]
         lines[own] += report["lines"]
         bounds[number + 1] = bounds[number] + report["rows"]
@@ -300,10 +340,7 @@ def _taken_over(
     if kinds and corpus.order_column and not by_time:
         order_type(kinds, corpus.order_column)
     corpus.read_elsewhere(zip(rows, broken, strict=True))
-    mask = np.zeros(corpus.raw_rows, np.bool_)
-    for row, count in bad:
-        mask[row : row + count] = True
-    return Read(documents, numbers, mask, bounds)
+    return numbers, bounds
 
 
 def _kind(corpus: Corpus) -> str:
@@ -372,7 +409,6 @@ def _told(broken: list[Broken], records: bool) -> dict[str, Any]:
     return {
         "broken": [as_json(fault, record=records) for fault in full],
         "others": others,
-        "bad": [(fault.row, fault.count) for fault in broken if fault.count],
     }
 
 

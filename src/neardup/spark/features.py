@@ -1,9 +1,8 @@
-"""What all workers need alike: sent to each machine once."""
+"""Texts as feature sets in the workers, and what all of them say together: counts, document frequencies."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -47,173 +46,6 @@ class Shared(Generic[Value]):
 
 
 Integers = npt.NDArray[np.int64]
-Array = npt.NDArray[Any]
-
-#: label: which partition a blob goes to (``labels``); kind: what it holds.
-BLOBS = "label int, kind int, data binary"
-#: What blobs hold, in the order in which a worker sees them.
-ITEMS, ENTRIES, PAIRS, CELLS, TOLD = range(5)
-#: What a worker gathers before it sends blobs on.
-FLUSH_BYTES = 32 << 20
-#: The largest blob that is made where there is a choice.
-BLOB_BYTES = 4 << 20
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-def labels(partitions: int) -> npt.NDArray[np.int32]:
-    """Return a label for each of n partitions that Spark's hash partitioning sends there: int32[n].
-
-    Hashing the numbers 0..n - 1 would leave a third of the partitions empty and others with several.
-    """
-    found = np.full(partitions, -1, np.int64)
-    begin, step = 0, 4 * partitions
-    while (found < 0).any():
-        tried = np.arange(begin, begin + step, dtype=np.int64)
-        places, first = np.unique(_hash_of(tried).astype(np.int64) % partitions, return_index=True)
-        fresh = found[places] < 0
-        found[places[fresh]] = tried[first[fresh]]
-        begin += step
-    return found.astype(np.int32)
-
-
-def _hash_of(values: Integers) -> npt.NDArray[np.int32]:
-    """Return Murmur3 (x86, 32 bits, seed 42) of whole numbers of 32 bits, as Spark's ``hash`` does."""
-    with np.errstate(over="ignore"):
-        k = values.astype(np.uint32) * np.uint32(0xCC9E2D51)
-        k = ((k << np.uint32(15)) | (k >> np.uint32(17))) * np.uint32(0x1B873593)
-        h = np.uint32(42) ^ k
-        h = ((h << np.uint32(13)) | (h >> np.uint32(19))) * np.uint32(5) + np.uint32(0xE6546B64)
-        h ^= np.uint32(4)
-        h = (h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-        h = (h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-        return (h ^ (h >> np.uint32(16))).view(np.int32)
-
-
-def place_of(values: Array, partitions: int) -> Integers:
-    """Return one of n partitions for each 64-bit value, spread evenly."""
-    with np.errstate(over="ignore"):
-        mixed = values.view(np.uint64) * _MIX
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * _MIX
-    return ((mixed >> np.uint64(33)) % np.uint64(partitions)).astype(np.int64)
-
-
-def exchange(frame: DataFrame, partitions: int) -> DataFrame:
-    """Return blobs, each in the partition of its label, ordered by kind there."""
-    return frame.repartition(partitions, "label").sortWithinPartitions("kind")
-
-
-def pack(*arrays: Array) -> bytes:
-    """Return arrays of one length as a blob."""
-    return b"".join(np.ascontiguousarray(array).data for array in arrays)
-
-
-def unpack(data: pa.Buffer, dtypes: Sequence[str]) -> list[Array]:
-    """Return the arrays of a blob, which they look into."""
-    count = data.size // sum(np.dtype(name).itemsize for name in dtypes)
-    found, at = [], 0
-    for name in dtypes:
-        array = np.frombuffer(data, name, count, at)
-        found.append(array)
-        at += array.nbytes
-    return found
-
-
-def joined(blobs: Sequence[pa.Buffer], dtypes: Sequence[str]) -> list[Array]:
-    """Return the arrays of several blobs, joined."""
-    parts = [unpack(blob, dtypes) for blob in blobs]
-    return [
-        np.concatenate([np.empty(0, name), *(part[i] for part in parts)]).astype(name, copy=False)
-        for i, name in enumerate(dtypes)
-    ]
-
-
-def parted(place: Integers, partitions: int, arrays: Sequence[Array]) -> Iterator[tuple[int, list[Array]]]:
-    """Yield (place, arrays of the entries that go there) for each place that has any."""
-    order = np.argsort(place.astype(np.uint16) if partitions <= 1 << 16 else place, kind="stable")
-    ends = np.searchsorted(place[order], np.arange(partitions), side="right").tolist()
-    moved = [array[order] for array in arrays]
-    begin = 0
-    for number, end in enumerate(ends):
-        if end > begin:
-            yield number, [array[begin:end] for array in moved]
-        begin = end
-
-
-def pieces(arrays: Sequence[Array]) -> Iterator[list[Array]]:
-    """Yield arrays of one length in pieces that make blobs of some megabytes."""
-    width = sum(array.itemsize * (array.size // max(len(array), 1)) for array in arrays)
-    step = max(BLOB_BYTES // max(width, 1), 1)
-    for begin in range(0, len(arrays[0]), step):
-        yield [array[begin : begin + step] for array in arrays]
-
-
-def blob_batch(rows: Sequence[tuple[int, int, bytes]]) -> pa.RecordBatch:
-    """Return (label, kind, data) as a batch of ``BLOBS``."""
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([label for label, _, _ in rows], pa.int32()),
-            pa.array([kind for _, kind, _ in rows], pa.int32()),
-            pa.array([data for _, _, data in rows], pa.binary()),
-        ],
-        ["label", "kind", "data"],
-    )
-
-
-class Outbox:
-    """Gathers entries for partitions, and gives them as blobs when there are enough.
-
-    Parameters
-    ----------
-    labels : int32[n]
-        The label of each partition.
-    kind : int
-        What the blobs hold.
-    """
-
-    def __init__(self, labels: npt.NDArray[np.int32], kind: int) -> None:
-        self._labels, self._kind = labels, kind
-        self._places: list[Integers] = []
-        self._waiting: list[Sequence[Array]] = []
-        self._bytes = 0
-
-    def add(self, place: Integers, arrays: Sequence[Array]) -> Iterator[pa.RecordBatch]:
-        """Take entries for places; yield blobs if enough are waiting."""
-        if len(place):
-            self._places.append(place)
-            self._waiting.append(arrays)
-            self._bytes += sum(array.nbytes for array in arrays)
-        if self._bytes >= FLUSH_BYTES:
-            yield from self.flush()
-
-    def flush(self) -> Iterator[pa.RecordBatch]:
-        """Yield all that is waiting."""
-        if not self._places:
-            return
-        place = np.concatenate(self._places)
-        arrays = [np.concatenate(parts) for parts in zip(*self._waiting, strict=True)]
-        self._places, self._waiting, self._bytes = [], [], 0
-        rows: list[tuple[int, int, bytes]] = []
-        size = 0
-        for number, own in parted(place, len(self._labels), arrays):
-            for piece in pieces(own):
-                rows.append((int(self._labels[number]), self._kind, pack(*piece)))
-                size += len(rows[-1][2])
-                if size >= BLOB_BYTES:
-                    yield blob_batch(rows)
-                    rows, size = [], 0
-        if rows:
-            yield blob_batch(rows)
-
-
-def blobs_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, pa.Buffer]]:
-    """Yield (label, kind, data) of each blob; the data stay valid."""
-    for batch in batches:
-        label, kind = batch.column("label").to_pylist(), batch.column("kind").to_pylist()
-        data = batch.column("data")
-        for i in range(batch.num_rows):
-            yield label[i], kind[i], data[i].as_buffer()
-
-
 Words = npt.NDArray[np.uint64]
 
 #: In the place of a size: why a document was rejected.
@@ -224,8 +56,6 @@ COLUMNS = (
     "row bigint, text_mark0 bigint, text_mark1 bigint, text_bytes bigint, size int, mark0 bigint, mark1 bigint, "
     "features binary"
 )
-#: What equal texts have in common.
-TEXT = ("text_mark0", "text_mark1", "text_bytes")
 #: Bytes of text that are looked at in one go: small enough for the processor's cache.
 _PIECE = 1 << 21
 #: Spark's rows hold no value of 2 GB.
@@ -260,13 +90,19 @@ def extract_batches(
     """Yield the features of batches of documents; in a worker."""
     extractor = Extractor(recipe, statistics.value if statistics else None, digests=bool(recipe.second_step))
     for batch in batches:
-        ends = np.cumsum(lengths_of(as_bytes(batch.column("text"))))
-        begin = 0
-        while begin < batch.num_rows:
-            before = int(ends[begin - 1]) if begin else 0
-            end = max(int(np.searchsorted(ends, before + _PIECE, side="right")), begin + 1)
-            yield _extracted(extractor, batch.slice(begin, end - begin), carried)
-            begin = end
+        for piece in _pieces(batch):
+            yield _extracted(extractor, piece, carried)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in pieces of a few megabytes of text."""
+    ends = np.cumsum(lengths_of(as_bytes(batch.column("text"))))
+    begin = 0
+    while begin < batch.num_rows:
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, before + _PIECE, side="right")), begin + 1)
+        yield batch.slice(begin, end - begin)
+        begin = end
 
 
 def _extracted(extractor: Extractor, batch: pa.RecordBatch, carried: list[str]) -> pa.RecordBatch:
@@ -354,14 +190,79 @@ Table = npt.NDArray[np.uint8]
 #: The bytes of a slice.
 _SLICE = 1 << 20
 _CODEC = pa.Codec("zstd", compression_level=1)
+_SLICES = "slice int, data binary"
+#: The driver's table of counts, and those of the workers, have so many slots at most: 128 MB.
+MOST_COUNT_BITS = 27
 
 
-def slices_of(table: Table) -> Iterator[pa.RecordBatch]:
-    """Yield a worker's table in slices, as blobs whose labels are the slices' numbers."""
+class SetsAlone:
+    """Sets as they come in batches, without those that are equal to an earlier one; in a worker.
+
+    Parameters
+    ----------
+    copies : Shared
+        The rows of those, ascending: int64[k].
+    """
+
+    def __init__(self, copies: Shared[Integers]) -> None:
+        self._copies = copies
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Held]:
+        """Yield the sets of batches of row and features, some thousand at a time."""
+        copies = self._copies.value
+        for batch in batches:
+            rows = batch.column("row").to_numpy()
+            if len(copies):
+                at = np.minimum(np.searchsorted(copies, rows), len(copies) - 1)
+                batch = batch.filter(pa.array(copies[at] != rows))
+            for begin in range(0, batch.num_rows, _SETS_AT_A_TIME):
+                yield held(batch.slice(begin, _SETS_AT_A_TIME))
+
+
+#: Sets that kernels are given in one go.
+_SETS_AT_A_TIME = 4096
+
+
+def counts_of(sets: DataFrame, alone: SetsAlone, features: int, tables: int) -> Table:
+    """Return in how many sets the features of each slot occur, as ``neardup.kernels.counts`` understands it.
+
+    Parameters
+    ----------
+    sets : DataFrame
+        row, features.
+    alone : SetsAlone
+        It says which of them count.
+    features : int
+        How many features all sets have together: the table has about twice as many slots, so that few share one.
+    tables : int
+        So many workers fill tables, which are then added up.
+    """
+    bits = min(max(features.bit_length(), FEWEST_BITS), MOST_COUNT_BITS)
+    parts = sets.coalesce(tables).mapInArrow(partial(count_batches, bits, alone), _SLICES)
+    table = np.zeros(1 << bits, np.uint8)
+    for row in parts.groupBy("slice").applyInArrow(add_slices, _SLICES).collect():
+        begin, part = row["slice"] * _SLICE, _unpressed(bytes(row["data"]))
+        table[begin : begin + len(part)] = part
+    return table
+
+
+def count_batches(bits: int, alone: SetsAlone, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the table of a partition's sets in slices; in a worker."""
+    table, shift = np.zeros(1 << bits, np.uint8), np.uint64(64 - bits)
+    for sets in alone(batches):
+        count_features(sets.addresses, sets.sizes, np.arange(len(sets.sizes)), shift, table)
     for number, begin in enumerate(range(0, len(table), _SLICE)):
         part = table[begin : begin + _SLICE]
         if part.any():
-            yield blob_batch([(number, ENTRIES, _pressed(part))])
+            yield pa.RecordBatch.from_pydict({"slice": pa.array([number], pa.int32()), "data": [_pressed(part)]})
+
+
+def add_slices(slices: pa.Table) -> pa.Table:
+    """Return the sum of the slices of one number; in a worker."""
+    total, *others = map(_unpressed, slices["data"].to_pylist())
+    for other in others:
+        add_counts(total, other)
+    return pa.table({"slice": slices["slice"].slice(0, 1), "data": [_pressed(total)]})
 
 
 def _pressed(part: Table) -> bytes:
@@ -370,75 +271,13 @@ def _pressed(part: Table) -> bytes:
     return len(part).to_bytes(4, "little") + pressed
 
 
-def _unpressed(data: pa.Buffer) -> Table:
-    size = int.from_bytes(data.slice(0, 4).to_pybytes(), "little")
-    return np.frombuffer(_CODEC.decompress(data.slice(4), decompressed_size=size), np.uint8).copy()
+def _unpressed(data: bytes) -> Table:
+    size = int.from_bytes(data[:4], "little")
+    return np.frombuffer(_CODEC.decompress(data[4:], decompressed_size=size), np.uint8).copy()
 
 
-def merged_counts(parts: DataFrame, partitions: int) -> DataFrame:
-    """Return the slices of the sum of all workers' tables of counts, as blobs."""
-    return parts.repartition(partitions, "label").sortWithinPartitions("label").mapInArrow(add_slices, BLOBS)
-
-
-def table_of(slices: DataFrame, size: int) -> Table:
-    """Return the table that ``merged_counts`` gives in slices: uint8[size]."""
-    table = np.zeros(size, np.uint8)
-    for row in slices.select("label", "data").collect():
-        begin, part = row["label"] * _SLICE, _unpressed(pa.py_buffer(bytes(row["data"])))
-        table[begin : begin + len(part)] = part
-    return table
-
-
-def add_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the sum of slices of one number that follow each other; in a worker."""
-    number, total = -1, np.empty(0, np.uint8)
-    for label, _, data in blobs_of(batches):
-        part = _unpressed(data)
-        if label == number:
-            add_counts(total, part)
-            continue
-        if number >= 0:
-            yield blob_batch([(number, ENTRIES, _pressed(total))])
-        number, total = label, part
-    if number >= 0:
-        yield blob_batch([(number, ENTRIES, _pressed(total))])
-
-
-def counts_of(stages: Stages, sets: DataFrame, features: int, most_bits: int) -> Table:
-    """Return the table of counts of all sets' features, as ``neardup.kernels.counts`` understands it.
-
-    Parameters
-    ----------
-    stages : Stages
-        As many workers as it says fill tables, which are then added up.
-    sets : DataFrame
-        row, features.
-    features : int
-        How many features all sets have together: the table has about twice as many slots, so that few share one.
-    most_bits : int
-        It has 2**most_bits slots (bytes) at most. Raising it tells more features apart in large collections, so that
-        fewer travel; each worker, the driver and each machine hold such a table.
-    """
-    bits = min(max(features.bit_length(), FEWEST_BITS), most_bits)
-    narrow = sets.select("row", "features").coalesce(stages.workers)
-    merged = stages.run(
-        "counts", lambda: merged_counts(narrow.mapInArrow(partial(count_batches, bits), BLOBS), stages.workers)
-    )
-    return table_of(merged, 1 << bits)
-
-
-def count_batches(bits: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the slices of the table of a partition's sets; in a worker."""
-    table = np.zeros(1 << bits, np.uint8)
-    shift = np.uint64(64 - bits)
-    for batch in batches:
-        sets = held(batch)
-        count_features(sets.addresses, sets.sizes, np.arange(len(sets.sizes)), shift, table)
-    yield from slices_of(table)
-
-
-#: A feature and its df.
-_COUNTED = ("<u8", "<i8")
+#: A feature and its df; where there is no feature, how many documents there are and the heaviest of them.
+_FREQUENCIES = "feature bigint, df bigint, heaviest bigint"
 #: Features that more than one document holds, at most: the driver and each worker hold sixteen bytes for each.
 _FEATURES_AT_ONCE = 1 << 27
 
@@ -451,77 +290,39 @@ def statistics_of(stages: Stages, documents: DataFrame, recipe: Recipe) -> Stati
     RecipeError
         If the documents share too many features for every worker to know them.
     """
+    from pyspark.sql import functions as F
+
     columns = [name for name in ("row", "text", "id") if name in documents.columns]
-    place = labels(stages.workers)
-    parts = documents.select(*columns).mapInArrow(partial(collect_batches, recipe, place), BLOBS)
-    merged = stages.run(
-        "collection", lambda: exchange(parts, stages.workers).mapInArrow(partial(merge_batches, place), BLOBS)
-    )
-    blobs = merged.select("label", "kind", "data").toArrow().to_batches()
-    return statistics_from(blobs)
-
-
-def statistics_from(batches: Iterable[pa.RecordBatch]) -> Statistics:
-    """Return the statistics of a collection from the blobs that ``merge_batches`` gave."""
-    told, blobs = [], []
-    for _, kind, data in blobs_of(batches):
-        if kind == TOLD:
-            told.append(json.loads(data.to_pybytes()))
-        else:
-            blobs.append(data)
-    shared = sum(part.get("shared", 0) for part in told)
+    parts = documents.select(*columns).mapInArrow(partial(frequency_batches, recipe), _FREQUENCIES)
+    sums = parts.groupBy("feature").agg(F.sum("df").alias("df"), F.max("heaviest").alias("heaviest"))
+    summed = stages.run("frequencies", lambda: sums)
+    distinct, shared = summed.agg(F.count("feature"), F.count_if(F.expr("feature is not null and df > 1"))).first()
     if shared > _FEATURES_AT_ONCE:
         raise RecipeError(
             f"the recipe goes by the document frequencies of {shared:,} features that documents share, and workers "
             f"hold {_FEATURES_AT_ONCE:,} at most; clip more coarse features, or run it on this machine"
         )
-    features, df = joined(blobs, _COUNTED)
+    told = summed.where("feature is null").first()
+    found = summed.where("feature is not null and df > 1").select("feature", "df").toArrow()
+    features, df = found["feature"].to_numpy().view(np.uint64), found["df"].to_numpy()
     order = np.argsort(features)
-    return Statistics(
-        documents=sum(part.get("documents", 0) for part in told),
-        distinct=sum(part.get("distinct", 0) for part in told),
-        heaviest=max((part.get("heaviest", 0) for part in told), default=0),
-        features=features[order],
-        df=df[order],
-    )
+    documents_, heaviest = (0, 0) if told is None else (told["df"], told["heaviest"])
+    return Statistics(documents_, distinct, heaviest, features[order], df[order])
 
 
-def collect_batches(recipe: Recipe, place: np.ndarray, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the features of a partition's documents with their df, for those who add them up; in a worker."""
+def frequency_batches(recipe: Recipe, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the features of a partition's documents with their df; in a worker."""
     weighs = bool(recipe.weights) or recipe.parsed_features.kind == "terms"
     extractor = Extractor(recipe.without_statistics(), None, COUNTED if weighs else None)
-    outbox, documents, heaviest = Outbox(place, ENTRIES), 0, 0
+    documents, heaviest = 0, 0
     for batch in batches:
-        ends = np.cumsum(lengths_of(as_bytes(batch.column("text"))))
-        begin = 0
-        while begin < batch.num_rows:
-            before = int(ends[begin - 1]) if begin else 0
-            end = max(int(np.searchsorted(ends, before + _PIECE, side="right")), begin + 1)
-            texts, faults = checked_texts(batch.slice(begin, end - begin))
+        for piece in _pieces(batch):
+            texts, faults = checked_texts(piece)
             block = extractor(texts.filter(pa.array(faults == 0)) if faults.any() else texts)
             features, df = np.unique(block.features, return_counts=True)
             documents += len(block.sizes)
             heaviest = max(heaviest, heaviest_of(block))
-            yield from outbox.add(place_of(features, len(place)), [features, df.astype(np.int64)])
-            begin = end
-    yield from outbox.flush()
-    told = {"documents": documents, "heaviest": heaviest}
-    yield blob_batch([(int(place[0]), TOLD, json.dumps(told).encode())])
-
-
-def merge_batches(place: np.ndarray, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the features of a partition that several documents hold, with their df; in a worker."""
-    blobs = []
-    for label, kind, data in blobs_of(batches):
-        if kind == ENTRIES:
-            blobs.append(data)
-        else:
-            yield blob_batch([(label, kind, data.to_pybytes())])
-    features, df = joined(blobs, _COUNTED)
-    distinct, where = np.unique(features, return_inverse=True)
-    total = np.bincount(where, weights=df, minlength=len(distinct)).astype(np.int64)
-    several = total > 1
-    for piece in pieces([distinct[several], total[several]]):
-        yield blob_batch([(int(place[0]), ENTRIES, pack(*piece))])
-    told = {"distinct": len(distinct), "shared": int(several.sum())}
-    yield blob_batch([(int(place[0]), TOLD, json.dumps(told).encode())])
+            columns = [pa.array(features.view(np.int64)), pa.array(df), pa.nulls(len(df), pa.int64())]
+            yield pa.RecordBatch.from_arrays(columns, ["feature", "df", "heaviest"])
+    columns = [pa.nulls(1, pa.int64()), pa.array([documents]), pa.array([heaviest])]
+    yield pa.RecordBatch.from_arrays(columns, ["feature", "df", "heaviest"])

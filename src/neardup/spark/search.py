@@ -1,37 +1,48 @@
-"""How work on Spark is cut, and which recipes Spark has a search for."""
+"""Who matches whom: rows of keys, a join of these with themselves, and the features of what meets."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.classifier.classifier import Classifier
 from neardup.errors import RecipeError
+from neardup.kernels.counts import prefix_rooms, prefixes
+from neardup.kernels.prefixes import Sets, index_lengths, overlaps_of_pairs, partner_sizes
 from neardup.recipe import Recipe
-from neardup.recipe.measures import rule
+from neardup.recipe.measures import Rule, rule
 from neardup.search.engines import PAIRS_PER_DOCUMENT
-from neardup.search.lsh import bands_of
+from neardup.search.lsh import Bands, bands_of, keys_of
 from neardup.search.second_step import check_classifier
-from neardup.spark import candidates, sets
-from neardup.spark import candidates as prefixes
-from neardup.spark import features as counts
-from neardup.spark import verify as items
-from neardup.spark import verify as verifying
-from neardup.spark.features import BLOBS, CELLS, PAIRS, TOLD, Shared, Table, exchange, labels
+from neardup.spark.features import Held, SetsAlone, Shared, Table, counts_of, held
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from neardup.spark.stages import Stages
 
-#: Bytes of features that a worker holds at a time, so the number of parts of large collections.
-_PART_BYTES = 64 << 20
+Integers = npt.NDArray[np.int64]
+
+#: Rows from here on are those of a reference: of these, two are not compared.
+REFERENCE = 1 << 62
+#: A set at a key: the key before it, 0 for none, and the sizes of ``kernels.prefixes.partner_sizes``.
+ENTRIES = "key bigint, before bigint, row bigint, size int, high int, reach int"
+PAIRS = "left bigint, right bigint"
+#: o is how many features both have.
+EDGES = "left bigint, right bigint, o bigint"
+#: Bytes of features that a worker verifies at a time.
+_HOME_BYTES = 64 << 20
+#: No finer counts than those of the table.
+_NO_CELLS = np.empty(0, np.uint8)
+#: A pair is listed a few times, and some that are listed do not match: beyond so many times the pairs that may all be
+#: found, they are surely more.
+_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,33 +52,17 @@ class Settings:
     Attributes
     ----------
     partitions : int or None
-        Parts in which entries and features meet; None for as many as workers, more where they would not fit these.
-    driver_pairs : int
-        Up to so many pairs of distinct sets, the driver decides who stays; more are decided in rounds, in the workers.
-        Raising it takes memory of the driver, some 100 bytes a pair.
-    count_bits : int
-        The table of counts has 2**count_bits bytes at most. Raising it sends fewer entries in large collections; each
-        worker holds the table.
-    send_bytes : int
-        Where the features of all candidates are more than this, sketches of them are sent first. Raising it spares
-        small collections a round.
+        Parts in which candidates are verified; None for four a worker, more where their features would not fit these.
     pairs_per_document : float or None
         As in ``neardup.dedup``: where more pairs match, only those of dropped documents with kept ones are told.
-    block : int
-        A list of more sets that share a key than this is cut into blocks of so many. Raising it gives fewer and larger
-        pieces of work.
     """
 
     partitions: int | None = None
-    driver_pairs: int = 2_000_000
-    count_bits: int = 27
-    send_bytes: int = 64 << 20
     pairs_per_document: float | None = PAIRS_PER_DOCUMENT
-    block: int = 4096
 
     def parts(self, size: int, workers: int) -> int:
-        """Return how many parts so many bytes are cut into where there are so many workers."""
-        return self.partitions or max(workers, -(-size // _PART_BYTES))
+        """Return in how many parts so many bytes are verified where there are so many workers."""
+        return self.partitions or max(4 * workers, -(-size // _HOME_BYTES))
 
 
 def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
@@ -94,32 +89,25 @@ def check_recipe(recipe: Recipe, classifier: Classifier | None = None) -> None:
         check_classifier(classifier, recipe, None)
 
 
-#: The bytes of an entry.
-_ENTRY_BYTES = sum(np.dtype(kind).itemsize for kind in prefixes.ENTRY)
-#: The bits of a sketch.
-_FEWEST_BITS, _MOST_BITS = 512, 8192
-
-
-class Listed(NamedTuple):
-    """Candidates of some sets.
+class Candidates(NamedTuple):
+    """Pairs of sets that may match.
 
     Attributes
     ----------
     name : str
         With what the names of their stages begin.
-    blobs : DataFrame
-        Candidates, and cells of long lists that nobody has looked at.
-    plan : candidates.Plan
-        By which they were listed.
-    cells, pairs : int
-        How many cells there are, and how many pairs at most, those in cells too.
+    frame : DataFrame
+        left, right: rows, the smaller one on the left, each pair once.
+    number : int
+        How many there are.
+    too_many : bool
+        Whether there are more, which were not listed: surely more match than may all be found.
     """
 
     name: str
-    blobs: DataFrame
-    plan: candidates.Plan
-    cells: int
-    pairs: int
+    frame: DataFrame
+    number: int
+    too_many: bool
 
 
 class Search:
@@ -133,117 +121,182 @@ class Search:
         Where entries, candidates and pairs are written.
     settings : Settings
         How the work is cut.
-    distinct : DataFrame
-        All sets: row, features.
-    sets, features : int
-        How many sets there are, and how many features they have together.
+    features : DataFrame
+        row, features of all sets.
+    copies : int64[k]
+        The rows of those that are equal to another one, which stands for them.
+    sizes : int64[n]
+        How many features each distinct set has.
+    most : int or None
+        So many pairs may all be found.
 
     Attributes
     ----------
     statistics : dict
-        Counts of what each step did, as in memory.
+        Counts of what each step did.
     """
 
     def __init__(
-        self, recipe: Recipe, stages: Stages, settings: Settings, distinct: DataFrame, sets: int, features: int
+        self,
+        recipe: Recipe,
+        stages: Stages,
+        settings: Settings,
+        features: DataFrame,
+        copies: Integers,
+        sizes: Integers,
+        most: int | None,
     ) -> None:
-        self._recipe, self._stages, self._settings, self._distinct = recipe, stages, settings, distinct
-        self._features, self._mean = features, 8 * features // max(sets, 1)
-        self._homes = settings.parts(8 * features, stages.workers)
-        # The rare-first prefixes of similar sets are a fifth of their features at most, and few of these are shared.
-        self._meeting = settings.parts(4 * features, stages.workers)
-        if recipe.search == "lsh":
-            self._meeting = settings.parts(_ENTRY_BYTES * bands_of(recipe).bands * sets, stages.workers)
-        self._shared: Shared[Table] | None = None
-        self.statistics: dict[str, Any] = {"longest_list": 0, "raw_candidates": 0, "cells": 0}
-        if recipe.search == "lsh":
-            bands = bands_of(recipe)
-            self.statistics |= {"bands": bands.bands, "rows": bands.rows}
-            self.statistics |= {"jaccard_at_threshold": bands.jaccard, "recall_at_threshold": bands.recall}
+        self._recipe, self._stages, self._settings, self._features = recipe, stages, settings, features
+        self._rule = rule(recipe.measure, recipe.threshold, recipe.jaccard_floor)
+        self._mean = 8 * int(sizes.sum()) // max(len(sizes), 1)
+        self._most = None if most is None else _LISTED * most
+        self.statistics: dict[str, Any] = {"distinct_sets": len(sizes)}
+        self._entries = stages.run("entries", partial(self._made, copies, int(sizes.sum())))
+        self.statistics["entries"] = self._entries.count()
 
-    def listed(self, name: str, some: DataFrame, *, sided: bool = False) -> Listed:
-        """Return the candidates of sets: row, features, and where ``sided`` second, so that only two sides meet."""
-        wanted = rule(self._recipe.measure, self._recipe.threshold, self._recipe.jaccard_floor)
-        plan = candidates.Plan(wanted, self._settings.block, labels(self._homes), labels(self._meeting), sided)
-
-        def make() -> DataFrame:
-            sent = exchange(some.mapInArrow(self._entries(plan), BLOBS), self._meeting)
-            return sent.mapInArrow(partial(candidates.meet_batches, plan), BLOBS)
-
-        met = self._stages.run(f"{name}candidates", make)
-        told = self._told(met)
-        # Where there is nothing at all, Spark asks no worker, and nobody tells anything.
-        cells, listed = told.get("cells", 0), told.get("raw_candidates", 0)
-        return Listed(name, met, plan, cells, listed + told.get("pairs_in_cells", 0))
-
-    def verified(self, listed: Listed) -> DataFrame:
-        """Return the candidates that match, as ``verifying.EDGES``."""
-        name, blobs = listed.name, listed.blobs
-        if listed.cells:
-            cut = exchange(blobs.where(f"kind = {CELLS}"), self._meeting)
-            looked = partial(candidates.cell_batches, listed.plan)
-            more = self._stages.run(f"{name}cells", lambda: cut.mapInArrow(looked, BLOBS))
-            self._told(more)
-            blobs = blobs.union(more)
-        return self._verified(name, blobs.where(f"kind = {PAIRS}"))
-
-    def forget(self) -> None:
-        """Let go what the workers were sent; nothing is listed any more."""
-        if self._shared is not None:
-            self._shared.forget()
-
-    def _entries(self, plan: candidates.Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """Return what makes entries of sets in the workers."""
+    def _made(self, copies: Integers, features: int) -> DataFrame:
+        """Return the entries of all distinct sets."""
+        spark = self._features.sparkSession
+        alone = SetsAlone(Shared(spark, copies))
         if self._recipe.search == "lsh":
-            return partial(prefixes.band_batches, bands_of(self._recipe), self._recipe.seed, plan.cells)
-        if self._shared is None:
-            table = counts.counts_of(self._stages, self._distinct, self._features, self._settings.count_bits)
-            self._shared = Shared(self._distinct.sparkSession, table)
-        bits = len(self._shared.value).bit_length() - 1
-        return partial(prefixes.prefix_batches, plan.rule, bits, self._shared, plan.cells)
+            make = partial(band_batches, self._rule, alone, bands_of(self._recipe), self._recipe.seed)
+        else:
+            table = counts_of(self._features, alone, features, self._stages.workers)
+            make = partial(prefix_batches, self._rule, alone, Shared(spark, table))
+        return self._features.mapInArrow(make, ENTRIES)
 
-    def _told(self, blobs: DataFrame) -> dict[str, int]:
-        """Return the sums of what the workers counted, and add them to the statistics."""
-        told: dict[str, int] = {}
-        for row in blobs.where(f"kind = {TOLD}").select("data").collect():
-            for name, value in json.loads(bytes(row["data"])).items():
-                before = told.get(name, 0)
-                told[name] = max(before, value) if name == "longest_list" else before + value
-        for name, value in told.items():
-            before = self.statistics.get(name, 0)
-            if name == "longest_list":
-                self.statistics[name] = max(before, value)
-            elif name != "pairs_in_cells":
-                self.statistics[name] = before + value
-        return told
+    def candidates(self, name: str = "", some: DataFrame | None = None, *, every: bool = False) -> Candidates:
+        """Return the pairs that share a key and may match by their sizes.
 
-    def _verified(self, name: str, listed: DataFrame) -> DataFrame:
-        homes, brought = self._homes, None
-        routes, count = self._routes(f"{name}routes", listed)
-        self.statistics["in_candidates"] = count
-        if count * self._mean > self._settings.send_bytes:
-            # Of the bits of a set's sketch that its features could set, a fourth are: few fall on the same.
-            bits = min(max(1 << (self._mean // 2).bit_length(), _FEWEST_BITS), _MOST_BITS)
-            sketches = sets.with_documents(self._distinct, routes, count).mapInArrow(
-                partial(items.sketch_batches, bits), BLOBS
-            )
-            sent = exchange(listed.unionByName(sketches), homes)
-            homes = self._settings.parts(count * self._mean, self._stages.workers)
-            passing = partial(verifying.filter_batches, partial(verifying.may_match, self._recipe), labels(homes))
-            sketched = self._stages.run(f"{name}sketched", lambda: sent.mapInArrow(passing, BLOBS))
-            brought = self._told(sketched).get("candidates", 0)
-            listed = sketched.where(f"kind = {PAIRS}")
-            routes, count = self._routes(f"{name}sketched-routes", listed)
-        self.statistics["features_sent"] = count
-        features = sets.with_documents(self._distinct, routes, count).mapInArrow(items.feature_batches, BLOBS)
-        check = partial(verifying.check_sets, self._recipe)
-        found = self._stages.run(f"{name}pairs", lambda: verifying.verified(listed, features, check, homes))
-        matching, looked_at = verifying.counted(found)
-        self.statistics |= {"verified": looked_at, "pairs": matching}
-        self.statistics["candidates"] = looked_at if brought is None else brought
-        return found.where("left >= 0")
+        Parameters
+        ----------
+        name : str
+            With what the names of stages begin.
+        some : DataFrame, optional
+            row of the sets that are looked at; with ``second``, only those with different ones are compared.
+        every : bool
+            Whether all are listed, however many.
+        """
+        from pyspark.sql import functions as F
 
-    def _routes(self, name: str, listed: DataFrame) -> tuple[DataFrame, int]:
-        """Return which documents the homes of candidates need, and how many that are."""
-        routes = self._stages.run(name, lambda: listed.mapInArrow(verifying.route_batches, verifying.ROUTES).distinct())
-        return routes, routes.count()
+        entries = self._entries if some is None else self._entries.join(some, "row")
+        apart = some is not None and "second" in some.columns
+        # A pair that shares the key before meets there.
+        met = "({0}.size <= {1}.high and {1}.size <= {0}.reach"
+        met += " and ({1}.before = 0 or {0}.before <> {1}.before))"
+        wanted = f"a.key = b.key and a.row < b.row and a.row < {REFERENCE} and if(a.size <= b.size, "
+        wanted += f"{met.format('a', 'b')}, {met.format('b', 'a')})" + (" and a.second <> b.second" if apart else "")
+        joined = entries.alias("a").join(entries.alias("b"), F.expr(wanted))
+        pairs = joined.select(F.col("a.row").alias("left"), F.col("b.row").alias("right"))
+        most = None if every else self._most
+        if most is not None:
+            pairs = pairs.mapInArrow(partial(first_pairs, most), PAIRS)
+        found = self._stages.run(f"{name}candidates", pairs.distinct)
+        count, cut = found.agg(F.count("*"), F.count_if(found["left"] < 0)).first()
+        self.statistics["candidates"] = self.statistics.get("candidates", 0) + count
+        return Candidates(name, found, count, most is not None and (cut > 0 or count > most))
+
+    def verified(self, candidates: Candidates) -> DataFrame:
+        """Return the candidates that match, as ``EDGES``."""
+        name, pairs, number, _ = candidates
+        documents = min(2 * number, self.statistics["distinct_sets"])
+        parts = self._settings.parts(documents * self._mean, self._stages.workers)
+        check = partial(check_sets, self._rule)
+        return self._stages.run(f"{name}pairs", lambda: brought_together(pairs, self._features, parts, check, EDGES))
+
+
+def brought_together(pairs: DataFrame, documents: DataFrame, parts: int, check: Any, schema: str) -> DataFrame:
+    """Return what is said of pairs by those who see what both documents hold.
+
+    A pair is looked at in one of ``parts`` homes, that of its left document. What the documents hold goes to each home
+    that needs it, once.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        left, right and more: rows.
+    documents : DataFrame
+        row, and what they hold.
+    parts : int
+        How many homes there are.
+    check : callable
+        It is given the documents and the pairs of a home as tables, in a worker, and returns rows of ``schema``.
+    """
+    from pyspark.sql import functions as F
+
+    asked = pairs.withColumn("home", F.pmod(F.xxhash64("left"), F.lit(parts)))
+    ends = [asked.select(F.col("home").alias("place"), F.col(side).alias("row")) for side in ("left", "right")]
+    held_there = documents.join(ends[0].union(ends[1]).distinct(), "row")
+    return held_there.groupBy("place").cogroup(asked.groupBy("home")).applyInArrow(check, schema)
+
+
+def prefix_batches(
+    wanted: Rule, alone: SetsAlone, counts: Shared[Table], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the entries of sets by their rare-first prefixes, without features that nobody shares; in a worker."""
+    table = counts.value
+    shift = np.uint64(65 - len(table).bit_length())
+    for sets in alone(batches):
+        count = len(sets.sizes)
+        rooms = np.empty(count, np.int64)
+        prefix_rooms(sets.sizes, wanted, rooms)
+        shared, lengths, starts = (np.empty(count, np.int64) for _ in range(3))
+        bitmaps, keys = np.empty((count, 8), np.uint64), np.empty(int(rooms.sum()), np.uint64)
+        results = shared, lengths, bitmaps, starts, keys, 0
+        prefixes(sets.addresses, sets.sizes, np.arange(count), shift, table, shift, _NO_CELLS, wanted, results)
+        able = np.flatnonzero(lengths > 0)
+        shared, lengths, starts = shared[able], lengths[able], starts[able]
+        found = Sets(sets.addresses[able], sets.sizes[able], shared, lengths, bitmaps[able], starts, keys)
+        indexed = np.empty(len(able), np.int64)
+        index_lengths(found, wanted, indexed)
+        owner = np.repeat(np.arange(len(able)), lengths)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        rests = shared[owner] - place
+        rests[place >= indexed[owner]] *= -1
+        used = keys[starts[owner] + place]
+        befores = np.where(place > 0, np.roll(used, 1), np.uint64(0))
+        yield _entries(wanted, used, befores, sets.rows[able][owner], found.sizes[owner], rests)
+
+
+def band_batches(
+    wanted: Rule, alone: SetsAlone, plan: Bands, seed: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the entries of sets by the bands of their sketches; in a worker. Parameters as in ``lsh.keys_of``."""
+    for sets in alone(batches):
+        keys = keys_of((sets.features(), sets.sizes), plan, seed)
+        rows, sizes = (np.repeat(array, plan.bands) for array in (sets.rows, sets.sizes))
+        befores = np.zeros_like(keys)
+        befores[:, 1:] = keys[:, :-1]
+        yield _entries(wanted, keys.ravel(), befores.ravel(), rows, sizes, sizes)
+
+
+def _entries(wanted: Rule, keys: Any, befores: Any, rows: Integers, sizes: Integers, rests: Integers) -> pa.RecordBatch:
+    high, reach = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    partner_sizes(np.ascontiguousarray(sizes), np.ascontiguousarray(rests), wanted, high, reach)
+    columns = [keys.view(np.int64), befores.view(np.int64), rows]
+    columns += [column.astype(np.int32) for column in (sizes, high, reach)]
+    return pa.RecordBatch.from_arrays([pa.array(c) for c in columns], [part.split()[0] for part in ENTRIES.split(", ")])
+
+
+def first_pairs(most: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the first so many pairs of a partition, and (-1, -1) where there are more; in a worker."""
+    for batch in batches:
+        yield batch.slice(0, most)
+        most -= batch.num_rows
+        if most < 0:
+            yield pa.RecordBatch.from_pydict({"left": [-1], "right": [-1]})
+            return
+
+
+def check_sets(wanted: Rule, sets: pa.Table, pairs: pa.Table) -> pa.Table:
+    """Return the pairs of a home that match, and how many features each has in common; in a worker."""
+    pairs = pairs.sort_by([("right", "ascending"), ("left", "ascending")])
+    batches = sets.select(["row", "features"]).to_batches()
+    parts: list[Held] = [held(batch) for batch in batches]
+    rows, sizes, addresses = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    order = np.argsort(rows)
+    left, right = (order[np.searchsorted(rows[order], pairs[side].to_numpy())] for side in ("left", "right"))
+    shared = np.empty(len(left), np.int64)
+    overlaps_of_pairs(left, right, addresses, sizes, wanted, shared)
+    matching = pa.array(shared >= 0)
+    return pairs.select(["left", "right"]).append_column("o", pa.array(shared)).filter(matching)

@@ -154,7 +154,7 @@ def _told(message: str) -> NeardupError:
             f"{option('--spark-conf ', 'the setting ')}spark.driver.memory=8g"
             + option(
                 ", and go on with --resume where --checkpoint-dir DIR was named; --spark-log FILE keeps what it says",
-                ", and go on with Stages(..., resume=True) where stages were kept in a folder",
+                ", and go on with the same key where stages were kept in a folder",
             )
         )
     own = _OWN.search(message)
@@ -176,7 +176,7 @@ def _told(message: str) -> NeardupError:
     if damaged is not None:
         return InputError(
             f"a file that Spark reads is damaged or gone ({damaged[1]}): where it is of a stage, remove that stage's "
-            f"folder and go on with {option('--resume', 'resume=True')}"
+            f"folder and go on with {option('--resume', 'the same key')}"
         )
     if "PYTHON_VERSION_MISMATCH" in message:
         return RecipeError(
@@ -438,6 +438,8 @@ SETTINGS = {
     "spark.driver.memory": "2g",
     # What is collected is bounded by the engine's own limits (driver_pairs, count_bits).
     "spark.driver.maxResultSize": "0",
+    # Rows of whole numbers are full of zeros, which LZ4 leaves half of.
+    "spark.io.compression.codec": "zstd",
     # Times without a zone mean the same on every machine.
     "spark.sql.session.timeZone": "UTC",
 }

@@ -48,6 +48,8 @@ class Measured:
         self._thread = threading.Thread(target=self._look, daemon=True) if progress is not None else None
 
     def __enter__(self) -> Self:
+        # A stage may make another one first.
+        self._before = self._context.getLocalProperty("spark.jobGroup.id")
         self._context.setJobGroup(self._group, f"neardup: {self._name}")
         if self._thread is not None:
             self._thread.start()
@@ -61,7 +63,7 @@ class Measured:
 
         # Where the session has died, what ended it is being told already.
         with suppress(ConnectionError, Py4JError):
-            self._context.setLocalProperty("spark.jobGroup.id", None)
+            self._context.setLocalProperty("spark.jobGroup.id", self._before)
             self._context.setLocalProperty("spark.job.description", None)
 
     def _look(self) -> None:
@@ -117,6 +119,7 @@ class Folder:
     def __init__(self, spark: SparkSession, path: str) -> None:
         context: Any = spark.sparkContext
         self._jvm: Any = context._jvm
+        self._gateway: Any = context._gateway
         self._path = self._jvm.org.apache.hadoop.fs.Path(path)
         self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
         self._files.mkdirs(self._path)
@@ -151,13 +154,16 @@ class Folder:
             stream.close()
 
     def write(self, name: str, data: bytes, *inside: str) -> None:
-        """Write a small file whole: it appears when it is complete."""
-        draft, path = self._at(*inside, f".{name}.draft"), self._at(*inside, name)
+        """Write a small file whole: it takes the place of another one in one step, when it is complete."""
+        draft, path = (self._files.makeQualified(self._at(*inside, part)) for part in (f".{name}.draft", name))
         stream = self._files.create(draft, True)
         stream.write(bytearray(data))
         stream.close()
-        self._files.delete(path, False)
-        self._files.rename(draft, path)
+        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
+        options = self._gateway.new_array(rename, 1)
+        options[0] = rename.OVERWRITE
+        place = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._files.getConf())
+        place.rename(draft, path, options)
 
     def schema(self, stage: str) -> StructType | None:
         """Return the schema of a complete stage; None where it is not there or not complete."""
@@ -217,8 +223,8 @@ def checked(mark: bytes, folder: str, fingerprint: str, *, resume: bool) -> dict
             "name another folder, or remove it"
         )
     if not resume:
-        resumed = option("--resume", "resume=True")
-        raise OutputError(f"{folder} holds stages of this very run: go on from them with {resumed}, or remove it")
+        resumed = option("go on from them with --resume", "give a key from the first run on")
+        raise OutputError(f"{folder} holds stages of this very run: {resumed}, or remove it")
     return found
 
 
@@ -323,11 +329,11 @@ class Stages:
             if schema is not None:
                 self.report.append({"name": name, "wall_s": 0.0, "resumed": True} | self._folder.sizes(name))
                 return self._spark.read.schema(schema).parquet(path)
-            frame = make()
-            # Hashes neither compress nor repeat, so that both would only cost time.
-            writer = frame.write.mode("overwrite").option("compression", "uncompressed")
-            writer = writer.option("parquet.enable.dictionary", "false").options(**_SOON_WRITTEN)
             with Measured(self._spark, name, self._progress) as measured:
+                frame = make()
+                # Hashes neither compress nor repeat, so that both would only cost time.
+                writer = frame.write.mode("overwrite").option("compression", "uncompressed")
+                writer = writer.option("parquet.enable.dictionary", "false").options(**_SOON_WRITTEN)
                 writer.parquet(path)
             self._folder.put_schema(name, frame.schema)
             spent = {"name": name, "wall_s": round(time.perf_counter() - began, 3)}

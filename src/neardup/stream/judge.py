@@ -1,6 +1,6 @@
 """Documents in order of arrival -> what each matches in the window, and the window as it is afterwards.
 
-One judge is behind the index, the watched folder, the replay of a corpus and the shards of a stream.
+One judge is behind the index, the watched folder, the replay of a corpus and a stream of Spark.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Judge:
 
     def judge(
         self,
-        texts: pa.LargeStringArray,
+        texts: pa.LargeStringArray | Block,
         records: Sequence[Record],
         moments: Sequence[EventTime],
         first: int,
@@ -124,8 +124,8 @@ class Judge:
 
         Parameters
         ----------
-        texts : pyarrow.LargeStringArray
-            Of each document.
+        texts : pyarrow.LargeStringArray or Block
+            Of each document; or features that were made of them, with digests.
         records : sequence of Record
             Of each, where ``needs_records``; else none.
         moments : sequence of EventTime
@@ -290,8 +290,8 @@ class Judge:
         part = segments[-1][0] if segments else 0
         self._enter(self._block(_texts([record.text]))[0], [serial], [moment._replace(part=part)])
 
-    def _block(self, texts: pa.LargeStringArray) -> tuple[Block, Integers]:
-        block = self._extractor(texts)
+    def _block(self, texts: pa.LargeStringArray | Block) -> tuple[Block, Integers]:
+        block = texts if isinstance(texts, Block) else self._extractor(texts)
         return block, _heads(block)
 
     def _features_of(self, kept: Sequence[Kept]) -> tuple[Sequence[Kept], tuple[Block, Integers]]:
