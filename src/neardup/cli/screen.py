@@ -236,7 +236,7 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
     others : str
         The kernels that are used in its place, as ``module.function``.
     """
-    from neardup.kernels.compilation import kernels_are_compiled
+    from neardup.kernels.compilation import compiling_sentence
 
     if recipe is not None and not others:
         engine = (
@@ -247,8 +247,8 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
             else "prefixes.match"
         )
         others = (engine, "prefixes.band_pairs") if recipe.search == "lsh" else (engine,)
-    if not kernels_are_compiled("grams.feature_sets", *others):
-        say("compiling kernels for this machine (once, about 15 s)")
+    if sentence := compiling_sentence("grams.feature_sets", *others):
+        say(sentence)
 
 
 @contextmanager

@@ -285,15 +285,13 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 
 def _warm_up(index: Index) -> None:
     """Load the kernels, or have them compiled, so that no item is charged for it."""
-    from neardup.kernels.compilation import kernels_are_compiled
+    from neardup.kernels.compilation import compiling_sentence
     from neardup.stream.document import Document
     from neardup.stream.index import Index
     from neardup.watch.judge import Log
 
-    if not kernels_are_compiled(
-        "grams.feature_sets", "window.flow", *(("pairs.discriminant", "pairs.align") if index.classifier else ())
-    ):
-        message = "compiling kernels for this machine (once, about 15 s)"
+    learned = ("pairs.discriminant", "pairs.align") if index.classifier else ()
+    if message := compiling_sentence("grams.feature_sets", "window.flow", *learned):
         if sys.stderr.isatty():
             say(message)
         else:
