@@ -9,7 +9,7 @@ from typing import Any
 from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples, figure_text
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
-from neardup.pages.charts import COLOURS, FAINT, count_axis, finished
+from neardup.pages.charts import COLOURS, count_axis, dashed, finished, kinds_of, tooltips
 from neardup.pages.diff_view import side_by_side
 from neardup.pages.html import (
     Chart,
@@ -117,20 +117,19 @@ def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | N
     import altair as alt
 
     axis = alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance)
-    legend = alt.Legend(title=None, orient="top", symbolOpacity=1) if len(sides) > 1 else None
-    colours = alt.Scale(domain=list(SIDES), range=list(COLOURS[:2]))
-    shapes = alt.Scale(domain=list(SIDES), range=["circle", "diamond"])
+    several = len(sides) > 1
     chart = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(
-        color=alt.Color("side:N", scale=colours, legend=legend)
+        color=alt.Color("side:N", **kinds_of(SIDES, legend=several, symbolOpacity=1))
     )
     y = alt.Scale(domain=[0, 1])
-    told = [
-        alt.Tooltip("between:N", title=scale.name),
-        *(alt.Tooltip(f"{name}:Q", format=",") for name in ("pairs", "judged")),
-        alt.Tooltip("same:Q", format=",", title="duplicates"),
-        alt.Tooltip("share:Q", format=".3f"),
-        alt.Tooltip("interval:N"),
-    ]
+    told = tooltips(
+        between=("", scale.name),
+        pairs=(",", "pairs"),
+        judged=(",", "judged"),
+        same=(",", "duplicates"),
+        share=(".3f", "share"),
+        interval=("", "interval"),
+    )
     ends = [row[end] for row in rows for end in ("low", "high")]
     x = alt.X("middle:Q", title=scale.name, scale=axis, **_marks(scale, ends))
     share = alt.Y("share:Q", title="share of duplicates", scale=y)
@@ -140,12 +139,12 @@ def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | N
         chart.mark_point(filled=True, size=80, opacity=1).encode(
             x=x,
             y=share,
-            shape=alt.Shape("side:N", scale=shapes, legend=legend),
+            shape=alt.Shape("side:N", **kinds_of(SIDES, ("circle", "diamond"), legend=several, symbolOpacity=1)),
             tooltip=told,
         ),
     ]
     if own is not None:
-        layers.append(_line("x", own))
+        layers.append(dashed([{"at": own}]).encode(x="at:Q"))
     return finished(alt.layer(*layers))
 
 
@@ -154,14 +153,6 @@ def _marks(scale: Scale, values: Sequence[float]) -> dict[str, Any]:
     if scale.measure != "hamming" or not values:
         return {}
     return {"axis": count_axis(max(values))}
-
-
-def _line(axis: str, value: float) -> Any:
-    """Return a dashed line across a chart."""
-    import altair as alt
-
-    rule = alt.Chart(alt.Data(values=[{"at": value}])).mark_rule(strokeDash=[5, 4], color=FAINT, strokeWidth=1.4)
-    return rule.encode(**{axis: "at:Q"})
 
 
 def _by_threshold(found: AuditResult) -> list[Chart]:
@@ -214,17 +205,17 @@ def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
             scale=alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance),
             **_marks(scale, [row["at"] for row in rows]),
         ),
-        color=alt.Color(
-            "name:N",
-            scale=alt.Scale(domain=list(_FIGURES), range=[COLOURS[2], COLOURS[3]]),
-            legend=alt.Legend(title=None, orient="top", symbolOpacity=1, symbolType="circle"),
-        ),
+        color=alt.Color("name:N", **kinds_of(_FIGURES, COLOURS[2:], symbolOpacity=1, symbolType="circle")),
     )
     y = alt.Scale(domain=[0, 1])
     share = alt.Y("share:Q", title="share", scale=y)
-    told = [alt.Tooltip("name:N", title="figure"), alt.Tooltip("at:Q", format="~g", title="threshold")]
-    told += [alt.Tooltip("share:Q", format=".3f"), alt.Tooltip("interval:N")]
-    told += [alt.Tooltip("returned:Q", format=",", title="pairs returned")]
+    told = tooltips(
+        name=("", "figure"),
+        at=("~g", "threshold"),
+        share=(".3f", "share"),
+        interval=("", "interval"),
+        returned=(",", "pairs returned"),
+    )
     # Where the working point has no figures there is nothing to ring, and an empty layer has no extent.
     ring = chart.transform_filter("datum.own").mark_point(size=170, strokeWidth=2).encode(y=share)
     return finished(

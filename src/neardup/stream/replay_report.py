@@ -23,7 +23,7 @@ from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
 from neardup.features.statistics import Statistics
 from neardup.pages.builder import About, Sources, build_report, named
-from neardup.pages.charts import COLOURS, FAINT, count_axis, finished, log_axis, time_axis
+from neardup.pages.charts import COLOURS, count_axis, dashed, finished, log_axis, time_axis, tooltips
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
 from neardup.pages.html import Chart, Html, facts, figures, section, table
@@ -58,7 +58,7 @@ def by_hour(hours: Rows) -> dict[str, Any]:
     median = chart.encode(x=_hours(), y=_log("cpu_us_median", _MICROSECONDS))
     return _finished(
         median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q"),
-        median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told(alt)),
+        median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told()),
     )
 
 
@@ -70,7 +70,7 @@ def by_held(hours: Rows) -> dict[str, Any]:
     most = max(hour["held"] for hour in hours)
     x = alt.X("held:Q", title="documents in the window at the end of the hour", axis=count_axis(most))
     points = chart.mark_point(color=OURS, filled=True, size=26, opacity=0.6)
-    return _finished(points.encode(x=x, y=_log("cpu_us_median", _MICROSECONDS), tooltip=_told(alt)))
+    return _finished(points.encode(x=x, y=_log("cpu_us_median", _MICROSECONDS), tooltip=_told()))
 
 
 def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
@@ -82,12 +82,11 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     # Both in one layer of their own, so that the page holds their rows once.
     both = alt.layer(
         chart.mark_line(color=OURS, strokeWidth=1.2, interpolate="step-after"),
-        chart.mark_point(color=OURS, filled=True, size=18, opacity=1).encode(tooltip=_told(alt)),
+        chart.mark_point(color=OURS, filled=True, size=18, opacity=1).encode(tooltip=_told()),
     )
     layers = [both]
     if full is not None:
-        moment = alt.Chart(alt.Data(values=[{"hour": full}])).mark_rule(color=FAINT, strokeDash=[5, 4])
-        layers.append(moment.encode(x=_hours()))
+        layers.append(dashed([{"hour": full}]).encode(x=_hours()))
     return _finished(*layers)
 
 
@@ -103,12 +102,10 @@ def _log(name: str, title: str) -> alt.Y:
     return alt.Y(f"{name}:Q", scale=alt.Scale(type="log"), title=title, axis=log_axis(format=",~g", tickCount=6))
 
 
-def _told(alt: Any) -> list[Any]:
+def _told() -> list[alt.Tooltip]:
     """Return what an hour tells when the pointer is on it."""
-    told = [alt.Tooltip("hour:N", title="hour")]
-    told += [alt.Tooltip(f"{name}:Q", format=",") for name in ("originals", "duplicates", "held")]
-    told += [alt.Tooltip("cpu_us_median:Q", title="median µs", format=",.0f")]
-    return told
+    counts = {name: (",", name) for name in ("originals", "duplicates", "held")}
+    return tooltips(hour=("", "hour"), **counts, cpu_us_median=(",.0f", "median µs"))
 
 
 def _above_zero(rows: Rows, *names: str) -> list[dict[str, Any]]:
