@@ -16,7 +16,8 @@ import neardup as nd
 from neardup.documents import corpus_of
 from neardup.errors import OutputError, RecipeError
 from neardup.evaluation.audit import Audit, Sample, draw_sample, examples_of
-from neardup.evaluation.audit_page import charts_of, close_text
+from neardup.evaluation.audit_page import charts_of
+from neardup.evaluation.audit_result import interval_text
 from neardup.evaluation.scores import Figure
 from neardup.recipe import Recipe
 
@@ -89,7 +90,7 @@ def test_examples_are_the_wrong_pairs_that_stand_for_most() -> None:
     ],
 )
 def test_intervals_that_can_be_told_apart(figure: Figure, text: str) -> None:
-    assert close_text(figure) == text
+    assert interval_text(figure) == text
 
 
 def test_the_page_and_what_it_says() -> None:

@@ -32,8 +32,8 @@ from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.cli.screen import Report
     from neardup.documents import Corpus
+    from neardup.features.reading import Progress
     from neardup.pages.batch_report import Wanted
     from neardup.recipe import Recipe
     from neardup.spark.command import Answer, Engine
@@ -538,7 +538,7 @@ class EngineOptions:
 
 
 def on_spark(
-    corpus: Corpus, recipe: Recipe, engine: Engine, progress: Report | None, **options: Any
+    corpus: Corpus, recipe: Recipe, engine: Engine, progress: Progress | None, **options: Any
 ) -> AbstractContextManager[Answer]:
     """Run on Spark: give the answer, and stop the session at the end."""
     from neardup.spark.command import answered

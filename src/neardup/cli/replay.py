@@ -23,7 +23,6 @@ from neardup.cli.options import (
     chosen_recipe,
 )
 from neardup.cli.screen import (
-    Report,
     count_text,
     interruptible,
     progress_bar,
@@ -38,6 +37,7 @@ from neardup.errors import OutputError, RecipeError
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus
+    from neardup.features.reading import Progress
     from neardup.features.statistics import Statistics
     from neardup.pages.report import Extent
     from neardup.recipe import Recipe
@@ -189,7 +189,7 @@ class Page:
     command: str
 
     def watching(
-        self, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Report
+        self, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
     ) -> Watching:
         """Return what takes verdicts while the replay runs."""
         return Watching(self, settings, statistics, clock, report)
@@ -213,7 +213,7 @@ class Watching:
     """
 
     def __init__(
-        self, page: Page, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Report
+        self, page: Page, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
     ) -> None:
         from neardup.stream.replay_report import ReplayReport
 
@@ -325,6 +325,7 @@ def replay(
     check_outputs(inputs, *tables, *others, force=force, checks=checks)
 
     from neardup.documents import FIND_TIME, open_writer
+    from neardup.features.reading import silent
 
     written: list[str] = []
     with ExitStack() as open_things, interruptible(written):
@@ -340,7 +341,7 @@ def replay(
             *(("pairs.discriminant", "pairs.align") if classifier else ()),
         )
         shown = Shown(sys.stdout, as_json=as_json)
-        report = open_things.enter_context(progress_bar()) or _silent
+        report = open_things.enter_context(progress_bar()) or silent
         statistics = settings.statistics(corpus, report)
         index = open_things.enter_context(settings.index(statistics))
         clock = Clock()
@@ -390,7 +391,7 @@ def replay(
 
 
 def _titled(
-    timeline: Timeline, corpus: Corpus, classifier: Classifier, inputs: list[str], read: ReadOptions, report: Report
+    timeline: Timeline, corpus: Corpus, classifier: Classifier, inputs: list[str], read: ReadOptions, report: Progress
 ) -> Timeline:
     """Return the timeline with titles, for which the inputs are read once more."""
     from neardup.stream.replay import title_column, titles_of
@@ -408,11 +409,7 @@ def _check_table(name: str, inputs: Sequence[str], force: bool) -> None:
     check_output(name, inputs, force)
 
 
-def _silent(stage: str, done: int, total: int | None) -> None:
-    """Tell nobody."""
-
-
-def _counted(items: Iterator[Item], total: int, report: Report) -> Iterator[Item]:
+def _counted(items: Iterator[Item], total: int, report: Progress) -> Iterator[Item]:
     for done, item in enumerate(items):
         if done % 256 == 0:
             report("replay", done, total)

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from neardup.documents import Corpus
     from neardup.evaluation.scores import Figure
+    from neardup.features.reading import Progress
     from neardup.pipeline.query import Table
     from neardup.recipe import Recipe
 
@@ -50,7 +51,6 @@ def parse_size(text: str | int) -> int:
     return size
 
 
-Report = Callable[[str, int, int | None], None]
 count_text, size_text = counted, sized
 
 #: Controls but tab and line feed, line separators, and what turns the direction of writing.
@@ -206,7 +206,7 @@ def figure_text(figure: Figure, gap: str = " ", none: str = "none") -> str:
 
 
 @contextmanager
-def reading(corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = ()) -> Iterator[Report | None]:
+def reading(corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = ()) -> Iterator[Progress | None]:
     """Say what there is to say of a corpus before it is read and behind it; give what shows progress.
 
     Parameters
@@ -261,7 +261,7 @@ def interruptible(written: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Report | None]:
+def progress_bar() -> Iterator[Progress | None]:
     """Give a function that shows (stage, done, total), or None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None

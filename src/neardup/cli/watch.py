@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -225,18 +225,10 @@ def watch(
 
     settings = WatchSettings(
         inbox=inbox,
-        originals=folders.originals,
-        duplicates=folders.duplicates,
-        quarantine=folders.quarantine,
-        done=folders.done,
-        place=folders.place,
-        poll=reading.poll,
-        settle=reading.settle,
-        patience=reading.patience,
-        largest=reading.largest,
         content=content,
-        once=reading.once,
         downstream=downstream,
+        **asdict(folders),
+        **asdict(reading),
     )
     settings.check_store(windows.store)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples, figure_text
+from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples, figure_text, interval_text
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
 from neardup.pages.charts import COLOURS, count_axis, dashed, finished, kinds_of, tooltips
@@ -48,14 +48,6 @@ def label_of(found: AuditResult, band: Band) -> str:
     return f"{SIDES[not band.returned]}, {band.between(found.scale_of(band))}"
 
 
-def close_text(figure: Figure) -> str:
-    """Return an interval for people, with so many digits that its ends can be told apart."""
-    if figure.low is None or figure.high is None:
-        return "?"
-    digits = 3 if figure.high > figure.low and f"{figure.low:.2f}" == f"{figure.high:.2f}" else 2
-    return f"{figure.low:.{digits}f} to {figure.high:.{digits}f}"
-
-
 def _by_score(found: AuditResult) -> list[Chart]:
     scales = dict.fromkeys(found.scale_of(band) for band in found.strata)
     return [_shares(found, scale, at) for at, scale in enumerate(scales)]
@@ -66,20 +58,6 @@ def _shares(found: AuditResult, scale: Scale, at: int) -> Chart:
     rows = [_row_of(band, scale) for band in bands]
     sides = list(dict.fromkeys(row["side"] for row in rows))
     own = scale.shown(found.own.score) if scale == found.scale and found.scale == found.other_scale else None
-    behind = table(
-        [scale.name, "pairs", "judged", "duplicates", "share", "95 % interval"],
-        [
-            [
-                f"{row['side']}, {row['between']}",
-                row["pairs"],
-                row["judged"],
-                row["same"],
-                row["share"],
-                row["interval"],
-            ]
-            for row in rows
-        ],
-    )
     said = "; ".join(f"{row['side']} at {row['between']}: {row['share']:.2f}" for row in rows)
     way = "points: the share found; upright lines: 95 % intervals; level lines: the stratum"
     return Chart(
@@ -88,7 +66,7 @@ def _shares(found: AuditResult, scale: Scale, at: int) -> Chart:
         note=f"{way}{'; dashed: the working point' if own is not None else ''}",
         told=f"Share of duplicates in each stratum of {scale.name}. {said}",
         specification=_shares_chart(rows, sides, scale, own),
-        behind=behind,
+        behind=_strata(found, bands),
         missing="" if rows else "none of these pairs is judged yet",
     )
 
@@ -105,7 +83,7 @@ def _row_of(band: Band, scale: Scale) -> dict[str, Any]:
         "share": band.share.value,
         "least": band.share.low,
         "most": band.share.high,
-        "interval": close_text(band.share),
+        "interval": interval_text(band.share),
         "between": band.between(scale),
         "pairs": band.pairs,
         "judged": band.judged,
@@ -162,25 +140,9 @@ def _by_threshold(found: AuditResult) -> list[Chart]:
         for name, figure in zip(_FIGURES, (point.precision, point.recall), strict=True):
             if figure.value is not None and isfinite(threshold):
                 row = {"name": name, "at": threshold, "share": figure.value, "least": figure.low, "most": figure.high}
-                rows.append(row | {"own": point.own, "interval": close_text(figure), "returned": point.returned})
+                rows.append(row | {"own": point.own, "interval": interval_text(figure), "returned": point.returned})
     if len({row["at"] for row in rows}) < 2:
         return []
-    sign = "<=" if found.scale.distance else ">="
-    behind = table(
-        [f"returned {sign}", "pairs", "precision", "95 % interval", "recall", "95 % interval"],
-        [
-            [
-                f"{found.scale.shown(point.score):.4g}{' (audited)' if point.own else ''}",
-                point.returned,
-                point.precision.value,
-                close_text(point.precision),
-                point.recall.value,
-                close_text(point.recall),
-            ]
-            for point in found.points
-        ],
-        best=[at for at, point in enumerate(found.points) if point.own],
-    )
     told = "; ".join(f"at {row['at']:.4g} {row['name']} {row['share']:.2f}" for row in rows)
     return [
         Chart(
@@ -190,7 +152,7 @@ def _by_threshold(found: AuditResult) -> list[Chart]:
             "audited again with other pairs",
             told=f"Precision and recall by threshold of {found.scale.name}: {told}",
             specification=_figures_chart(rows, found.scale),
-            behind=behind,
+            behind=_points(found),
         )
     ]
 
@@ -278,7 +240,7 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
             _points(found),
             intro="Thresholds where strata begin: the labels say of these what they say of the working point.",
         ),
-        section("strata", "What was drawn", _strata(found), intro=_drawn(found)),
+        section("strata", "What was drawn", _strata(found, found.strata), intro=_drawn(found)),
         *_examples(found),
         section("about", "What was audited", _about(found, command)),
         section("reading", "How to read this", _reading()),
@@ -335,7 +297,7 @@ def _points(found: AuditResult) -> Html:
     return table(head, rows, best=[at for at, point in enumerate(found.points) if point.own])
 
 
-def _strata(found: AuditResult) -> Html:
+def _strata(found: AuditResult, bands: Sequence[Band]) -> Html:
     head = ["stratum", "pairs", "drawn", "judged", "same", "unsure", "share of duplicates"]
     rows = [
         [
@@ -343,16 +305,16 @@ def _strata(found: AuditResult) -> Html:
             *(band.pairs, band.drawn, band.judged, band.same, band.unsure),
             _figure(band.share) if band.judged else "nothing judged",
         ]
-        for band in found.strata
+        for band in bands
     ]
-    names = dict.fromkeys(found.scale_of(band).name for band in found.strata)
+    names = dict.fromkeys(found.scale_of(band).name for band in bands)
     return table(head, rows, caption=f"Strata by {' / '.join(names)}")
 
 
 def _figure(figure: Figure) -> Html:
     if figure.value is None:
         return escaped("not known")
-    return Html(f"{figure.value:.3f}<small>{escaped(close_text(figure))}</small>")
+    return Html(f"{figure.value:.3f}<small>{escaped(interval_text(figure))}</small>")
 
 
 def _examples(found: AuditResult) -> Iterator[Html]:

@@ -21,6 +21,7 @@ from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
 from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
+from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.pages.builder import About, Sources, build_report, named
 from neardup.pages.charts import COLOURS, count_axis, dashed, finished, log_axis, time_axis, tooltips
@@ -38,7 +39,7 @@ from neardup.search.margin import has_threshold, loosened, scale_of
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index, matching
-from neardup.stream.replay import END_OF_TIME, Hour, Item, Progress, ReplaySettings, Timeline, Totals
+from neardup.stream.replay import END_OF_TIME, Hour, Item, ReplaySettings, Timeline, Totals
 from neardup.times import utc
 
 if TYPE_CHECKING:
