@@ -1,4 +1,4 @@
-"""What a replay prints: the hours as they end, and the totals."""
+"""``neardup replay``: a dated corpus goes through the window as if its documents arrived one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of ``neardup watch``: what is compared, the store, where files go and when they are taken."""
+"""``neardup watch``: files are judged as they appear in a folder; originals pass, duplicates stop."""
 
 from __future__ import annotations
 

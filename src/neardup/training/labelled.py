@@ -34,7 +34,7 @@ _PAIRS_AT_A_TIME = 1 << 14
 
 
 class LabelOptions(NamedTuple):
-    """How labels and their documents are read; see ``evaluation.labels.read_labels``.
+    """How labels and their documents are read; see ``labels.labels.read_labels``.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ def labelled_pairs(
     corpus : Corpus
         It is read once, and once more for each kind of feature that the vector counts.
     source : path, table, or list of (id, id, label)
-        As ``evaluation.labels.read_labels`` takes them.
+        As ``labels.labels.read_labels`` takes them.
     vector : Vector
         What is measured.
     rule : Recipe

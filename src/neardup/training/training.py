@@ -654,7 +654,7 @@ def train(
     corpus : Corpus
         The documents; it is read once, and once more for each kind of feature that the vector counts.
     labels : path, table, or list of (id, id, label)
-        Pairs that people judged; see ``evaluation.labels.read_labels``.
+        Pairs that people judged; see ``labels.labels.read_labels``.
     vector : str or Vector
         The measures: a name such as ``default``, or a list as ``jaccard(words:4), numbers``.
     candidate_rule : str, optional
@@ -664,7 +664,7 @@ def train(
     content : str
         What of the texts is compared, as in ``Recipe``.
     label_column, positive, only, ignore_unknown
-        See ``evaluation.labels.read_labels``.
+        See ``labels.labels.read_labels``.
     kernels : sequence of str
         ``linear``, ``rbf`` or both; then the linear one is taken unless the other is clearly better.
     folds : int
