@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,11 +38,9 @@ if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus
     from neardup.features.reading import Progress
-    from neardup.features.statistics import Statistics
-    from neardup.pages.report import Extent
     from neardup.recipe import Recipe
-    from neardup.runtime import Clock
-    from neardup.stream.replay import Hour, Item, ReplaySettings, Timeline, Totals
+    from neardup.stream.replay import Hour, Item, Timeline, Totals
+    from neardup.stream.replay_report import PageOptions, ReplayReport
 
 _HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
 
@@ -161,7 +159,7 @@ class ReplayReportOptions(ReportOptions):
         ),
     ] = None
 
-    def page(self, recipe: Recipe) -> Page | None:
+    def page(self, recipe: Recipe) -> PageOptions | None:
         """Return the report that is wanted; None where none is.
 
         Raises
@@ -176,94 +174,12 @@ class ReplayReportOptions(ReportOptions):
 
         wanted = self.wanted()
         numbers: dict[str, Any] = {name: value for name, value in wanted.items() if name in ("families", "rows")}
-        return Page(self.report, margin or 0.0, Extent(**numbers), wanted["command"])
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The report that is wanted: its file, how far below the threshold it looks, its extent, and the command."""
-
-    output: str
-    margin: float
-    extent: Extent
-    command: str
-
-    def watching(
-        self, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
-    ) -> Watching:
-        """Return what takes verdicts while the replay runs."""
-        return Watching(self, settings, statistics, clock, report)
-
-
-class Watching:
-    """Takes the verdicts of a replay, and writes its page.
-
-    Parameters
-    ----------
-    page : Page
-        What is wanted.
-    settings : ReplaySettings
-        Of the replay.
-    statistics : Statistics or None
-        Of the collection, for recipes that need them.
-    clock : Clock
-        Takes the cost of stages.
-    report : callable
-        Told of progress.
-    """
-
-    def __init__(
-        self, page: Page, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
-    ) -> None:
-        from neardup.stream.replay_report import ReplayReport
-
-        self.output = page.output
-        self._page, self._settings, self._statistics = page, settings, statistics
-        self._clock, self._report = clock, report
-        self._made = ReplayReport(settings)
-        self._around: Any = None
-
-    def see(self, items: Sequence[Item], judged: Sequence[Any]) -> None:
-        """Take the verdicts of some documents."""
-        self._made.see(items, judged)
-
-    def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
-        """Replay once more with a looser threshold, for what comes near it."""
-        from neardup.stream.replay import arrivals
-        from neardup.stream.replay_report import around_of
-
-        total = len(timeline.order)
-        with self._clock.stage("look around the threshold"):
-            items = arrivals(corpus, timeline)
-            self._around = around_of(
-                items, self._settings, self._page.margin, total, statistics=self._statistics, report=self._report
-            )
-
-    def write(
-        self,
-        corpus: Corpus,
-        timeline: Timeline,
-        told: Mapping[str, Any],
-        hours: Sequence[Hour],
-        totals: Totals,
-        downstream: float,
-    ) -> None:
-        """Write the page, which is there as a whole or not at all; ``told`` is what it says of the settings."""
-        from neardup.stream.replay_report import page_content, write_page
-
-        report = self._made.made(
-            corpus,
-            timeline,
-            self._around,
-            totals,
-            extent=self._page.extent,
-            command=self._page.command,
-            inputs=corpus.inputs,
-            quarantined=corpus.rejected.counts,
-            stages=self._clock.stages,
-            statistics=self._statistics,
-        )
-        write_page(self.output, page_content(told, hours, totals.as_dict(downstream)), report)
+        return {
+            "output": self.report,
+            "margin": margin or 0.0,
+            "extent": Extent(**numbers),
+            "command": wanted["command"],
+        }
 
 
 #: Documents judged at once where each verdict goes to a disk: one write for all of them.
@@ -357,7 +273,7 @@ def replay(
         verdicts = None if output is None else open_things.enter_context(open_writer(output, schema, force))
         notes = Notes(verdicts, schema)
 
-        watching = None if page is None else page.watching(settings, statistics, clock, report)
+        watching = None if page is None else _report_of(page, settings, statistics, clock, report)
 
         def see(items: Sequence[Item], judged: Sequence[Any]) -> None:
             notes.see(items, judged)
@@ -399,6 +315,12 @@ def _titled(
     column = title_column(corpus, timeline.rows, classifier)
     with read.open(inputs, order_column=column, write=False) as titles:
         return timeline._replace(titles=titles_of(titles, timeline.rows, report))
+
+
+def _report_of(page: PageOptions, *given: Any) -> ReplayReport:
+    from neardup.stream.replay_report import ReplayReport
+
+    return ReplayReport(page, *given)
 
 
 def _check_table(name: str, inputs: Sequence[str], force: bool) -> None:
