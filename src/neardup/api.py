@@ -295,7 +295,7 @@ def audit(
         What is audited, as in ``dedup``.
     candidate_rule : str or float, optional
         A looser threshold of the recipe, or ``MEASURE(FEATURES) >= NUMBER``: pairs below it are not looked at. A
-        classifier has its own. See ``auditing.population.of_recipe``.
+        classifier has its own. See ``evaluation.population.of_recipe``.
     sample : int
         How many pairs to draw. Raising it narrows all intervals; a larger sample holds the smaller one.
     sample_seed : int
@@ -374,7 +374,7 @@ def train(
     labels : path, table, or list of (id, id, label)
         Pairs that people judged; see ``labels.labels.read_labels``.
     vector, candidate_rule, content, label_column, positive, only, ignore_unknown, kernels, folds, seed
-        See ``learning.training.train``.
+        See ``training.training.train``.
     text_column, id_column, title_column, time_column, threads, encoder, progress
         As in ``dedup``.
 

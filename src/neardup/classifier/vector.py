@@ -11,7 +11,7 @@ import numpy as np
 
 from neardup.documents import Corpus
 from neardup.errors import RecipeError
-from neardup.features.reading import gather
+from neardup.features.reading import Progress, gather
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.recipe.kinds import LONGEST_GRAM
@@ -370,11 +370,8 @@ def _own_features(kind: str, number: str | None) -> str:
     return f"{kind}:{int(number)}"
 
 
-Report = Callable[[str, int, int | None], None]
-
-
 def statistics_for(
-    vector: Vector, corpus: Corpus, *, content: str = "", threads: int | None = None, report: Report | None = None
+    vector: Vector, corpus: Corpus, *, content: str = "", threads: int | None = None, report: Progress | None = None
 ) -> dict[str, Statistics]:
     """Return the document frequencies that a vector's measures go by, each by the ``counted`` of its parts.
 

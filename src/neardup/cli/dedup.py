@@ -30,7 +30,6 @@ from neardup.cli.options import (
     recipe_beside_index,
 )
 from neardup.cli.screen import (
-    Report,
     count_text,
     interruptible,
     lsh_text,
@@ -44,6 +43,7 @@ from neardup.cli.screen import (
 from neardup.errors import OutputError, RecipeError
 
 if TYPE_CHECKING:
+    from neardup.features.reading import Progress
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe
 
@@ -224,7 +224,7 @@ def _write(
     written: list[str],
     *,
     force: bool,
-    report: Report | None,
+    report: Progress | None,
 ) -> None:
     """Write all tables, the documents first; ``written`` gets the names of what is there already.
 

@@ -14,8 +14,8 @@ from neardup.cli.screen import count_text, progress_bar, reading, say, show_json
 from neardup.errors import InputError, OutputError, RecipeError
 
 if TYPE_CHECKING:
-    from neardup.cli.screen import Report
     from neardup.documents import Corpus
+    from neardup.features.reading import Progress
     from neardup.index.index import DiskIndex, IndexWriter
 
 
@@ -58,12 +58,12 @@ class IndexBehind:
     def __exit__(self, *exception: Any) -> None:
         self._stack.__exit__(*exception)
 
-    def look_up(self, corpus: Corpus, threads: int | None, report: Report | None) -> None:
+    def look_up(self, corpus: Corpus, threads: int | None, report: Progress | None) -> None:
         """Make the index the reference of a corpus."""
         if self._index is not None:
             self._index.stand_behind(corpus, threads=threads, progress=report)
 
-    def add_kept(self, corpus: Corpus, result: object, threads: int | None, report: Report | None) -> None:
+    def add_kept(self, corpus: Corpus, result: object, threads: int | None, report: Progress | None) -> None:
         """Write the documents that a result keeps into the index, where they do not count before ``commit``."""
         from neardup.pipeline.result import Result
 

@@ -6,8 +6,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from difflib import get_close_matches
+from operator import getitem
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import typer
@@ -31,8 +32,8 @@ from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
-    from neardup.cli.screen import Report
     from neardup.documents import Corpus
+    from neardup.features.reading import Progress
     from neardup.index.index import DiskIndex
     from neardup.pages.batch_report import Wanted
     from neardup.pipeline.result import Result
@@ -65,17 +66,33 @@ def chosen_content(html: bool, content: str | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeOptions:
-    """A recipe, and the fields of it that take another value: options for the common ones, ``--set`` for the rest."""
+class _Named:
+    """The recipe to begin with."""
 
     recipe: Annotated[str | None, option("NAME|FILE", "A recipe's name or TOML file.", MATCHES)] = None
     html: Html = False
-    content: Content = None
-    features: Annotated[str | None, _of_recipe("features")] = None
-    measure: Annotated[str | None, _of_recipe("measure")] = None
-    threshold: Annotated[float | None, _of_recipe("threshold")] = None
-    second_step: Annotated[str | None, _of_recipe("second_step")] = None
-    search: Annotated[str | None, _of_recipe("search")] = None
+
+
+#: The fields of ``Recipe`` that have options of their own, but the one that says which document stays.
+_COMMON = {name: known for name, known in OPTIONS.items() if known.common and name != "keep"}
+#: A record of these, each with the option that the metadata of the field gives it; None where it is not given.
+_Fields: Any = make_dataclass(
+    "_Fields",
+    [
+        (name, getitem(Annotated, (type(known.default) | None, _of_recipe(name))), None)
+        for name, known in _COMMON.items()
+    ],
+    bases=(_Named,),
+    frozen=True,
+    slots=True,
+    kw_only=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeOptions(_Fields):  # type: ignore[misc]
+    """A recipe, and the fields of it that take another value: options for the common ones, ``--set`` for the rest."""
+
     set_fields: Annotated[
         list[str] | None, option("FIELD=VALUE", "Set another field of the recipe.", MATCHES, "--set")
     ] = None
@@ -102,8 +119,7 @@ class RecipeOptions:
         RecipeError
             If a field cannot be set, or is set twice.
         """
-        names = ("recipe", *(name for name, known in OPTIONS.items() if known.common and name != "keep"))
-        values = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in ("recipe", *_COMMON)}
         values["content"] = chosen_content(self.html, self.content)
         return {name: value for name, value in values.items() if value is not None} | _set(self.set_fields or ())
 
@@ -585,7 +601,7 @@ class EngineOptions:
 
 
 def on_spark(
-    corpus: Corpus, recipe: Recipe, engine: Engine, progress: Report | None, **options: Any
+    corpus: Corpus, recipe: Recipe, engine: Engine, progress: Progress | None, **options: Any
 ) -> AbstractContextManager[Result]:
     """Run on Spark: give the answer, and stop the session at the end."""
     from neardup.spark.command import answered

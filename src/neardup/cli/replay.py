@@ -1,10 +1,10 @@
-"""What a replay prints: the hours as they end, and the totals."""
+"""``neardup replay``: a dated corpus goes through the window as if its documents arrived one by one."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,6 @@ from neardup.cli.options import (
     chosen_recipe,
 )
 from neardup.cli.screen import (
-    Report,
     count_text,
     interruptible,
     progress_bar,
@@ -38,11 +37,10 @@ from neardup.errors import OutputError, RecipeError
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
     from neardup.documents import Corpus
-    from neardup.features.statistics import Statistics
-    from neardup.pages.report import Extent
+    from neardup.features.reading import Progress
     from neardup.recipe import Recipe
-    from neardup.runtime import Clock
-    from neardup.stream.replay import Hour, Item, ReplaySettings, Timeline, Totals
+    from neardup.stream.replay import Hour, Item, Timeline, Totals
+    from neardup.stream.replay_report import PageOptions, ReplayReport
 
 _HEAD = "hour (UTC)         items originals duplicates      held      MB  CPU µs     p99"
 
@@ -162,7 +160,7 @@ class ReplayReportOptions(ReportOptions):
         ),
     ] = None
 
-    def page(self, recipe: Recipe) -> Page | None:
+    def page(self, recipe: Recipe) -> PageOptions | None:
         """Return the report that is wanted; None where none is.
 
         Raises
@@ -177,94 +175,12 @@ class ReplayReportOptions(ReportOptions):
 
         wanted = self.wanted()
         numbers: dict[str, Any] = {name: value for name, value in wanted.items() if name in ("families", "rows")}
-        return Page(self.report, margin or 0.0, Extent(**numbers), wanted["command"])
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The report that is wanted: its file, how far below the threshold it looks, its extent, and the command."""
-
-    output: str
-    margin: float
-    extent: Extent
-    command: str
-
-    def watching(
-        self, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Report
-    ) -> Watching:
-        """Return what takes verdicts while the replay runs."""
-        return Watching(self, settings, statistics, clock, report)
-
-
-class Watching:
-    """Takes the verdicts of a replay, and writes its page.
-
-    Parameters
-    ----------
-    page : Page
-        What is wanted.
-    settings : ReplaySettings
-        Of the replay.
-    statistics : Statistics or None
-        Of the collection, for recipes that need them.
-    clock : Clock
-        Takes the cost of stages.
-    report : callable
-        Told of progress.
-    """
-
-    def __init__(
-        self, page: Page, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Report
-    ) -> None:
-        from neardup.stream.replay_report import ReplayReport
-
-        self.output = page.output
-        self._page, self._settings, self._statistics = page, settings, statistics
-        self._clock, self._report = clock, report
-        self._made = ReplayReport(settings)
-        self._around: Any = None
-
-    def see(self, items: Sequence[Item], judged: Sequence[Any]) -> None:
-        """Take the verdicts of some documents."""
-        self._made.see(items, judged)
-
-    def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
-        """Replay once more with a looser threshold, for what comes near it."""
-        from neardup.stream.replay import arrivals
-        from neardup.stream.replay_report import around_of
-
-        total = len(timeline.order)
-        with self._clock.stage("look around the threshold"):
-            items = arrivals(corpus, timeline)
-            self._around = around_of(
-                items, self._settings, self._page.margin, total, statistics=self._statistics, report=self._report
-            )
-
-    def write(
-        self,
-        corpus: Corpus,
-        timeline: Timeline,
-        told: Mapping[str, Any],
-        hours: Sequence[Hour],
-        totals: Totals,
-        downstream: float,
-    ) -> None:
-        """Write the page, which is there as a whole or not at all; ``told`` is what it says of the settings."""
-        from neardup.stream.replay_report import page_content, write_page
-
-        report = self._made.made(
-            corpus,
-            timeline,
-            self._around,
-            totals,
-            extent=self._page.extent,
-            command=self._page.command,
-            inputs=corpus.inputs,
-            quarantined=corpus.rejected.counts,
-            stages=self._clock.stages,
-            statistics=self._statistics,
-        )
-        write_page(self.output, page_content(told, hours, totals.as_dict(downstream)), report)
+        return {
+            "output": self.report,
+            "margin": margin or 0.0,
+            "extent": Extent(**numbers),
+            "command": wanted["command"],
+        }
 
 
 #: Documents judged at once where each verdict goes to a disk: one write for all of them.
@@ -326,6 +242,7 @@ def replay(
     check_outputs(inputs, *tables, *others, force=force, checks=checks)
 
     from neardup.documents import FIND_TIME, open_writer
+    from neardup.features.reading import silent
 
     written: list[str] = []
     with ExitStack() as open_things, interruptible(written):
@@ -341,7 +258,7 @@ def replay(
             *(("pairs.discriminant", "pairs.align") if classifier else ()),
         )
         shown = Shown(sys.stdout, as_json=as_json)
-        report = open_things.enter_context(progress_bar()) or _silent
+        report = open_things.enter_context(progress_bar()) or silent
         statistics = settings.statistics(corpus, report)
         index = open_things.enter_context(settings.index(statistics))
         clock = Clock()
@@ -357,7 +274,7 @@ def replay(
         verdicts = None if output is None else open_things.enter_context(open_writer(output, schema, force))
         notes = Notes(verdicts, schema)
 
-        watching = None if page is None else page.watching(settings, statistics, clock, report)
+        watching = None if page is None else _report_of(page, settings, statistics, clock, report)
 
         def see(items: Sequence[Item], judged: Sequence[Any]) -> None:
             notes.see(items, judged)
@@ -392,7 +309,7 @@ def replay(
 
 
 def _titled(
-    timeline: Timeline, corpus: Corpus, classifier: Classifier, inputs: list[str], read: ReadOptions, report: Report
+    timeline: Timeline, corpus: Corpus, classifier: Classifier, inputs: list[str], read: ReadOptions, report: Progress
 ) -> Timeline:
     """Return the timeline with titles, for which the inputs are read once more."""
     from neardup.stream.replay import title_column, titles_of
@@ -400,6 +317,12 @@ def _titled(
     column = title_column(corpus, timeline.rows, classifier)
     with read.open(inputs, order_column=column, write=False) as titles:
         return timeline._replace(titles=titles_of(titles, timeline.rows, report))
+
+
+def _report_of(page: PageOptions, *given: Any) -> ReplayReport:
+    from neardup.stream.replay_report import ReplayReport
+
+    return ReplayReport(page, *given)
 
 
 def _check_table(name: str, inputs: Sequence[str], force: bool) -> None:
@@ -410,11 +333,7 @@ def _check_table(name: str, inputs: Sequence[str], force: bool) -> None:
     check_output(name, inputs, force)
 
 
-def _silent(stage: str, done: int, total: int | None) -> None:
-    """Tell nobody."""
-
-
-def _counted(items: Iterator[Item], total: int, report: Report) -> Iterator[Item]:
+def _counted(items: Iterator[Item], total: int, report: Progress) -> Iterator[Item]:
     for done, item in enumerate(items):
         if done % 256 == 0:
             report("replay", done, total)

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from neardup.documents import Corpus
     from neardup.evaluation.scores import Figure
+    from neardup.features.reading import Progress
     from neardup.pipeline.query import Table
     from neardup.recipe import Recipe
 
@@ -50,7 +51,6 @@ def parse_size(text: str | int) -> int:
     return size
 
 
-Report = Callable[[str, int, int | None], None]
 count_text, size_text = counted, sized
 
 #: Controls but tab and line feed, line separators, and what turns the direction of writing.
@@ -208,7 +208,7 @@ def figure_text(figure: Figure, gap: str = " ", none: str = "none") -> str:
 @contextmanager
 def reading(
     corpus: Corpus, *recipes: Recipe, kernels: Sequence[str] | None = (), stages: Sequence[str] = ()
-) -> Iterator[Report | None]:
+) -> Iterator[Progress | None]:
     """Say what there is to say of a corpus before it is read and behind it; give what shows progress.
 
     Parameters
@@ -240,7 +240,7 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
     others : str
         The kernels that are used in its place, as ``module.function``.
     """
-    from neardup.kernels.compilation import kernels_are_compiled
+    from neardup.kernels.compilation import compiling_sentence
 
     if recipe is not None and not others:
         engine = (
@@ -251,8 +251,8 @@ def say_if_compiling(recipe: Recipe | None, *others: str) -> None:
             else "prefixes.match"
         )
         others = (engine, "prefixes.band_pairs") if recipe.search == "lsh" else (engine,)
-    if not kernels_are_compiled("grams.feature_sets", *others):
-        say("compiling kernels for this machine (once, about 10 s)")
+    if sentence := compiling_sentence("grams.feature_sets", *others):
+        say(sentence)
 
 
 @contextmanager
@@ -269,7 +269,7 @@ _IN_BYTES = ("read", "read again", "read times", "read titles", "count")
 
 
 @contextmanager
-def progress_bar(stages: Sequence[str] = ()) -> Iterator[Report | None]:
+def progress_bar(stages: Sequence[str] = ()) -> Iterator[Progress | None]:
     """Give a function that shows (stage, done, total), or None where stderr is no terminal.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What ``neardup train`` prints: figures beside those of a threshold, weights, working points, what goes wrong."""
+"""``neardup train``: a classifier from labelled pairs, and figures beside those of a threshold."""
 
 from __future__ import annotations
 

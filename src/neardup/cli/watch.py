@@ -1,4 +1,4 @@
-"""The options of ``neardup watch``: what is compared, the store, where files go and when they are taken."""
+"""``neardup watch``: files are judged as they appear in a folder; originals pass, duplicates stop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -230,18 +230,10 @@ def watch(
 
     settings = WatchSettings(
         inbox=inbox,
-        originals=folders.originals,
-        duplicates=folders.duplicates,
-        quarantine=folders.quarantine,
-        done=folders.done,
-        place=folders.place,
-        poll=reading.poll,
-        settle=reading.settle,
-        patience=reading.patience,
-        largest=reading.largest,
         content=content,
-        once=reading.once,
         downstream=downstream,
+        **asdict(folders),
+        **asdict(reading),
     )
     settings.check_store(windows.store)
 
@@ -291,15 +283,13 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
 
 def warm_up(index: Index) -> None:
     """Load the kernels, or have them compiled, so that no item is charged for it."""
-    from neardup.kernels.compilation import kernels_are_compiled
+    from neardup.kernels.compilation import compiling_sentence
     from neardup.stream.document import Document
     from neardup.stream.index import Index
     from neardup.watch.judge import Log
 
-    if not kernels_are_compiled(
-        "grams.feature_sets", "window.flow", *(("pairs.discriminant", "pairs.align") if index.classifier else ())
-    ):
-        message = "compiling kernels for this machine (once, about 10 s)"
+    learned = ("pairs.discriminant", "pairs.align") if index.classifier else ()
+    if message := compiling_sentence("grams.feature_sets", "window.flow", *learned):
         if sys.stderr.isatty():
             say(message)
         else:

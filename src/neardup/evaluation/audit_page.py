@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples, figure_text
+from neardup.evaluation.audit_result import AuditResult, Band, Example, Examples, figure_text, interval_text
 from neardup.evaluation.population import Scale
 from neardup.evaluation.scores import Figure
-from neardup.pages.charts import COLOURS, FAINT, count_axis, finished
+from neardup.pages.charts import COLOURS, count_axis, dashed, finished, kinds_of, tooltips
 from neardup.pages.diff_view import side_by_side
 from neardup.pages.html import (
     Chart,
@@ -48,14 +48,6 @@ def label_of(found: AuditResult, band: Band) -> str:
     return f"{SIDES[not band.returned]}, {band.between(found.scale_of(band))}"
 
 
-def close_text(figure: Figure) -> str:
-    """Return an interval for people, with so many digits that its ends can be told apart."""
-    if figure.low is None or figure.high is None:
-        return "?"
-    digits = 3 if figure.high > figure.low and f"{figure.low:.2f}" == f"{figure.high:.2f}" else 2
-    return f"{figure.low:.{digits}f} to {figure.high:.{digits}f}"
-
-
 def _by_score(found: AuditResult) -> list[Chart]:
     scales = dict.fromkeys(found.scale_of(band) for band in found.strata)
     return [_shares(found, scale, at) for at, scale in enumerate(scales)]
@@ -66,20 +58,6 @@ def _shares(found: AuditResult, scale: Scale, at: int) -> Chart:
     rows = [_row_of(band, scale) for band in bands]
     sides = list(dict.fromkeys(row["side"] for row in rows))
     own = scale.shown(found.own.score) if scale == found.scale and found.scale == found.other_scale else None
-    behind = table(
-        [scale.name, "pairs", "judged", "duplicates", "share", "95 % interval"],
-        [
-            [
-                f"{row['side']}, {row['between']}",
-                row["pairs"],
-                row["judged"],
-                row["same"],
-                row["share"],
-                row["interval"],
-            ]
-            for row in rows
-        ],
-    )
     said = "; ".join(f"{row['side']} at {row['between']}: {row['share']:.2f}" for row in rows)
     way = "points: the share found; upright lines: 95 % intervals; level lines: the stratum"
     return Chart(
@@ -88,7 +66,7 @@ def _shares(found: AuditResult, scale: Scale, at: int) -> Chart:
         note=f"{way}{'; dashed: the working point' if own is not None else ''}",
         told=f"Share of duplicates in each stratum of {scale.name}. {said}",
         specification=_shares_chart(rows, sides, scale, own),
-        behind=behind,
+        behind=_strata(found, bands),
         missing="" if rows else "none of these pairs is judged yet",
     )
 
@@ -105,7 +83,7 @@ def _row_of(band: Band, scale: Scale) -> dict[str, Any]:
         "share": band.share.value,
         "least": band.share.low,
         "most": band.share.high,
-        "interval": close_text(band.share),
+        "interval": interval_text(band.share),
         "between": band.between(scale),
         "pairs": band.pairs,
         "judged": band.judged,
@@ -117,20 +95,19 @@ def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | N
     import altair as alt
 
     axis = alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance)
-    legend = alt.Legend(title=None, orient="top", symbolOpacity=1) if len(sides) > 1 else None
-    colours = alt.Scale(domain=list(SIDES), range=list(COLOURS[:2]))
-    shapes = alt.Scale(domain=list(SIDES), range=["circle", "diamond"])
+    several = len(sides) > 1
     chart = alt.Chart(alt.Data(values=[dict(row) for row in rows])).encode(
-        color=alt.Color("side:N", scale=colours, legend=legend)
+        color=alt.Color("side:N", **kinds_of(SIDES, legend=several, symbolOpacity=1))
     )
     y = alt.Scale(domain=[0, 1])
-    told = [
-        alt.Tooltip("between:N", title=scale.name),
-        *(alt.Tooltip(f"{name}:Q", format=",") for name in ("pairs", "judged")),
-        alt.Tooltip("same:Q", format=",", title="duplicates"),
-        alt.Tooltip("share:Q", format=".3f"),
-        alt.Tooltip("interval:N"),
-    ]
+    told = tooltips(
+        between=("", scale.name),
+        pairs=(",", "pairs"),
+        judged=(",", "judged"),
+        same=(",", "duplicates"),
+        share=(".3f", "share"),
+        interval=("", "interval"),
+    )
     ends = [row[end] for row in rows for end in ("low", "high")]
     x = alt.X("middle:Q", title=scale.name, scale=axis, **_marks(scale, ends))
     share = alt.Y("share:Q", title="share of duplicates", scale=y)
@@ -140,12 +117,12 @@ def _shares_chart(rows: Rows, sides: Sequence[str], scale: Scale, own: float | N
         chart.mark_point(filled=True, size=80, opacity=1).encode(
             x=x,
             y=share,
-            shape=alt.Shape("side:N", scale=shapes, legend=legend),
+            shape=alt.Shape("side:N", **kinds_of(SIDES, ("circle", "diamond"), legend=several, symbolOpacity=1)),
             tooltip=told,
         ),
     ]
     if own is not None:
-        layers.append(_line("x", own))
+        layers.append(dashed([{"at": own}]).encode(x="at:Q"))
     return finished(alt.layer(*layers))
 
 
@@ -156,14 +133,6 @@ def _marks(scale: Scale, values: Sequence[float]) -> dict[str, Any]:
     return {"axis": count_axis(max(values))}
 
 
-def _line(axis: str, value: float) -> Any:
-    """Return a dashed line across a chart."""
-    import altair as alt
-
-    rule = alt.Chart(alt.Data(values=[{"at": value}])).mark_rule(strokeDash=[5, 4], color=FAINT, strokeWidth=1.4)
-    return rule.encode(**{axis: "at:Q"})
-
-
 def _by_threshold(found: AuditResult) -> list[Chart]:
     rows = []
     for point in found.points:
@@ -171,25 +140,9 @@ def _by_threshold(found: AuditResult) -> list[Chart]:
         for name, figure in zip(_FIGURES, (point.precision, point.recall), strict=True):
             if figure.value is not None and isfinite(threshold):
                 row = {"name": name, "at": threshold, "share": figure.value, "least": figure.low, "most": figure.high}
-                rows.append(row | {"own": point.own, "interval": close_text(figure), "returned": point.returned})
+                rows.append(row | {"own": point.own, "interval": interval_text(figure), "returned": point.returned})
     if len({row["at"] for row in rows}) < 2:
         return []
-    sign = "<=" if found.scale.distance else ">="
-    behind = table(
-        [f"returned {sign}", "pairs", "precision", "95 % interval", "recall", "95 % interval"],
-        [
-            [
-                f"{found.scale.shown(point.score):.4g}{' (audited)' if point.own else ''}",
-                point.returned,
-                point.precision.value,
-                close_text(point.precision),
-                point.recall.value,
-                close_text(point.recall),
-            ]
-            for point in found.points
-        ],
-        best=[at for at, point in enumerate(found.points) if point.own],
-    )
     told = "; ".join(f"at {row['at']:.4g} {row['name']} {row['share']:.2f}" for row in rows)
     return [
         Chart(
@@ -199,7 +152,7 @@ def _by_threshold(found: AuditResult) -> list[Chart]:
             "audited again with other pairs",
             told=f"Precision and recall by threshold of {found.scale.name}: {told}",
             specification=_figures_chart(rows, found.scale),
-            behind=behind,
+            behind=_points(found),
         )
     ]
 
@@ -214,17 +167,17 @@ def _figures_chart(rows: Rows, scale: Scale) -> dict[str, Any]:
             scale=alt.Scale(zero=False, nice=False, padding=14, reverse=scale.distance),
             **_marks(scale, [row["at"] for row in rows]),
         ),
-        color=alt.Color(
-            "name:N",
-            scale=alt.Scale(domain=list(_FIGURES), range=[COLOURS[2], COLOURS[3]]),
-            legend=alt.Legend(title=None, orient="top", symbolOpacity=1, symbolType="circle"),
-        ),
+        color=alt.Color("name:N", **kinds_of(_FIGURES, COLOURS[2:], symbolOpacity=1, symbolType="circle")),
     )
     y = alt.Scale(domain=[0, 1])
     share = alt.Y("share:Q", title="share", scale=y)
-    told = [alt.Tooltip("name:N", title="figure"), alt.Tooltip("at:Q", format="~g", title="threshold")]
-    told += [alt.Tooltip("share:Q", format=".3f"), alt.Tooltip("interval:N")]
-    told += [alt.Tooltip("returned:Q", format=",", title="pairs returned")]
+    told = tooltips(
+        name=("", "figure"),
+        at=("~g", "threshold"),
+        share=(".3f", "share"),
+        interval=("", "interval"),
+        returned=(",", "pairs returned"),
+    )
     # Where the working point has no figures there is nothing to ring, and an empty layer has no extent.
     ring = chart.transform_filter("datum.own").mark_point(size=170, strokeWidth=2).encode(y=share)
     return finished(
@@ -287,7 +240,7 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
             _points(found),
             intro="Thresholds where strata begin: the labels say of these what they say of the working point.",
         ),
-        section("strata", "What was drawn", _strata(found), intro=_drawn(found)),
+        section("strata", "What was drawn", _strata(found, found.strata), intro=_drawn(found)),
         *_examples(found),
         section("about", "What was audited", _about(found, command)),
         section("reading", "How to read this", _reading()),
@@ -344,7 +297,7 @@ def _points(found: AuditResult) -> Html:
     return table(head, rows, best=[at for at, point in enumerate(found.points) if point.own])
 
 
-def _strata(found: AuditResult) -> Html:
+def _strata(found: AuditResult, bands: Sequence[Band]) -> Html:
     head = ["stratum", "pairs", "drawn", "judged", "same", "unsure", "share of duplicates"]
     rows = [
         [
@@ -352,16 +305,16 @@ def _strata(found: AuditResult) -> Html:
             *(band.pairs, band.drawn, band.judged, band.same, band.unsure),
             _figure(band.share) if band.judged else "nothing judged",
         ]
-        for band in found.strata
+        for band in bands
     ]
-    names = dict.fromkeys(found.scale_of(band).name for band in found.strata)
+    names = dict.fromkeys(found.scale_of(band).name for band in bands)
     return table(head, rows, caption=f"Strata by {' / '.join(names)}")
 
 
 def _figure(figure: Figure) -> Html:
     if figure.value is None:
         return escaped("not known")
-    return Html(f"{figure.value:.3f}<small>{escaped(close_text(figure))}</small>")
+    return Html(f"{figure.value:.3f}<small>{escaped(interval_text(figure))}</small>")
 
 
 def _examples(found: AuditResult) -> Iterator[Html]:

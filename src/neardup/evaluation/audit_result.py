@@ -92,8 +92,11 @@ def figure_text(figure: Figure) -> str:
 
 
 def interval_text(figure: Figure) -> str:
-    """Return an interval for people: 0.88 to 0.96."""
-    return "?" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
+    """Return an interval for people, with so many digits that its ends can be told apart: 0.88 to 0.96."""
+    if figure.low is None or figure.high is None:
+        return "?"
+    digits = 3 if figure.high > figure.low and f"{figure.low:.2f}" == f"{figure.high:.2f}" else 2
+    return f"{figure.low:.{digits}f} to {figure.high:.{digits}f}"
 
 
 def _are(number: int) -> str:

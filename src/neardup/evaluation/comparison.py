@@ -43,6 +43,7 @@ from neardup.evaluation.systems import (
     unique_names,
 )
 from neardup.features.embeddings import Encoder
+from neardup.features.reading import Progress
 from neardup.kernels.compilation import compilations
 from neardup.labels.labels import Labels, cluster_labels, read_labels
 from neardup.pipeline.pipeline import run
@@ -341,8 +342,6 @@ _WARM_DOCUMENTS = 100
 #: A recipe that finds no features in so large a share of the documents does not fit them.
 _NEARLY_ALL = 0.9
 
-Report = Callable[[str, int, int | None], None]
-
 
 class _Run(NamedTuple):
     """One recipe's or classifier's run."""
@@ -384,7 +383,7 @@ def compare(
     threads: int | None = None,
     memory: int | None = None,
     encoder: Encoder | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Score recipes and classifiers against labels, at several thresholds each.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from neardup.evaluation.scores import LEAST_GROUPS
-from neardup.pages.charts import COLOURS, FAINT, SHAPES, finished
+from neardup.pages.charts import COLOURS, FAINT, SHAPES, finished, kinds_of, tooltips, unseen
 from neardup.pages.html import (
     Chart,
     Html,
@@ -60,20 +60,17 @@ def _coloured(recipes: Sequence[Mapping[str, Any]]) -> alt.Chart:
     import altair as alt
 
     names = [recipe["name"] for recipe in recipes]
-    colours = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
     return alt.Chart().encode(
-        color=alt.Color("recipe:N", scale=alt.Scale(domain=names, range=colours), legend=None),
+        color=alt.Color("recipe:N", **kinds_of(names, legend=False)),
         opacity=alt.condition(_SHOWN, alt.value(1), alt.value(0.1)),
     )
 
 
 def _told() -> list[alt.Tooltip]:
     """Return what a point tells when the pointer is on it."""
-    import altair as alt
-
-    told = [alt.Tooltip("recipe:N"), alt.Tooltip("threshold:Q", format="~g")]
-    told += [alt.Tooltip(f"{name} told:N", title="F1" if name == "f1" else name) for name in _FIGURES]
-    return [*told, alt.Tooltip("returned:Q", format=","), alt.Tooltip("correct:Q", format=",")]
+    figures = {f"{name} told": ("", "F1" if name == "f1" else name) for name in _FIGURES}
+    counts = {name: (",", name) for name in ("returned", "correct")}
+    return tooltips(recipe=("", "recipe"), threshold=("~g", "threshold"), **figures, **counts)
 
 
 def _dots(chart: alt.Chart, recipes: Sequence[Mapping[str, Any]]) -> list[alt.Chart]:
@@ -81,11 +78,9 @@ def _dots(chart: alt.Chart, recipes: Sequence[Mapping[str, Any]]) -> list[alt.Ch
     import altair as alt
 
     names = [recipe["name"] for recipe in recipes]
-    shapes = [SHAPES[at % len(SHAPES)] for at in range(len(names))]
-    shaped = chart.encode(shape=alt.Shape("recipe:N", scale=alt.Scale(domain=names, range=shapes), legend=None))
+    shaped = chart.encode(shape=alt.Shape("recipe:N", **kinds_of(names, SHAPES, legend=False)))
     best = shaped.transform_filter("datum.best").mark_point(size=150, strokeWidth=2, clip=False)
-    unseen = chart.mark_circle(size=260).encode(opacity=alt.value(0), tooltip=_told())
-    return [shaped.mark_point(filled=True, size=34, clip=False), best, unseen]
+    return [shaped.mark_point(filled=True, size=34, clip=False), best, unseen(chart, _told(), size=260)]
 
 
 def precision_recall(points: list[dict[str, Any]], recipes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

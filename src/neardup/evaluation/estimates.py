@@ -321,6 +321,13 @@ def _claim(stratum: Stratum, drawn: int) -> tuple[int, float]:
     return 1, -stratum.weight / sqrt(drawn * (drawn + 1))
 
 
+class Moves(NamedTuple):
+    """Whether scores tell what stricter thresholds would return, and what looser ones would."""
+
+    stricter: bool
+    looser: bool
+
+
 class Point(NamedTuple):
     """What a threshold returns.
 
@@ -343,7 +350,7 @@ class Point(NamedTuple):
     recall: Figure
 
 
-def points(strata: Sequence[Stratum], cells: Sequence[Cell], own: float, moves: tuple[bool, bool]) -> list[Point]:
+def points(strata: Sequence[Stratum], cells: Sequence[Cell], own: float, moves: Moves) -> list[Point]:
     """Return the figures of the working point and of thresholds where strata begin, the strictest first.
 
     Parameters
@@ -352,12 +359,12 @@ def points(strata: Sequence[Stratum], cells: Sequence[Cell], own: float, moves: 
         And what is known of each.
     own : float
         The working point's score.
-    moves : (bool, bool)
-        Whether stricter and looser thresholds can be told from the strata.
+    moves : Moves
+        Which other thresholds can be told from the strata.
     """
     mine = [stratum for stratum in strata if stratum.returned]
-    stricter = sorted({stratum.low for stratum in mine}, reverse=True)[:-1] if moves[0] else []
-    looser = sorted({stratum.low for stratum in strata if not stratum.returned}, reverse=True) if moves[1] else []
+    stricter = sorted({stratum.low for stratum in mine}, reverse=True)[:-1] if moves.stricter else []
+    looser = sorted({stratum.low for stratum in strata if not stratum.returned}, reverse=True) if moves.looser else []
     found = [_point(strata, cells, score, within=[s.returned and s.low >= score for s in strata]) for score in stricter]
     found.append(_point(strata, cells, own, within=[s.returned for s in strata])._replace(own=True))
     found += [_point(strata, cells, score, within=[s.returned or s.low >= score for s in strata]) for score in looser]

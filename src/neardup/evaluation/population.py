@@ -20,7 +20,7 @@ import numpy.typing as npt
 from neardup.classifier.classifier import CANDIDATE_RULE, Classifier, rule_of
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
-from neardup.evaluation.estimates import doubt
+from neardup.evaluation.estimates import Moves, doubt
 from neardup.keep.pairs import PairArrays, Pairs
 from neardup.labels.store import DIFFERENT, SAME, UNSURE, labels_of
 from neardup.labels.table import LabelTable, is_store
@@ -152,8 +152,8 @@ class Population:
         Of returned pairs, and of others.
     own : float
         The working point as a score of the scale.
-    moves : (bool, bool)
-        Whether other thresholds can be told from scores: stricter ones, looser ones.
+    moves : Moves
+        Which other thresholds can be told from scores.
     point, candidate_rule : str
         The working point and the candidate rule, for people.
     """
@@ -169,7 +169,7 @@ class Population:
     scale: Scale
     other_scale: Scale
     own: float
-    moves: tuple[bool, bool]
+    moves: Moves
     point: str
     candidate_rule: str
 
@@ -209,7 +209,7 @@ def of_classifier(classifier: Classifier, run: Runner) -> Population:
         scale=scale,
         other_scale=scale,
         own=own,
-        moves=(True, True),
+        moves=Moves(stricter=True, looser=True),
         point=f"classifier {classifier.fingerprint}, score >= {classifier.cut:g}",
         candidate_rule=classifier.candidate_rule.in_words(),
     )
@@ -266,7 +266,7 @@ def _above(recipe: Recipe, threshold: float, run: Runner) -> Population:
         scale=scale,
         other_scale=scale,
         own=own,
-        moves=(True, plain),
+        moves=Moves(stricter=True, looser=plain),
         point=recipe.in_words(),
         candidate_rule=loose.in_words(),
     )
@@ -294,7 +294,7 @@ def _above_another(recipe: Recipe, candidate_rule: str, run: Runner) -> Populati
         scale=_scale_of(recipe, own, own),
         other_scale=_scale(rule_measure(wide), _SIMILARITIES, wide.threshold),
         own=own,
-        moves=(not recipe.second_step, False),
+        moves=Moves(stricter=not recipe.second_step, looser=False),
         point=recipe.in_words(),
         candidate_rule=wide.in_words(),
     )

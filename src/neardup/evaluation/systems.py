@@ -1,4 +1,4 @@
-"""The thresholds that a comparison tries with each recipe or classifier."""
+"""The recipes and classifiers that are compared, and the thresholds that are tried with each."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from neardup.pages.charts import (
     rule_at,
     similarities,
     tooltips,
+    unseen,
 )
 from neardup.pages.html import Chart, Html, bar, table
 from neardup.pages.numbers import counted, rate, share
@@ -136,12 +137,7 @@ def _outlines(advice: Advice | None = None, *, chosen: bool = True, named: Seque
     area = alt.Chart(alt.NamedData(name="steps")).transform_filter("datum.chosen").mark_area(interpolate="step-after")
     filled = area.encode(x=x, y=y, y2=alt.YDatum(NOTHING), color=style["color"], opacity=alt.value(0.12))
     # A line tells nothing of its steps: what does are unseen points in the middle of each.
-    unseen = chart.mark_circle(size=160).encode(
-        x="middle:Q",
-        opacity=alt.value(0),
-        strokeWidth=alt.value(0),
-        tooltip=tooltips(view=("", "compared"), low=(".2f", "above"), high=(".2f", "up to"), pairs=(",", "pairs")),
-    )
+    told = tooltips(view=("", "compared"), low=(".2f", "above"), high=(".2f", "up to"), pairs=(",", "pairs"))
     layers = [
         valley.mark_rect(color=FAINT, opacity=0.16, clip=True).encode(x2="high:Q"),
         valley.mark_text(baseline="top", dy=22, fontSize=12).encode(x="middle:Q", y=alt.value(0), text="name:N"),
@@ -149,7 +145,7 @@ def _outlines(advice: Advice | None = None, *, chosen: bool = True, named: Seque
         # Without rows it would have no extent.
         *([filled] if chosen else []),
         chart.mark_line(interpolate="step-after", strokeJoin="round"),
-        unseen,
+        unseen(chart, told).encode(x="middle:Q"),
     ]
     return Plot(layer=layers)
 

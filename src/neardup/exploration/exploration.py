@@ -35,7 +35,7 @@ from neardup.exploration.views import (
     vectors_of,
     view_of,
 )
-from neardup.features.reading import Progress
+from neardup.features.reading import Progress, silent
 from neardup.features.statistics import Statistics
 from neardup.keep.pairs import Pairs
 from neardup.pages.documents import Material
@@ -162,7 +162,7 @@ def explore(
     RecipeError
         If a recipe cannot be compared by features.
     """
-    return _Run(corpus, options, checked_threads(threads), memory, progress or _silent).explore(
+    return _Run(corpus, options, checked_threads(threads), memory, progress or silent).explore(
         tuple(inputs or corpus.inputs), reading
     )
 
@@ -174,10 +174,6 @@ def _matching(pairs: SamplePairs, advice: Advice, findings: Findings | None) -> 
         return SamplePairs(findings.kept.keeper[gone], gone, findings.kept.similarity[gone])
     close = pairs.similarity >= similarity_at(advice.measure, advice.threshold)
     return SamplePairs(pairs.left[close], pairs.right[close], pairs.similarity[close])
-
-
-def _silent(stage: str, done: int, total: int | None) -> None:
-    return None
 
 
 def idf_recipe(recipe: Recipe) -> Recipe | None:

@@ -26,6 +26,10 @@ _PIECE = 1 << 20
 Progress = Callable[[str, int, int | None], None]
 
 
+def silent(stage: str, done: int, total: int | None) -> None:
+    """Take what is told of progress, and tell nobody."""
+
+
 def pieces(
     corpus: Corpus, stage: str, report: Progress | None = None, see: Callable[[Batch], None] | None = None
 ) -> Iterator[pa.LargeStringArray]:
@@ -104,7 +108,6 @@ class Remembered:
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
-Report = Callable[[str, int, int | None], None]
 
 
 def gather(
@@ -113,7 +116,7 @@ def gather(
     *,
     threads: int | None = None,
     memory: int | None = None,
-    report: Report | None = None,
+    report: Progress | None = None,
 ) -> Statistics:
     """Return the document frequencies of a recipe's features in a corpus, before clipping and signatures.
 

@@ -221,6 +221,11 @@ def kernels_are_compiled(*kernels: str) -> bool:
     return folder is not None and all(any(folder.rglob(f"{kernel}-*.nbi")) for kernel in kernels)
 
 
+def compiling_sentence(*kernels: str) -> str:
+    """Return what to tell a user before these kernels (``module.function``) are compiled; empty where they are."""
+    return "" if kernels_are_compiled(*kernels) else "compiling kernels for this machine (once, about 15 s)"
+
+
 @contextmanager
 def compilations() -> Iterator[list]:
     """Give a list that gets an entry for each kernel that is compiled or loaded inside the block, in any thread."""

@@ -1,4 +1,4 @@
-"""What a labeller may say of a pair, and how often two labellers say the same."""
+"""The store of labels, an SQLite file: what each labeller said of a pair, when, and of which texts."""
 
 from __future__ import annotations
 

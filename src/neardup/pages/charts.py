@@ -116,8 +116,15 @@ def line(
     import altair as alt
 
     base = alt.Chart(alt.Data(values=list(rows))).encode(x=x, y=y)
-    points = base.mark_circle(size=160, opacity=0).encode(tooltip=list(tooltip))
-    return [base.mark_line(color=colour, strokeWidth=2), points]
+    return [base.mark_line(color=colour, strokeWidth=2), unseen(base, tooltip)]
+
+
+def unseen(chart: alt.Chart, tooltip: Sequence[alt.Tooltip], *, size: int = 160) -> alt.Chart:
+    """Return marks that nobody sees and the pointer finds, in the places of those of a chart."""
+    import altair as alt
+
+    hidden = {"opacity": alt.value(0), "strokeWidth": alt.value(0)}
+    return chart.mark_circle(size=size).encode(tooltip=list(tooltip), **hidden)
 
 
 def bars(
@@ -137,20 +144,42 @@ def bars(
     )
 
 
-def two_kinds(kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the colours of two kinds in one chart, by ``kind``, with a legend above it."""
+def kinds_of(
+    names: Sequence[str], marks: Sequence[str] = COLOURS, *, legend: bool = True, **options: Any
+) -> dict[str, Any]:
+    """Return the scale on which each of the names has its colour, or another mark, with a legend above the chart.
+
+    Parameters
+    ----------
+    names : sequence of str
+        In the order of the legend.
+    marks : sequence of str
+        Colours, or `SHAPES`; they come round again where there are more names.
+    legend : bool
+        Whether the chart has one; pages with a `legend` of their own do without.
+    **options
+        Of the legend, as Altair takes them.
+    """
     import altair as alt
 
-    legend = alt.Legend(title=None, orient="top")
-    return {"scale": alt.Scale(domain=list(kinds), range=list(COLOURS[:2])), "legend": legend}
+    chosen = [marks[at % len(marks)] for at in range(len(names))]
+    shown = alt.Legend(title=None, orient="top", **options) if legend else None
+    return {"scale": alt.Scale(domain=list(names), range=chosen), "legend": shown}
+
+
+def dashed(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
+    """Return dashed rules of what is only there to compare with; the axis is given later."""
+    import altair as alt
+
+    return alt.Chart(alt.Data(values=list(rows))).mark_rule(color=FAINT, strokeDash=[5, 4], strokeWidth=1.5)
 
 
 def rule_at(threshold: float, name: str) -> list[alt.Chart]:
     """Return a dashed rule at a threshold, with its name beside it."""
     import altair as alt
 
-    data = alt.Data(values=[{"at": threshold, "name": f"{name} {threshold:g}"}])
-    rule = alt.Chart(data).mark_rule(color=FAINT, strokeDash=[5, 4], strokeWidth=1.5).encode(x="at:Q")
+    rows = [{"at": threshold, "name": f"{name} {threshold:g}"}]
+    rule, data = dashed(rows).encode(x="at:Q"), alt.Data(values=rows)
     place = {"align": "left", "dx": 5} if threshold < 0.75 else {"align": "right", "dx": -5}
     named = alt.Chart(data).mark_text(baseline="top", dy=4, fontSize=12, **place)
     return [rule, named.encode(x="at:Q", y=alt.value(0), text="name:N")]

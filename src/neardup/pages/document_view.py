@@ -167,9 +167,7 @@ def looks_of(left: Shown, right: Shown) -> dict[str, Any]:
             "words": len(side.words),
             "beyond": len(one.text) - len(side.text),
             "direction": direction_of(side.text),
-            "marks": sorted(
-                {*side.marks, *(BETWEEN for word in side.between if side.gap(word).strip())} - {Mark.EQUAL}
-            ),
+            "marks": side.used(),
         }
         for one, title, side in zip((left, right), titles, sides, strict=True)
     ]

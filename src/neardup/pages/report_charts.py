@@ -14,13 +14,13 @@ from neardup.pages.charts import (
     count_axis,
     finished,
     histogram,
+    kinds_of,
     line,
     log_counts,
     moving_rule,
     similarities,
     time_axis,
     tooltips,
-    two_kinds,
 )
 from neardup.pages.html import Chart, table
 from neardup.pages.report import BINS, Arrivals, Report, Sweep, Wording
@@ -189,8 +189,8 @@ def _by_time(arrivals: Arrivals) -> Chart:
         x2="end:T",
         y=alt.Y("low:Q", title=f"items per {arrivals.step}", axis=count_axis(max(row["high"] for row in rows))),
         y2="high:Q",
-        color=alt.Color("kind:N", **two_kinds(KINDS)),
-        stroke=alt.Stroke("kind:N", **two_kinds(KINDS)),
+        color=alt.Color("kind:N", **kinds_of(KINDS)),
+        stroke=alt.Stroke("kind:N", **kinds_of(KINDS)),
         tooltip=tooltips(begin=("", "from"), **{kind: (",", kind) for kind in KINDS}),
     )
     return Chart(
@@ -251,7 +251,7 @@ def _by_source(sources: Sequence[tuple[str, int, int]]) -> Chart:
         name=("", "folder"), items=(",", "items"), duplicates=(",", "duplicates"), share=(".1%", "share of duplicates")
     )
     drawn = bars(parts, "count", "items", max(items for _, items, _ in rows), tooltip).encode(
-        color=alt.Color("kind:N", **two_kinds(KINDS)), order=alt.Order("kind:N", sort="descending")
+        color=alt.Color("kind:N", **kinds_of(KINDS)), order=alt.Order("kind:N", sort="descending")
     )
     return Chart(
         key="sources",

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from neardup.documents import Corpus
 from neardup.documents.records import Names
 from neardup.errors import RecipeError, UnknownDocument, option
+from neardup.features.reading import Progress, silent
 from neardup.pipeline.pipeline import checked_threads
-from neardup.pipeline.query import Report, Table, check_size, read_vectors, remember, silent, unit_of, unknown_id
+from neardup.pipeline.query import Table, check_size, read_vectors, remember, unit_of, unknown_id
 from neardup.recipe import Recipe
 from neardup.runtime import Clock, Stage
 from neardup.search.nearest import Nearest, nearest
@@ -86,7 +87,7 @@ def neighbors_of(
     first: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> Neighbors:
     """Find the k documents most similar to each document, exactly, by a recipe's measure.
 

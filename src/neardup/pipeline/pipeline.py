@@ -16,7 +16,7 @@ from neardup.documents.records import Names
 from neardup.errors import RecipeError, option
 from neardup.features.embeddings import Encoder, embed
 from neardup.features.extraction import Extractor
-from neardup.features.reading import Progress, Remembered, contents_of, gather, pieces
+from neardup.features.reading import Progress, Remembered, contents_of, gather, pieces, silent
 from neardup.features.recomputed import BoundedStore, Recomputed
 from neardup.features.statistics import Statistics
 from neardup.features.store import FeatureStore
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 _LEAST_MEMORY = 1_000_000
 #: 2**64 / the golden ratio: groups times it are far apart.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _silent(stage: str, done: int, total: int | None) -> None:
-    return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,7 +217,7 @@ def run(
         If the input cannot be read or an option does not fit.
     """
     threads = checked_threads(threads)
-    report = progress or _silent
+    report = progress or silent
     clock = Clock()
     _check_before_reading(corpus, recipe, encoder, classifier)
     looser = None if margin is None else loosened(recipe, margin)

@@ -19,6 +19,7 @@ from neardup.documents.records import Names
 from neardup.errors import InputError, RecipeError, option, shown
 from neardup.features.embeddings import Encoder
 from neardup.features.extraction import extract
+from neardup.features.reading import Progress, silent
 from neardup.features.store import Vectors
 from neardup.pipeline.pipeline import Collected, checked_threads, collect, records_of, texts_of
 from neardup.recipe import Recipe
@@ -32,7 +33,6 @@ from neardup.text.html import content_of
 from neardup.times import FORMS, microseconds_of
 
 Integers = npt.NDArray[np.int64]
-Report = Callable[[str, int, int | None], None]
 
 
 class Table:
@@ -79,12 +79,8 @@ def refuse_unasked(choices: Mapping[str, Any], *, nearest: bool) -> None:
         )
 
 
-def silent(stage: str, done: int, total: int | None) -> None:
-    """Tell nobody."""
-
-
 def read_vectors(
-    corpus: Corpus, recipe: Recipe, threads: int, memory: int | None, report: Report, clock: Clock
+    corpus: Corpus, recipe: Recipe, threads: int, memory: int | None, report: Progress, clock: Clock
 ) -> tuple[Collected, Vectors]:
     """Return what is known of the documents, and their features."""
     if recipe.measure == "semantic":
@@ -312,7 +308,7 @@ def answer_of(
     threads: int | None = None,
     memory: int | None = None,
     encoder: Encoder | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> Answer:
     """Find all near-duplicates of a new text in a corpus, the most similar first; of equally similar ones the first.
 

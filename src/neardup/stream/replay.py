@@ -23,7 +23,7 @@ from neardup.classifier.evidence import EQUAL_TEXTS
 from neardup.documents import Batch, Corpus, Names, Writer, join_ids
 from neardup.documents.records import as_bytes, lengths_of, value_texts
 from neardup.errors import InputError, OutputError, RecipeError
-from neardup.features.reading import gather
+from neardup.features.reading import Progress, gather
 from neardup.features.statistics import Statistics
 from neardup.recipe import Recipe
 from neardup.search.window import Length
@@ -33,7 +33,6 @@ from neardup.stream.register import IndexStatistics
 from neardup.times import FORMS, can_hold_times, times_of, utc
 
 Integers = npt.NDArray[np.int64]
-Progress = Callable[[str, int, int | None], None]
 
 #: Why a document without a time is rejected; counted under these words.
 NO_TIME = "no readable time"

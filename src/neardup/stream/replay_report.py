@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,10 @@ from neardup.classifier.classifier import Classifier
 from neardup.documents import Corpus
 from neardup.documents.output import OutputFile
 from neardup.documents.records import Names
+from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.pages.builder import About, Sources, build_report, named
-from neardup.pages.charts import COLOURS, FAINT, count_axis, finished, log_axis, time_axis
+from neardup.pages.charts import COLOURS, count_axis, dashed, finished, log_axis, time_axis, tooltips
 from neardup.pages.diff import Shown
 from neardup.pages.documents import Material
 from neardup.pages.html import Chart, Html, facts, figures, section, table
@@ -33,12 +34,12 @@ from neardup.pages.report_page import Section, report_page
 from neardup.pages.sweep import counts_in_words
 from neardup.pages.verdicts import NO_TIME, ORIGINAL, KnownPairs, Verdicts
 from neardup.recipe import Recipe
-from neardup.runtime import Stage
+from neardup.runtime import Clock
 from neardup.search.margin import has_threshold, loosened, scale_of
 from neardup.search.window import Length
 from neardup.stream.document import Document, Verdict
 from neardup.stream.index import Index, matching
-from neardup.stream.replay import END_OF_TIME, Hour, Item, Progress, ReplaySettings, Timeline, Totals
+from neardup.stream.replay import END_OF_TIME, Hour, Item, ReplaySettings, Timeline, Totals, arrivals
 from neardup.times import utc
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def by_hour(hours: Rows) -> dict[str, Any]:
     median = chart.encode(x=_hours(), y=_log("cpu_us_median", _MICROSECONDS))
     return _finished(
         median.mark_rule(color=OURS, opacity=0.35).encode(y2="cpu_us_p99:Q"),
-        median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told(alt)),
+        median.mark_point(color=OURS, filled=True, size=22, opacity=1).encode(tooltip=_told()),
     )
 
 
@@ -70,7 +71,7 @@ def by_held(hours: Rows) -> dict[str, Any]:
     most = max(hour["held"] for hour in hours)
     x = alt.X("held:Q", title="documents in the window at the end of the hour", axis=count_axis(most))
     points = chart.mark_point(color=OURS, filled=True, size=26, opacity=0.6)
-    return _finished(points.encode(x=x, y=_log("cpu_us_median", _MICROSECONDS), tooltip=_told(alt)))
+    return _finished(points.encode(x=x, y=_log("cpu_us_median", _MICROSECONDS), tooltip=_told()))
 
 
 def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
@@ -82,12 +83,11 @@ def memory_by_hour(hours: Rows, full: str | None) -> dict[str, Any]:
     # Both in one layer of their own, so that the page holds their rows once.
     both = alt.layer(
         chart.mark_line(color=OURS, strokeWidth=1.2, interpolate="step-after"),
-        chart.mark_point(color=OURS, filled=True, size=18, opacity=1).encode(tooltip=_told(alt)),
+        chart.mark_point(color=OURS, filled=True, size=18, opacity=1).encode(tooltip=_told()),
     )
     layers = [both]
     if full is not None:
-        moment = alt.Chart(alt.Data(values=[{"hour": full}])).mark_rule(color=FAINT, strokeDash=[5, 4])
-        layers.append(moment.encode(x=_hours()))
+        layers.append(dashed([{"hour": full}]).encode(x=_hours()))
     return _finished(*layers)
 
 
@@ -103,12 +103,10 @@ def _log(name: str, title: str) -> alt.Y:
     return alt.Y(f"{name}:Q", scale=alt.Scale(type="log"), title=title, axis=log_axis(format=",~g", tickCount=6))
 
 
-def _told(alt: Any) -> list[Any]:
+def _told() -> list[alt.Tooltip]:
     """Return what an hour tells when the pointer is on it."""
-    told = [alt.Tooltip("hour:N", title="hour")]
-    told += [alt.Tooltip(f"{name}:Q", format=",") for name in ("originals", "duplicates", "held")]
-    told += [alt.Tooltip("cpu_us_median:Q", title="median µs", format=",.0f")]
-    return told
+    counts = {name: (",", name) for name in ("originals", "duplicates", "held")}
+    return tooltips(hour=("", "hour"), **counts, cpu_us_median=(",.0f", "median µs"))
 
 
 def _above_zero(rows: Rows, *names: str) -> list[dict[str, Any]]:
@@ -351,69 +349,100 @@ _READ = 64_000_000
 _MORE = "The store held more than the corpus, so what came near the threshold without reaching it is not known."
 
 
+class PageOptions(TypedDict):
+    """The report of a replay that is wanted.
+
+    Attributes
+    ----------
+    output : str
+        The page.
+    margin : float
+        How much looser than the threshold it looks; 0 for not at all.
+    extent : Extent
+        How much is listed.
+    command : str
+        What was typed.
+    """
+
+    output: str
+    margin: float
+    extent: Extent
+    command: str
+
+
 class ReplayReport:
-    """Takes verdicts while a replay runs, and makes its report.
+    """Takes verdicts while a replay runs, and writes its report.
 
     Parameters
     ----------
+    page : PageOptions
+        What is wanted.
     settings : ReplaySettings
         Of the replay.
+    statistics : Statistics or None
+        Of the collection, for recipes that need them.
+    clock : Clock
+        Takes the cost of stages.
+    report : callable
+        Told of progress.
+
+    Attributes
+    ----------
+    output : str
+        The page.
     """
 
-    def __init__(self, settings: ReplaySettings) -> None:
-        self._settings = settings
+    def __init__(
+        self, page: PageOptions, settings: ReplaySettings, statistics: Statistics | None, clock: Clock, report: Progress
+    ) -> None:
+        self.output = page["output"]
+        self._page, self._settings, self._statistics = page, settings, statistics
+        self._clock, self._report = clock, report
         self._arrived = Arrived()
+        self._around: KnownPairs | None = None
 
     def see(self, items: Sequence[Item], verdicts: Sequence[Verdict]) -> None:
         """Take the verdicts of some documents."""
         self._arrived.see(items, verdicts)
 
-    def made(
+    def look_around(self, corpus: Corpus, timeline: Timeline) -> None:
+        """Replay once more with a looser threshold, for what comes near it."""
+        with self._clock.stage("look around the threshold"):
+            self._around = around_of(
+                arrivals(corpus, timeline),
+                self._settings,
+                self._page["margin"],
+                len(timeline.order),
+                statistics=self._statistics,
+                report=self._report,
+            )
+
+    def write(
         self,
         corpus: Corpus,
         timeline: Timeline,
-        around: KnownPairs,
+        told: Mapping[str, Any],
+        hours: Sequence[Hour],
         totals: Totals,
-        *,
-        extent: Extent,
-        command: str,
-        inputs: Sequence[str],
-        quarantined: Mapping[str, int],
-        stages: Sequence[Stage],
-        statistics: Statistics | None = None,
-    ) -> Report:
-        """Return the report.
+        downstream: float,
+    ) -> None:
+        """Write the page, which is there as a whole or not at all; ``told`` is what it says of the settings."""
+        content = page_content(told, hours, totals.as_dict(downstream))
+        write_page(self.output, content, self._made(corpus, timeline, totals))
 
-        Parameters
-        ----------
-        corpus, timeline : Corpus, Timeline
-            What was replayed.
-        around : KnownPairs
-            The pairs that come near the threshold.
-        totals : Totals
-            What the replay came to.
-        extent : Extent
-            How much is listed.
-        command, inputs : str, sequence of str
-            What was typed.
-        quarantined : mapping of str to int
-            What was rejected, by reason.
-        stages : sequence of Stage
-            What the stages of the replay cost.
-        statistics : Statistics, optional
-            Of the collection, for recipes that need them.
-        """
+    def _made(self, corpus: Corpus, timeline: Timeline, totals: Totals) -> Report:
         settings = self._settings
         flow = self._arrived.flow(timeline)
-        if flow.before:
+        around = self._around
+        if around is not None and flow.before:
             around = KnownPairs.nothing(around.loosest, _MORE)
-        texts = _Texts(corpus, timeline, self._arrived, flow, settings, statistics)
+        texts = _Texts(corpus, timeline, self._arrived, flow, settings, self._statistics)
         flags = ", ".join(f"{count:,} {flag}" for flag, count in sorted(totals.flags.items()))
         told = {"flags": flags, "classifier": totals.asked.in_words}
         about = About(
             title="What a flow would have stopped, and why",
-            command=command,
-            inputs=inputs,
+            command=self._page["command"],
+            inputs=corpus.inputs,
             recipe=settings.recipe,
             scale=scale_of(settings.recipe, settings.classifier),
             movable=has_threshold(settings.recipe)
@@ -421,12 +450,12 @@ class ReplayReport:
             window=settings.window,
             everything=settings.against == "everything",
             left="This item came before the corpus, from the store, which keeps no text of it for this page.",
-            quarantined=sorted(quarantined.items(), key=lambda item: (-item[1], item[0])),
-            stages=stages,
+            quarantined=sorted(corpus.rejected.counts.items(), key=lambda item: (-item[1], item[0])),
+            stages=self._clock.stages,
             facts={name: text for name, text in told.items() if text},
         )
         sources = Sources(texts=texts.shown, words=texts.words, evidence=texts.evidence, matching=texts.matching)
-        return build_report(flow, about, sources, extent, around)
+        return build_report(flow, about, sources, self._page["extent"], around)
 
 
 class _Texts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from neardup.documents import Corpus
 from neardup.errors import InputError, RecipeError
 from neardup.features.embeddings import Encoder
 from neardup.features.extraction import Extractor
+from neardup.features.reading import Progress
 from neardup.features.statistics import Statistics
 from neardup.kernels.pairs import overlaps
 from neardup.labels.labels import read_labels
@@ -28,13 +29,12 @@ from neardup.text.html import content_of
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Report = Callable[[str, int, int | None], None]
 
 _PAIRS_AT_A_TIME = 1 << 14
 
 
 class LabelOptions(NamedTuple):
-    """How labels and their documents are read; see ``evaluation.labels.read_labels``.
+    """How labels and their documents are read; see ``labels.labels.read_labels``.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def labelled_pairs(
     *,
     threads: int,
     encoder: Encoder | None = None,
-    report: Report,
+    report: Progress,
 ) -> LabelledPairs:
     """Read the labels of a corpus and measure the pairs.
 
@@ -129,7 +129,7 @@ def labelled_pairs(
     corpus : Corpus
         It is read once, and once more for each kind of feature that the vector counts.
     source : path, table, or list of (id, id, label)
-        As ``evaluation.labels.read_labels`` takes them.
+        As ``labels.labels.read_labels`` takes them.
     vector : Vector
         What is measured.
     rule : Recipe
@@ -195,7 +195,7 @@ def labelled_pairs(
     )
 
 
-def _read(corpus: Corpus, report: Report) -> tuple[list[str], Integers]:
+def _read(corpus: Corpus, report: Progress) -> tuple[list[str], Integers]:
     """Return the ids of a corpus as text, and the rows of its documents."""
     names: list[str] = []
     rows = [np.zeros(0, np.int64)]

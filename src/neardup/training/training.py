@@ -21,6 +21,7 @@ from neardup.documents import Corpus
 from neardup.errors import RecipeError, option
 from neardup.evaluation.scores import Figure
 from neardup.features.embeddings import Encoder
+from neardup.features.reading import Progress, silent
 from neardup.recipe import Recipe
 from neardup.runtime import default_threads
 from neardup.training.figures import Draws, Figures, Gain, draw
@@ -625,8 +626,6 @@ def _splits(units: Integers, labels: Bools) -> tuple[Split, ...] | None:
 #: The folds where nothing else is asked for, and the most.
 FOLDS, _MOST_FOLDS = 5, 20
 
-Report = Callable[[str, int, int | None], None]
-
 
 def train(
     corpus: Corpus,
@@ -646,7 +645,7 @@ def train(
     encoder: Encoder | None = None,
     title_column: str | None = None,
     time_column: str | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> Training:
     """Learn from labelled pairs what a near-duplicate is.
 
@@ -655,7 +654,7 @@ def train(
     corpus : Corpus
         The documents; it is read once, and once more for each kind of feature that the vector counts.
     labels : path, table, or list of (id, id, label)
-        Pairs that people judged; see ``evaluation.labels.read_labels``.
+        Pairs that people judged; see ``labels.labels.read_labels``.
     vector : str or Vector
         The measures: a name such as ``default``, or a list as ``jaccard(words:4), numbers``.
     candidate_rule : str, optional
@@ -665,7 +664,7 @@ def train(
     content : str
         What of the texts is compared, as in ``Recipe``.
     label_column, positive, only, ignore_unknown
-        See ``evaluation.labels.read_labels``.
+        See ``labels.labels.read_labels``.
     kernels : sequence of str
         ``linear``, ``rbf`` or both; then the linear one is taken unless the other is clearly better.
     folds : int
@@ -695,7 +694,7 @@ def train(
             "vector: semantic needs an encoder, an object with encode(texts): hand one over in Python, "
             "nd.train(..., encoder=...)"
         )
-    rule, report = rule_of(candidate_rule or CANDIDATE_RULE, content=content), progress or _silent
+    rule, report = rule_of(candidate_rule or CANDIDATE_RULE, content=content), progress or silent
     reading = LabelOptions(label_column, positive, only, ignore_unknown, title_column or "", time_column or "")
     threads = default_threads() if threads is None else threads
     pairs = labelled_pairs(corpus, labels, chosen, rule, reading, threads=threads, encoder=encoder, report=report)
@@ -721,10 +720,6 @@ def _from_labels_on(rule: Recipe, pairs: LabelledPairs) -> Recipe:
     """Return a candidate rule that begins where the labelled pairs do, in hundredths."""
     least = math.floor(float(pairs.similarity[pairs.decided].min()) * 100) / 100
     return rule.changed(threshold=least) if least > rule.threshold else rule
-
-
-def _silent(stage: str, done: int, total: int | None) -> None:
-    return None
 
 
 def _check(kernels: Sequence[str], folds: int, seed: int, threads: int | None) -> None:

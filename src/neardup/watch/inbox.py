@@ -51,39 +51,29 @@ class _File:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scan:
     """What a look at the whole inbox found.
 
     Attributes
     ----------
-    files : int
-        How many files lie there.
-    new : int
-        How many are new, or have changed.
+    files : dict of str to _File
+        The files that lie there, by their paths.
+    new : list of (str, _File)
+        Those that are new, or have changed.
     links : int
         How many symbolic links and other things that are no files.
-    failed : tuple of (str, OSError)
+    failed : list of (str, OSError)
         What could not be read: sub-folders, and single files that the system says nothing of.
     seconds : float
         How long it took.
     """
 
-    files: int
-    new: int
-    links: int
-    failed: tuple[tuple[str, OSError], ...]
-    seconds: float
-
-
-@dataclass(slots=True)
-class _Pass:
-    """What one look gathers."""
-
     files: dict[str, _File] = field(default_factory=dict)
     new: list[tuple[str, _File]] = field(default_factory=list)
     links: int = 0
     failed: list[tuple[str, OSError]] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 class Inbox:
@@ -120,7 +110,7 @@ class Inbox:
             If the inbox itself cannot be read; what is known of it stays.
         """
         begin = self._clock()
-        found = _Pass()
+        found = Scan()
         waiting: list[str] = []
         with os.scandir(self.root) as entries:
             self._look(entries, "", found, waiting)
@@ -142,9 +132,10 @@ class Inbox:
         for path, file in found.new:
             file.since = now
             self._put(path, file, now + self._settle)
-        return Scan(len(found.files), len(found.new), found.links, tuple(found.failed), now - begin)
+        found.seconds = now - begin
+        return found
 
-    def _look(self, entries: Iterable[os.DirEntry[str]], folder: str, found: _Pass, waiting: list[str]) -> None:
+    def _look(self, entries: Iterable[os.DirEntry[str]], folder: str, found: Scan, waiting: list[str]) -> None:
         for entry in entries:
             if is_passed_over(entry.name):
                 continue
@@ -163,7 +154,7 @@ class Inbox:
             else:
                 self._note(path, stamp_of(status), found)
 
-    def _note(self, path: str, stamp: Stamp, found: _Pass) -> None:
+    def _note(self, path: str, stamp: Stamp, found: Scan) -> None:
         known = self._files.get(path)
         if known is None or known.stamp != stamp:
             known = _File(stamp, 0.0, None)

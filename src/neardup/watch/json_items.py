@@ -1,4 +1,4 @@
-"""The fields of an object that is an item: what they are called, and the item that they make."""
+"""Items of JSON: objects, lists of them and JSON lines; what fields are called, and the items that they make."""
 
 from __future__ import annotations
 

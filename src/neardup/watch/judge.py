@@ -1,4 +1,4 @@
-"""What a watcher has done so far, in numbers."""
+"""Items given to the index, in batches: their ids, their verdicts, counters of both, and the log of events."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from neardup.stream.document import Document
 from neardup.text.html import content_of
+from neardup.watch.evidence import verdict_record
 from neardup.watch.names import Numbers
-from neardup.watch.outputs import verdict_record
 from neardup.watch.pending import PendingFile
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""One file of the inbox: its bytes, read so that no half of a change is in them, and its items."""
+"""One file of the inbox on its way: read whole or not at all, then its items and verdicts until it is in its place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neardup.text.encoding import page_text
 from neardup.watch.inbox import Found
 from neardup.watch.items import items_in
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, origin_of, shown, stamp_of
-from neardup.watch.outputs import OutputFolder, Spool
+from neardup.watch.outputs import OutputFolder, Spool, open_file
 from neardup.watch.records import Broken, Item, Items, Note
 
 if TYPE_CHECKING:
@@ -153,10 +153,8 @@ def _guarded(items: Iterator[Item], broken: list[Broken]) -> Iterator[Item]:
 
 def _read(path: str, stamp: Stamp) -> bytes:
     """Return the bytes of a file that is, before and after, the one that was found."""
-    # What was a file may be a link or a pipe by now: neither is followed, nor waited for.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        handle = os.open(path, flags)
+        handle = open_file(path)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
             raise Changed(None) from None
@@ -241,11 +239,6 @@ class PendingFile:
         self._output_folders = output_folders
         self.spools: dict[str, Spool] = {}
         self.details: Spool | None = None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all of its items have verdicts."""
-        return self.given == self.read.count
 
     def before(self, number: int) -> Verdict | None:
         """Return the verdict that an earlier run gave to an item, from 0 on."""

@@ -20,10 +20,11 @@ from zlib import crc32
 
 from neardup.errors import NeardupError, OutputError
 from neardup.watch import outputs as moving
+from neardup.watch.evidence import aside_record
 from neardup.watch.inbox import Found, Inbox
 from neardup.watch.judge import Log, Task, reason
 from neardup.watch.names import SIDECAR, file_of, origin_of, shown, sidecar_of
-from neardup.watch.outputs import OutputFolder, aside_record
+from neardup.watch.outputs import OutputFolder
 from neardup.watch.pending import DONE, DUPLICATES, ORIGINALS, QUARANTINE, Before, Changed, PendingFile, read_file
 from neardup.watch.settings import WatchSettings
 

@@ -1,4 +1,4 @@
-"""What lies in a file of news: its kind told by the content, its items taken out, the article of a page found."""
+"""What is read from a file of news, as data: its items, what is broken, and notes of what was put right."""
 
 from __future__ import annotations
 

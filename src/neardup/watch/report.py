@@ -25,10 +25,10 @@ from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts
 from neardup.stream.document import Verdict
 from neardup.stream.index import stored_recipe
 from neardup.stream.store import Stored, StoreReader
-from neardup.text.encoding import page_text
 from neardup.text.html import content_of
-from neardup.watch.items import items_in
 from neardup.watch.names import SIDECAR, SIDECAR_LINES, Stamp, file_of, numbered, shown, sidecar_of
+from neardup.watch.outputs import open_file
+from neardup.watch.pending import read_items
 from neardup.watch.records import Item
 from neardup.watch.settings import FOLDERS, QUARANTINED
 
@@ -127,16 +127,10 @@ class Delivered:
         return item
 
     def _first(self, name: str, data: bytes) -> Item | None:
-        read = items_in(name, data)
-        item = next(read.items, None)
-        if item is not None and read.kind == "html" and self._content != "auto":
-            item = replace(item, text=page_text(item.raw))
-        return item
+        return next(read_items(name, data, self._content).items, None)
 
     def _read(self, path: str) -> bytes:
-        # Whatever lies there by now: links are not followed, and pipes are not waited for.
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        with open(os.open(path, flags), "rb") as file:
+        with open(open_file(path), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(f"{path} is no file")
             data = file.read(self._left + 1)

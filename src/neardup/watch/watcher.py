@@ -266,7 +266,7 @@ class Watcher:
             return False
         try:
             # What came while the last files were judged is taken as well.
-            return self.inbox.scan().new == 0
+            return not self.inbox.scan().new
         except OSError:
             return True
 

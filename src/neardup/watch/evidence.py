@@ -1,0 +1,160 @@
+"""What lies beside a duplicate and beside a rejected file: the verdict and the evidence, or why it was rejected."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neardup.classifier.classifier import Classifier
+    from neardup.pipeline.resolved_features import Side
+    from neardup.recipe import Recipe
+    from neardup.stream.document import Verdict
+
+#: Passages that are shown, and characters of each.
+_MOST, _LONGEST = 5, 600
+#: Characters of each text that are looked at: an item that was made to be hard costs no more than any other.
+_LOOKED_AT = 20_000
+
+
+def verdict_record(
+    verdict: Verdict,
+    recipe: Recipe,
+    file: str,
+    text: str | None = None,
+    other: str | None = None,
+    classifier: Classifier | None = None,
+) -> dict[str, Any]:
+    """Return what is to be said of a duplicate.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        What was decided.
+    recipe : Recipe
+        By which it was decided.
+    file : str
+        The file it came in.
+    text, other : str, optional
+        The texts of the duplicate and of what it repeats, for the evidence; None where they are not there.
+    classifier : Classifier, optional
+        The classifier whose recipe it is.
+    """
+    record: dict[str, Any] = {
+        "id": verdict.id,
+        "file": file,
+        "kind": verdict.kind,
+        "of": verdict.of,
+        "similarity": verdict.similarity,
+        **(_learned(verdict, classifier) if classifier else _measured(verdict, recipe)),
+        "time": datetime.fromtimestamp(verdict.time, UTC).isoformat().replace("+00:00", "Z"),
+        "flag": verdict.flag,
+        "recipe": recipe.name,
+        "fingerprint": recipe.fingerprint,
+    }
+    if text is None or other is None:
+        record["passages"], record["passages_note"] = [], "the text of the original is no longer in the window"
+        return record
+    record["passages"] = passages(text, other, recipe)
+    if max(len(text), len(other)) > _LOOKED_AT:
+        record["passages_note"] = f"looked for in the first {_LOOKED_AT:,} characters of each text"
+    return record
+
+
+def _measured(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
+    """Return by what measure the two match, and the numbers behind it."""
+    return {"measure": recipe.measure, "threshold": recipe.threshold, **_counts(verdict, recipe)}
+
+
+def _learned(verdict: Verdict, classifier: Classifier) -> dict[str, Any]:
+    """Return what a classifier went by."""
+    # What lets everything pass has no cut that JSON could hold.
+    cut = classifier.cut if isfinite(classifier.cut) else None
+    said: dict[str, Any] = {
+        "measure": "learned",
+        "classifier": classifier.fingerprint,
+        "cut": cut,
+        "score": verdict.score,
+    }
+    if verdict.score is None:
+        return said | {"reason": "equal texts, of which no classifier is asked", "measures": []}
+    bar = "" if cut is None else f" >= {cut:g}"
+    reason = f"score {verdict.score:.4f}{bar}, probability {verdict.similarity:.4f}; {verdict.evidence}"
+    return said | {"reason": reason, "measures": [one.as_dict() for one in verdict.measures]}
+
+
+def _counts(verdict: Verdict, recipe: Recipe) -> dict[str, Any]:
+    """Return the numbers behind a similarity, by the names that ``neardup explain`` has for them."""
+    if verdict.counts is None:
+        return {}
+    o, a, b = verdict.counts
+    kind = recipe.parsed_features.kind
+    if recipe.second_step or recipe.weights or recipe.signature or kind == "checksum" or recipe.measure == "semantic":
+        return {"counts": {"o": o, "a": a, "b": b}}
+    from neardup.pipeline.counterfactual import reason_of
+    from neardup.pipeline.resolved_features import Counts
+
+    why = reason_of(recipe, Counts(o, a, b), (o, a, b), ("", ""))
+    return {"reason": why, "shared": o, "sizes": [a, b]}
+
+
+def passages(text: str, other: str, recipe: Recipe) -> list[dict[str, Any]]:
+    """Return the longest passages that two texts share, the longest first.
+
+    A passage is four words in a row or more, whatever the features of the recipe are; where there is none, it is
+    what the recipe's own features share.
+
+    Parameters
+    ----------
+    text, other : str
+        Two texts; passages are as the first one writes them.
+    recipe : Recipe
+        By which they match.
+    """
+    from neardup.pipeline.passages import passages_of
+    from neardup.pipeline.resolved_features import side_of
+    from neardup.recipe import Recipe
+
+    text, other = text[:_LOOKED_AT], other[:_LOOKED_AT]
+    if text == other:
+        words = len(side_of(text, Recipe(features="words:1")).units)
+        return [{"tokens": words, "text": _cut(text)}] if text else []
+    way = Recipe(features="words:4")
+    found = _runs(side_of(text, way), side_of(other, way))
+    if not found:
+        short = _LOOKED_AT // 10
+        shared = passages_of(side_of(text[:short], recipe), side_of(other[:short], recipe))
+        found = [(passage.tokens, passage.left.start, passage.text) for passage in shared]
+    found.sort(key=lambda run: (-run[0], run[1]))
+    return [{"tokens": tokens, "text": _cut(shown)} for tokens, _, shown in found[:_MOST]]
+
+
+def _runs(left: Side, right: Side) -> list[tuple[int, int, str]]:
+    """Return words, start and text of each run of grams in both, without all its places in the right text.
+
+    Those may be as many as the product of both lengths.
+    """
+    from neardup.text.alignment import SuffixAutomaton
+
+    automaton = SuffixAutomaton(right.grams)
+    found: list[tuple[int, int, str]] = []
+    at = 0
+    while at < len(left.grams):
+        run = automaton.longest(left.grams, at)
+        if run.length:
+            first, last = left.places[at][0], left.places[at + run.length - 1][-1]
+            start, end = left.units[first].start, left.units[last].end
+            found.append((last - first + 1, start, left.text[start:end]))
+        at += max(run.length, 1)
+    return found
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def aside_record(file: str, reason: str, **fields: Any) -> dict[str, Any]:
+    """Return what is to be said of a file that was rejected."""
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {"file": file, "reason": reason, **fields, "time": now}
