@@ -111,8 +111,8 @@ def untouched(given: argparse.Namespace) -> dict[str, Any]:
         named = {row[side] for row in csv.DictReader(rows) if row["split"] == "val" for side in ("id1", "id2")}
     judged = documents.filter(pc.is_in(documents["id"], pa.array(sorted(named))))
     options: dict[str, Any] = {"only": "split=val", "ignore_unknown": True, "classifiers": [trained]}
-    found = nd.compare(judged, str(case.labels), recipes=[], **options).to_dict()
-    own = next(row for row in found["recipes"][0]["rows"] if row["own"])
+    found = nd.compare(judged, str(case.labels), recipes=["default"], **options).to_dict()
+    own = next(row for row in found["recipes"][-1]["rows"] if row["own"])
     return {"pairs": found["duplicates"] + found["others"], "own": own}
 
 
