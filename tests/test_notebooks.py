@@ -39,7 +39,7 @@ def test_it_keeps_no_outputs(path: Path) -> None:
 def test_it_runs_and_loads_nothing(path: Path) -> None:
     import nbformat
 
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     resources = {"metadata": {"path": str(FOLDER)}}
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
     shown = [output for cell in notebook.cells for output in outputs_of(cell)]

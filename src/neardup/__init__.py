@@ -28,6 +28,7 @@ from neardup.version import __version__
 if TYPE_CHECKING:
     from neardup.api import (
         audit,
+        build_index,
         check_contamination,
         compare,
         dedup,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         explore,
         neighbors,
         open_files,
+        open_index,
         query,
         train,
     )
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from neardup.features.sketches import MinHash, SimHash
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe, load_recipe
+    from neardup.service.client import Client
     from neardup.stream.document import Document, Verdict
     from neardup.stream.index import Index
 
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BrokenRecord",
     "Classifier",
+    "Client",
     "Document",
     "Index",
     "InputError",
@@ -65,6 +69,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "audit",
+    "build_index",
     "check_contamination",
     "compare",
     "dedup",
@@ -74,6 +79,7 @@ __all__ = [
     "load_recipe",
     "neighbors",
     "open_files",
+    "open_index",
     "query",
     "train",
 ]
@@ -82,6 +88,7 @@ __all__ = [
 #: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
     "Classifier": "classifier.classifier",
+    "Client": "service.client",
     "Document": "stream.document",
     "Index": "stream.index",
     "MinHash": "features.sketches",
@@ -90,6 +97,7 @@ _LAZY = {
     "SimHash": "features.sketches",
     "Verdict": "stream.document",
     "audit": "api",
+    "build_index": "api",
     "compare": "api",
     "check_contamination": "api",
     "dedup": "api",
@@ -99,6 +107,7 @@ _LAZY = {
     "load_recipe": "recipe",
     "neighbors": "api",
     "open_files": "api",
+    "open_index": "api",
     "query": "api",
     "train": "api",
 }

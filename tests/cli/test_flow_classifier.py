@@ -98,25 +98,6 @@ def test_a_replay_keeps_a_store_that_the_index_opens(file: str, classifier: Clas
         assert {name: index.verdict_of(name) for name in wanted} == wanted
 
 
-def test_columns_can_be_named(file: str, classifier: Classifier) -> None:
-    rows = [{**row, "kicker": f"the title {row['headline']}", "at": row["time"]} for row in ROWS]
-    write_lines(Path("more.jsonl"), [{k: v for k, v in row.items() if k not in ("headline", "time")} for row in rows])
-    arguments = ("replay", "more.jsonl", "--classifier", file, "-o", "verdicts.jsonl")
-    said = refused(*arguments, "--time-column", "at")
-    assert says(said, "title is one", "measures", "none of the columns title, headline")
-    neardup(*arguments, "--time-column", "at", "--title-column", "kicker")
-    assert len(read_lines(Path("verdicts.jsonl"))) == len(ROWS)
-    replace(classifier, title_column="kicker", time_column="at").save("named.neardup")
-    neardup("replay", "more.jsonl", "--classifier", "named.neardup", "-o", "again.jsonl")
-    assert Path("again.jsonl").read_bytes() == Path("verdicts.jsonl").read_bytes()
-
-
-def test_a_page_is_drawn_with_a_classifier(file: str) -> None:
-    pytest.importorskip("altair")
-    neardup("replay", "news.jsonl", "--classifier", file, "--page", "page.html")
-    assert "learned" in Path("page.html").read_text("utf-8")
-
-
 def test_the_working_point_goes_by_precision(file: str, classifier: Classifier) -> None:
     point = replace(classifier, scores=np.array([-3.0, -2.0, 40.0]), labels=np.array([False, False, True]))
     point.save("point.neardup")

@@ -32,10 +32,13 @@ COMMANDS = {
     "audit": "Estimate the precision and recall of a result from a random sample of it.",
     "replay": "Run a dated corpus through the window, as if its documents arrived one by one.",
     "watch": "Judge files as they appear in a folder: originals pass, duplicates stop.",
+    "serve": "Answer over HTTP whether a document repeats one that came before.",
+    "mcp": "Give agents tools over MCP: check, enter, query, explain.",
     "report": "Write a page on what a flow stopped and why, from its store.",
     "stopped": "List what was stopped and why: the item it repeats, the similarity and the time.",
     "release": "Release a stopped item: its file goes to the originals.",
     "contamination": "Find which items of a test set occur in training texts, and where.",
+    "index": "Keep an index on disk, which new documents are compared with.",
     "recipe": "List, show, check and cite recipes.",
     "demo": "Remove the near-duplicates of 199 sample news items, and explain one of them.",
 }
@@ -53,6 +56,8 @@ EXAMPLES = {
     "audit": ("audit news.jsonl --store audit.db --report audit.html",),
     "replay": ("replay news.jsonl --window 24h -o verdicts.csv",),
     "watch": ("watch inbox --originals news --store news.db",),
+    "serve": ("serve --store news.db",),
+    "mcp": ("mcp --store memory.db", "mcp --url http://127.0.0.1:8321"),
     "report": ("report news.db -o report.html",),
     "stopped": ("stopped news.db --today",),
     "release": ("release news.db item-17",),
@@ -71,6 +76,8 @@ def command_of(name: str) -> Any:
         one.command(name=name, cls=Command, no_args_is_help=name in EXAMPLES)(getattr(module, name))
     command = typer.main.get_command(one)
     command.name = name
+    # Where every option has a default, the command itself says what is wanting.
+    command.no_args_is_help = command.no_args_is_help and any(one.required for one in command.params)
     return command
 
 

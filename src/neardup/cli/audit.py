@@ -185,13 +185,14 @@ def audit(
 
     from neardup.evaluation.audit import MOST, draw_sample, examples_of
     from neardup.evaluation.population import votes_of, votes_of_store
-    from neardup.labelling.server import check_packages
+    from neardup.labelling.server import PACKAGES
     from neardup.labels.store import checked_name
+    from neardup.service.server import check_packages
 
     if store is not None:
         check_store(store, inputs)
         if not os.path.exists(store):
-            check_packages()
+            check_packages("label", *PACKAGES)
     name = None if labeller is None else checked_name(labeller)
     with ExitStack() as stack:
         corpus = stack.enter_context(read.open(inputs))

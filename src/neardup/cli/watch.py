@@ -223,7 +223,7 @@ def watch(
     """
     classifier = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(classifier)
-    _check_sample(recipe, sample)
+    check_sample(recipe, sample)
     check_folders(folders, windows)
 
     from neardup.watch.settings import WatchSettings
@@ -260,14 +260,15 @@ def watch(
             sample=read_statistics(recipe, sample),
         ) as index,
     ):
-        _warm_up(index)
+        warm_up(index)
         _watch(settings, index, windows)
 
 
-def _check_sample(recipe: Recipe, sample: str | None) -> None:
+def check_sample(recipe: Recipe, sample: str | None) -> None:
+    """Refuse a recipe without the corpus that it takes frequencies from, and a corpus that it does not ask for."""
     if recipe.needs_statistics and sample is None:
         raise RecipeError(
-            f"recipe {recipe.name!r} takes frequencies from a collection, and a folder that fills is none yet: name a "
+            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet: name a "
             "corpus with --sample"
         )
     if sample is not None and not recipe.needs_statistics:
@@ -288,7 +289,7 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
         return gather(corpus, recipe)
 
 
-def _warm_up(index: Index) -> None:
+def warm_up(index: Index) -> None:
     """Load the kernels, or have them compiled, so that no item is charged for it."""
     from neardup.kernels.compilation import kernels_are_compiled
     from neardup.stream.document import Document

@@ -363,7 +363,7 @@ def answer_of(
             counts = None if classifier.domain is None else counts
         elif recipe.second_step and k is None and candidates:
             found = _second_step(corpus, recipe, text, found, read.names, threads, encoder)
-    return Answer(read.names, found, documents, list(clock.stages), candidates, learned, counts)
+    return Answer(read.names, found, documents + corpus.left_out, list(clock.stages), candidates, learned, counts)
 
 
 def _check_before_reading(

@@ -303,10 +303,11 @@ class Judge:
         part = self._segments_before[max(place - 1, 0)][0]
         return EventTime(document.time, document.leaves, 0, 0, "", part, 0)
 
-    def state(self) -> dict[str, Any]:
-        """Return what ``restore`` needs besides the documents that are held."""
-        ahead = None if self._ahead is None else self._ahead.serial
-        known = {"ahead": ahead, "revived": list(self._revived.items()), "segments": self._segments}
+    def state(self, without: int | None = None) -> dict[str, Any]:
+        """Return what ``restore`` needs besides the documents that are held; without: one that will not be."""
+        ahead = None if self._ahead is None or self._ahead.serial == without else self._ahead.serial
+        revived = [both for both in self._revived.items() if both[0] != without]
+        known = {"ahead": ahead, "revived": revived, "segments": self._segments}
         return self.clock.state() | known | ({"asked": self.asked} if any(self.asked) else {})
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -360,6 +361,20 @@ class Judge:
         for serial in self._revived.keys() & set(gone.tolist() if self._revived else ()):
             del self._revived[serial]
         return gone
+
+    def check(self, texts: pa.LargeStringArray, records: Sequence[Record], moments: Sequence[EventTime]) -> Findings:
+        """Find what each of some documents matches among what is held, as if it came next; none enters.
+
+        Parameters
+        ----------
+        texts, records, moments
+            As in ``judge``; no moment may confirm another document.
+        """
+        block, count = self._block(texts)[0], len(moments)
+        arrivals = arrivals_of(block, moments, np.full(count, -1), np.zeros(count, np.int8))
+        places, partners = self._partners(arrivals, records, best_only=True)
+        places, first = np.unique(places, return_index=True)
+        return Findings(places, partners.among(first), block.sizes > 0, np.zeros(count, np.bool_), [])
 
     def matches(self, record: Record) -> tuple[Integers, Floats]:
         """Return the numbers of all held documents that a document matches now, the most similar first."""

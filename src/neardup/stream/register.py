@@ -132,6 +132,18 @@ class Register:
         if self._keeps_verdicts:
             self._verdicts[verdict.id] = verdict
 
+    def forget(self, verdict: Verdict) -> None:
+        """Forget a verdict, and that it was counted."""
+        self.counts["arrived"] -= 1
+        self.counts["duplicates" if verdict.is_duplicate else "originals"] -= 1
+        if verdict.flag:
+            self.counts[verdict.flag] -= 1
+        if self._verdicts.pop(verdict.id, None) is not None:
+            # Should the id come again, it is forgotten with its new segment only.
+            for _, names in self._segments:
+                if verdict.id in names:
+                    names.remove(verdict.id)
+
     def count_as(self, counts: Mapping[str, int]) -> None:
         """Take over counts, as from a store."""
         self.counts |= counts

@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.classifier.domain import DomainCounts
-from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
+from neardup.errors import NeardupError, OutputError, RecipeError
 from neardup.keep.keepers import Integers
 from neardup.pages.builder import named
 from neardup.pages.diff import Shown
 from neardup.pages.report import Extent
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts
 from neardup.stream.document import Verdict
+from neardup.stream.index import stored_recipe
 from neardup.stream.store import Stored, StoreReader
 from neardup.text.encoding import page_text
 from neardup.text.html import content_of
@@ -361,7 +362,7 @@ class StoreReport:
     def _recipe(self, reader: StoreReader) -> Recipe:
         """Return the recipe by which the store's verdicts were given."""
         if self.classifier is None:
-            return recipe_of(reader)
+            return stored_recipe(reader)
         if self.classifier.recipe.fingerprint != reader.meta("fingerprint"):
             raise RecipeError(
                 f"the verdicts of {self.store} are not of that classifier; name the one they were given by"
@@ -424,25 +425,6 @@ class StoreReport:
 def asked_of(reader: StoreReader) -> DomainCounts:
     """Return what a classifier was asked for the verdicts of a store."""
     return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
-
-
-def recipe_of(reader: StoreReader) -> Recipe:
-    """Return the recipe that a store was filled by.
-
-    Raises
-    ------
-    StoreError
-        If it was a classifier, whose file alone holds it, or the store is of a neardup that noted none.
-    """
-    from neardup.recipe.recipe import parse
-
-    known = reader.state("recipe")
-    if known is None:
-        raise StoreError(
-            f"{reader.path} does not say by which recipe it was filled; name a classifier with --classifier FILE, "
-            "or let the watcher open the store once more"
-        )
-    return parse(known, "the store's recipe")
 
 
 def _is_ours(path: str) -> bool:
