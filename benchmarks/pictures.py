@@ -40,11 +40,12 @@ def written(name: str, folder: Path) -> Path:
 
 
 class Picture(NamedTuple):
-    """A part of a page: from the top of one element to the bottom of another."""
+    """A part of a page: from the top of one element to the bottom of another, with what is opened for it."""
 
     page: str
     first: str
     last: str
+    opened: str = ""
 
     def place(self, page: Page) -> dict[str, float]:
         """Return where it is."""
@@ -59,7 +60,7 @@ class Picture(NamedTuple):
 PICTURES = {
     "explore": Picture("explore", ".opening", "#over-words"),
     "report": Picture("report", ".opening", "#reasons"),
-    "explore-pairs": Picture("explore", "#pairs .band:has(details[open]) h3", "#pairs details[open]"),
+    "explore-pairs": Picture("explore", "#suspects details", "#suspects details", opened="#suspects details"),
 }
 
 
@@ -68,9 +69,11 @@ def taken(browser: Any, path: Path, picture: Picture) -> bytes:
     context = browser.new_context(viewport={"width": WIDTH, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     page.goto(path.as_uri())
+    if picture.opened:
+        page.locator(picture.opened).first.evaluate("details => { details.open = true }")
     # Charts are drawn once they are near the window.
     page.set_viewport_size({"width": WIDTH, "height": page.evaluate("document.documentElement.scrollHeight")})
-    expect(page.locator(".chart:not(:has(svg))")).to_have_count(0, timeout=30_000)
+    expect(page.locator(".chart:not(:has(svg)):visible")).to_have_count(0, timeout=30_000)
     shot: bytes = page.screenshot(full_page=True, clip=picture.place(page))
     context.close()
     return shot

@@ -46,6 +46,8 @@ COLUMNS_LEFT_OUT = {
 JSON_DIGITS = 9
 #: Of what a training made: its last digits belong to scikit-learn, NumPy and the processor.
 LEARNED_DIGITS = 5
+#: That of a classifier changes with its last digits.
+_FINGERPRINT = re.compile(r"\b[0-9a-f]{16}\b")
 
 _BLOCKS, _LINES, _SHOWN, _NAME = 16, 6, 160, 40
 _BINARY = (".parquet", ".arrow", ".feather")
@@ -194,6 +196,8 @@ def stable(content: Any, digits: int) -> Any:
         return {key: stable(value, digits) for key, value in content.items() if key not in LEFT_OUT}
     if isinstance(content, list):
         return [stable(value, digits) for value in content]
+    if isinstance(content, str) and digits == LEARNED_DIGITS:
+        return _FINGERPRINT.sub("-", content)
     return float(f"{content:.{digits}g}") if isinstance(content, float) else content
 
 

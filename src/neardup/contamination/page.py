@@ -102,7 +102,7 @@ def _tiles(found: Contamination, fail_over: float | None) -> Iterator[tuple[str,
     yield (
         f"{found.contaminated_documents:,}",
         "training texts contain an item",
-        f"of {found.documents:,}, {sized(found.bytes_read)}",
+        f"of {found.documents:,} texts; {sized(found.bytes_read)} were read",
     )
 
 

@@ -238,7 +238,7 @@ def audit_page(found: AuditResult, *, command: str = "") -> str:
             "points",
             "At other thresholds",
             _points(found),
-            intro="Thresholds where strata begin: the labels say of these what they say of the working point.",
+            intro="Where a stratum (a range of scores) begins, the labels say as much as at the working point.",
         ),
         section("strata", "What was drawn", _strata(found, found.strata), intro=_drawn(found)),
         *_examples(found),
@@ -255,8 +255,10 @@ def _tiles(found: AuditResult) -> Iterator[tuple[str, str, str]]:
         ("recall among candidates", found.recall, "of the duplicates among the candidates are returned"),
     )
     for name, figure, meaning in shares:
-        known = figure.value is not None
-        yield ("?" if figure.value is None else f"{figure.value:.1%}"), name, f"{_percent(figure)} {meaning}" * known
+        if figure.value is None:
+            yield "not known", name, "until more of the drawn pairs are judged"
+        else:
+            yield f"{figure.value:.1%}", name, f"{_percent(figure)} {meaning}"
     yield f"{found.own.returned:,}", "pairs returned", f"of {found.candidates:,} candidates"
     number = found.duplicates
     if number.value is not None and number.low is not None and number.high is not None:
@@ -277,8 +279,9 @@ def _percent(figure: Figure) -> str:
 
 def _drawn(found: AuditResult) -> str:
     return (
-        f"Of {found.candidates:,} pairs of distinct texts {found.drawn:,} were drawn at random: from each stratum "
-        f"those with the smallest hashes (seed {found.seed}), half of them from what is returned."
+        f"Of {found.candidates:,} pairs of distinct texts {found.drawn:,} were drawn at random: from each stratum, "
+        f"a range of scores on one side of the threshold, those with the smallest hashes (seed {found.seed}), half of "
+        f"them from what is returned."
     )
 
 

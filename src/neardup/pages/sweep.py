@@ -205,9 +205,9 @@ def similarity_of(scale: Scale, recipe: Recipe) -> str:
 
 #: Of what two documents must share a part, by measure.
 _OF = {
-    "jaccard": "all that either has",
-    "overlap": "those of the longer one",
-    "containment": "those of the shorter one",
+    "jaccard": "the {} that either of them has",
+    "overlap": "the {} of the longer one",
+    "containment": "the {} of the shorter one",
 }
 
 
@@ -218,7 +218,7 @@ def rule_in_words(recipe: Recipe) -> str:
     if unit is None or of is None or wanted.multiset or recipe.signature or recipe.is_weighted or recipe.second_step:
         return ""
     runs = f"runs of {counted(wanted.n, unit)}"
-    return f"Two documents match if of their {runs} they share at least {100 * recipe.threshold:g} % of {of}."
+    return f"Two documents match if they share at least {100 * recipe.threshold:g} % of {of.format(runs)}."
 
 
 def value_of(what: str, similarity: float, *, distance: bool) -> str:

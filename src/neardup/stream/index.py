@@ -649,7 +649,9 @@ def matching(
     """
     found = set()
     chosen = None if classifier else recipe
-    with Index(chosen, classifier=classifier, window=None, against="everything", sample=statistics) as index:
+    options: dict[str, Any] = {"window": None, "against": "everything", "sample": statistics}
+    # Documents that were chosen say nothing of the flow that they are from.
+    with Index(chosen, classifier=classifier, force_domain=classifier is not None, **options) as index:
         held = {
             str(key): Document(str(key), one.text, one.timestamp, title=one.title) for key, one in documents.items()
         }
