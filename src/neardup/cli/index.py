@@ -72,8 +72,11 @@ class IndexBehind:
 
     def commit(self) -> None:
         """Make them count: last of all, so that whoever is killed before can begin again."""
-        if self._writer is not None:
+        if self._writer is not None and self._index is not None:
             self._writer.commit()
+            added = self._writer.manifest.documents - len(self._index)
+            total = count_text(self._writer.manifest.documents, "document")
+            say(f"{count_text(added, 'document')} added to {self._index.path}, which has {total} now")
 
 
 app = typer.Typer(
@@ -157,7 +160,7 @@ def remove(
         count = writer.remove(wanted)
         writer.commit()
     if count < len(wanted):
-        say(f"{count_text(len(wanted) - count, 'id')} of {ids} not in {index}")
+        say(f"{count_text(len(wanted) - count, 'id')} of {ids} not in {index}, which were passed over")
     _show(DiskIndex(index), as_json=as_json)
 
 

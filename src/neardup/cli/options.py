@@ -151,7 +151,7 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 Against = Annotated[
     list[str] | None,
-    option("REF", "A reference to compare with, files or an index: all of it stays, none is written."),
+    option("REF", "A reference, files or an index: all of it stays, none is written."),
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]
