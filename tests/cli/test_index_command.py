@@ -78,7 +78,9 @@ def test_an_index_grows_and_shrinks(sides: tuple[Path, Path, Path], tmp_path: Pa
     assert documents(index) == 5
     ids = tmp_path / "ids.txt"
     ids.write_text("n1\nn3\nnobody\n")
-    assert "1 id of" in neardup("index", "remove", index, "--ids", ids).stderr
+    said = neardup("index", "remove", index, "--ids", ids).stderr
+    assert "2 documents removed" in said
+    assert "1 id of" in said
     assert documents(index) == 3
     assert "2, which compact leaves out" in neardup("index", "info", index).stderr
     neardup("index", "compact", index)
@@ -104,5 +106,9 @@ def test_bad_input_is_one_sentence(sides: tuple[Path, Path, Path], tmp_path: Pat
     assert says(refused("dedup", new, *against, *against, *out), "stands alone")
     assert says(refused("dedup", new, "--add", *out), "--add", "--against INDEX")
     assert says(refused("dedup", new, *against, "--add", "--dry-run"), "--dry-run")
+    named = write_lines(tmp_path / "named.jsonl", [{**row, "kind": "a"} for row in NEW])
+    assert says(refused("dedup", named, *against, *out, "--within", "kind"), "archive", "'kind'", "--within", "text")
+    named.unlink()
+    assert says(refused("dedup", index, *out), "archive", "--against", "query")
     assert says(refused("query", index, "-d", new, "--text-column", "text"), "--text-column", "leave it out")
     assert names_in(tmp_path) == before

@@ -173,7 +173,7 @@ def dedup(
     from neardup.pipeline.pipeline import run
     from neardup.pipeline.result import Result
 
-    column, kernels = order_column(recipe, time_column), () if engine is None else None
+    column, kernels = order_column(recipe, time_column), behind.kernels if engine is None else None
     with ExitStack() as held:
         held.enter_context(behind)
         corpus = held.enter_context(

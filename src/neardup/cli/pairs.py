@@ -88,10 +88,14 @@ def pairs(
 
     from neardup.pipeline.pipeline import run
 
+    behind = IndexBehind(index)
     with read.open(inputs, against=against, index=index) as corpus:
-        with reading(corpus, recipe, kernels=() if engine is None else None) as report, ExitStack() as stack:
+        with (
+            reading(corpus, recipe, kernels=behind.kernels if engine is None else None) as report,
+            ExitStack() as stack,
+        ):
             result: Result | Answer
-            IndexBehind(index).look_up(corpus, limits["threads"], report)
+            behind.look_up(corpus, limits["threads"], report)
             if engine is not None:
                 records = read.quarantine is not None
                 result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))

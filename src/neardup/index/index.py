@@ -211,6 +211,9 @@ class DiskIndex:
             If the index is empty.
         """
         found = corpus_of(self.documents(places), text_column="text", id_column="id")
+        for source in found.sources:
+            # Messages call it by its name.
+            source.found = replace(source.found, name=self.path)
         found.left_out = 0 if places is None else len(self) - len(places)
         return found
 
