@@ -89,9 +89,10 @@ def pairs(
     from neardup.pipeline.pipeline import run
 
     behind = IndexBehind(index)
+    kernels = behind.kernels if engine is None else None
     with read.open(inputs, against=against, index=index) as corpus:
         with (
-            reading(corpus, recipe, kernels=behind.kernels if engine is None else None) as report,
+            reading(corpus, recipe, kernels=kernels) as report,
             ExitStack() as stack,
         ):
             result: Result | Answer

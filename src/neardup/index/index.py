@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from os import PathLike
@@ -32,6 +32,7 @@ from neardup.index.segment import (
     check_recipe,
     checked,
     damaged,
+    is_full,
     noted,
     read_removed,
     write_removed,
@@ -529,8 +530,7 @@ class IndexWriter:
         parts, count = [], 0
         for part in self.manifest.segments:
             segment = self._segment(part)
-            named = segment.ids()
-            same = pc.is_in(named if pa.types.is_large_string(named.type) else as_strings_of(named), wanted)
+            same = pc.is_in(segment.ids().cast(pa.large_string()), wanted)
             gone = np.setdiff1d(np.flatnonzero(same.to_numpy(zero_copy_only=False)), segment.removed)
             parts.append(part if not len(gone) else self._without(part, np.union1d(segment.removed, gone)))
             count += len(gone)
@@ -546,43 +546,39 @@ class IndexWriter:
 
     def compact(self, *, threads: int | None = None, progress: Progress | None = None) -> None:
         """Write runs of small segments, and those with removed documents, anew; full ones stay as they are."""
-        from neardup.index.segment import MOST_DOCUMENTS, MOST_FEATURES
-
         parts: list[Part] = []
         run: list[Part] = []
-        total = sum(part.documents for part in self.manifest.segments)
-        done = 0
 
         def merged() -> Iterator[Part]:
             if len(run) == 1 and not run[0].removed:
                 yield run[0]
             elif run:
-                yield from self._segments(self._stored(run, threads))
+                yield from self._segments(self._stored(run, threads, progress))
+            run.clear()
 
-        for part in [*self.manifest.segments]:
-            full = part.features >= MOST_FEATURES or part.documents >= MOST_DOCUMENTS
-            if full and not part.removed:
-                parts += merged()
-                run.clear()
-                parts.append(part)
-            else:
+        for part in self.manifest.segments:
+            if part.removed or not is_full(part.features, part.documents):
                 run.append(part)
-            done += part.documents
-            if progress is not None:
-                progress("compact", done, total)
+            else:
+                parts += [*merged(), part]
         parts += merged()
         self.manifest = replace(self.manifest, segments=parts)
 
-    def _stored(self, parts: Iterable[Part], threads: int | None) -> Iterator[Piece]:
+    def _stored(self, parts: Sequence[Part], threads: int | None, progress: Progress | None) -> Iterator[Piece]:
         """Yield the documents of segments that are there, with features made anew."""
+        total = sum(part.documents - part.removed for part in parts)
 
         def stored() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
+            done = 0
             for part in parts:
                 segment = self._segment(part)
                 ids, stays = segment.ids(), segment.present()
                 for begin in range(0, len(stays), _TEXTS_A_PIECE):
                     some = stays[begin : begin + _TEXTS_A_PIECE]
                     yield ids.take(pa.array(some)), pa.concat_arrays(list(segment.texts(some)))
+                    done += len(some)
+                    if progress is not None:
+                        progress("compact", done, total)
 
         yield from in_order(self._made, stored(), checked_threads(threads))
 
@@ -683,8 +679,3 @@ def check_free(path: str | PathLike[str]) -> None:
     if os.path.lexists(path):
         way = f"add to it with neardup index add {os.fspath(path)} CORPUS, or " if is_index(path) else ""
         raise OutputError(f"{os.fspath(path)} exists: {way}name a folder that does not")
-
-
-def as_strings_of(ids: pa.Array) -> pa.Array:
-    """Return whole numbers as strings."""
-    return ids.cast(pa.large_string())
