@@ -16,7 +16,8 @@ from neardup.errors import InputError, OutputError, RecipeError
 if TYPE_CHECKING:
     from neardup.cli.screen import Report
     from neardup.documents import Corpus
-    from neardup.index.index import DiskIndex, IndexWriter
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import IndexWriter
 
 #: The kernels that a writer uses.
 _WRITES = ("counts.prefixes", "prefixes.fill_index")
@@ -51,7 +52,8 @@ class IndexBehind:
 
     def __enter__(self) -> Self:
         if self._adds and self._index is not None:
-            from neardup.index.index import DiskIndex, open_writer
+            from neardup.index.index import DiskIndex
+            from neardup.index.writer import open_writer
 
             self._writer = self._stack.enter_context(open_writer(self._index.path))
             # Another writer may have been there before this one.
@@ -144,7 +146,8 @@ def add(
     """Add documents, whatever they match there."""
     check_outputs(inputs, ("--quarantine", read.quarantine), force=False)
 
-    from neardup.index.index import DiskIndex, open_writer
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import open_writer
 
     with (
         open_writer(index) as writer,
@@ -164,7 +167,8 @@ def remove(
 ) -> None:
     """Remove documents by their ids."""
     from neardup.files import read as read_file
-    from neardup.index.index import DiskIndex, open_writer
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import open_writer
 
     try:
         named = read_file(ids, "name a file of ids").decode("utf-8-sig").splitlines()
@@ -204,7 +208,8 @@ def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> No
 
     Small segments become few, and removed documents give their room back.
     """
-    from neardup.index.index import DiskIndex, open_writer
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import open_writer
 
     with open_writer(index) as writer, progress_bar() as report:
         writer.compact(threads=threads, progress=report)
