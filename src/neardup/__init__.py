@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from neardup.features.sketches import MinHash, SimHash
     from neardup.pipeline.result import Result
     from neardup.recipe import Recipe, load_recipe
+    from neardup.service.client import Client
     from neardup.stream.document import Document, Verdict
     from neardup.stream.index import Index
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BrokenRecord",
     "Classifier",
+    "Client",
     "Document",
     "Index",
     "InputError",
@@ -86,6 +88,7 @@ __all__ = [
 #: Where the names live whose modules are imported when they are used: the kernels and Arrow take a while.
 _LAZY = {
     "Classifier": "classifier.classifier",
+    "Client": "service.client",
     "Document": "stream.document",
     "Index": "stream.index",
     "MinHash": "features.sketches",

@@ -135,6 +135,7 @@ def query(
     recipe: AnyRecipe | None = None,
     classifier: Given | None = None,
     k: int | None = None,
+    force_domain: bool = False,
     title: str | None = None,
     time: Any = None,
     text_column: str | None = None,
@@ -160,6 +161,8 @@ def query(
     title, time : optional
         Those of the new text, for classifiers that compare them; not known by default. A time is whatever a column of
         times may hold (``neardup.times``).
+    force_domain : bool
+        Answer where at least 20 candidates are known and most of them are unlike the pairs of the training.
     recipe, classifier, text_column, id_column, title_column, time_column, threads, memory, encoder, progress, **choices
         As in ``dedup``.
     """
@@ -167,7 +170,9 @@ def query(
     from neardup.pipeline.query import answer_of, refuse_unasked
 
     columns: dict[str, Any] = {"title_column": title_column, "time_column": time_column}
-    wanted, learned = recipe_and_classifier(_recipe_against(data, recipe, choices), choices, classifier, **columns)
+    wanted, learned = recipe_and_classifier(
+        _recipe_against(data, recipe, choices), choices, classifier, force_domain=force_domain, **columns
+    )
     if learned is None:
         refuse_unasked(choices, nearest=k is not None)
     index = _index_of(data)

@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from neardup.cli.command import Command, UsageError, sentence_of, shown, write_exit_codes
 from neardup.cli.screen import EXIT_CODE, TYPED, say
-from neardup.errors import ManyCandidates, NeardupError, command_running
+from neardup.errors import ForeignDocuments, ManyCandidates, NeardupError, command_running
 from neardup.version import __version__
 
 #: The commands and what they do. Each is a module of its name, imported when the command is called.
@@ -32,6 +32,8 @@ COMMANDS = {
     "audit": "Estimate the precision and recall of a result from a random sample of it.",
     "replay": "Run a dated corpus through the window, as if its documents arrived one by one.",
     "watch": "Judge files as they appear in a folder: originals pass, duplicates stop.",
+    "serve": "Answer over HTTP whether a document repeats one that came before.",
+    "mcp": "Give agents tools over MCP: check, enter, query, explain.",
     "report": "Write a page on what a flow stopped and why, from its store.",
     "stopped": "List what was stopped and why: the item it repeats, the similarity and the time.",
     "release": "Release a stopped item: its file goes to the originals.",
@@ -54,6 +56,8 @@ EXAMPLES = {
     "audit": ("audit news.jsonl --store audit.db --report audit.html",),
     "replay": ("replay news.jsonl --window 24h -o verdicts.csv",),
     "watch": ("watch inbox --originals news --store news.db",),
+    "serve": ("serve --store news.db",),
+    "mcp": ("mcp --store memory.db", "mcp --url http://127.0.0.1:8321"),
     "report": ("report news.db -o report.html",),
     "stopped": ("stopped news.db --today",),
     "release": ("release news.db item-17",),
@@ -72,6 +76,8 @@ def command_of(name: str) -> Any:
         one.command(name=name, cls=Command, no_args_is_help=name in EXAMPLES)(getattr(module, name))
     command = typer.main.get_command(one)
     command.name = name
+    # Where every option has a default, the command itself says what is wanting.
+    command.no_args_is_help = command.no_args_is_help and any(one.required for one in command.params)
     return command
 
 
@@ -161,7 +167,7 @@ _show_warning = warnings.showwarning
 
 def _say_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """Say what Python would be warned of; others' warnings look as ever."""
-    if issubclass(category, ManyCandidates):
+    if issubclass(category, ManyCandidates | ForeignDocuments):
         say(str(message))
     else:
         _show_warning(message, category, *where, **more)

@@ -173,6 +173,7 @@ def audit(
     classifier = decided.loaded(time_column)
     recipe = chosen_recipe(recipe_options, classifier)
     read_besides = [*inputs, *(name for name in (labels, store, decided.classifier) if name is not None)]
+    refuse_ignored(("force_domain",), "is for commands that stop, and an audit goes by labels; leave it out")
     if store is None:
         refuse_ignored(("labeller", "port", "no_browser"), "is for judging on the page; name a store with --store FILE")
     if labels is None:
@@ -184,13 +185,14 @@ def audit(
 
     from neardup.evaluation.audit import MOST, draw_sample, examples_of
     from neardup.evaluation.population import votes_of, votes_of_store
-    from neardup.labelling.server import check_packages
+    from neardup.labelling.server import PACKAGES
     from neardup.labels.store import checked_name
+    from neardup.service.server import check_packages
 
     if store is not None:
         check_store(store, inputs)
         if not os.path.exists(store):
-            check_packages()
+            check_packages("label", *PACKAGES)
     name = None if labeller is None else checked_name(labeller)
     with ExitStack() as stack:
         corpus = stack.enter_context(read.open(inputs))

@@ -192,15 +192,16 @@ def _serve(
     from neardup.classifier.vector import Vector, statistics_for
     from neardup.labelling.index import LabelIndex
     from neardup.labelling.queue import ActiveLearningQueue, Model, pool_of
-    from neardup.labelling.server import check_packages, serve
+    from neardup.labelling.server import PACKAGES, serve
     from neardup.labelling.session import Session
     from neardup.labels.store import LabelStore, checked_name
     from neardup.runtime import default_threads
+    from neardup.service.server import check_packages
 
     name = None if labeller is None else checked_name(labeller)
     candidate_rule, vector = asking.recipe, Vector.parse(asking.vector)
     limits = running.limits
-    check_packages("sklearn")
+    check_packages("label", *PACKAGES, "sklearn")
     check_store(store, inputs)
     with ExitStack() as stack:
         corpus = stack.enter_context(read.open(inputs))

@@ -356,6 +356,11 @@ Precision = Annotated[
     ),
 ]
 
+ForceDomain = Annotated[
+    bool,
+    switch("--force-domain", "Go on where the documents are unlike those of the training.", CLASSIFIER),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifierOptions:
@@ -364,10 +369,7 @@ class ClassifierOptions:
     classifier: ClassifierFile = None
     precision: Precision = None
     title_column: TitleColumn = None
-    force_domain: Annotated[
-        bool,
-        switch("--force-domain", "Go on where the documents are unlike those of the training.", CLASSIFIER),
-    ] = False
+    force_domain: ForceDomain = False
 
     def loaded(
         self, time_column: str | None = None, *, also_for: bool = False, titles: bool = False

@@ -115,13 +115,17 @@ def query(
             print_rows([table], table.column_names, as_json=as_json)
     kind = "nearest document" if k is not None else "near-duplicate"
     said = count_text(len(found), kind) if len(found) else f"no {kind}"
+    outside = ""
+    if found.counts is not None and found.counts.outside:
+        of = f"{found.counts.outside:,} of {count_text(found.counts.candidates, 'candidate')}"
+        outside = f"; {of} lie outside of what the classifier was trained on"
     rest = f", written to {to_file}" if to_file is not None else ""
     if not len(found) and found.documents:
         if classifier is not None:
             rest = f"; {_candidates(found.candidates, classifier.candidate_rule)}"
         else:
             rest = "; no document shares a feature" if k is not None else "; --k 3 shows the three nearest"
-    say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}")
+    say(f"{said} of {what} among {count_text(found.documents, 'document')}{rest}{outside}")
 
 
 def _candidates(count: int, candidate_rule: Recipe) -> str:

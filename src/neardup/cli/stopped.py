@@ -115,10 +115,9 @@ def release(
     While a watcher runs on the store, the watcher does it; otherwise this command does.
     """
     from neardup.cli.watch import read_statistics
-    from neardup.stream.index import Index
+    from neardup.stream.index import Index, stored_recipe
     from neardup.stream.store import Lock, StoreReader, request_release
     from neardup.watch.release import release as take_back
-    from neardup.watch.report import recipe_of
 
     person = by or getpass.getuser()
     if Lock.is_held(Path(os.path.realpath(store))):
@@ -126,7 +125,7 @@ def release(
         return
     chosen = ClassifierOptions(classifier=classifier, precision=precision).loaded()
     with StoreReader(store) as reader:
-        recipe = recipe_of(reader) if chosen is None else None
+        recipe = stored_recipe(reader) if chosen is None else None
         window, window_by, against = (reader.meta(f"setting {of}") or "" for of in ("window", "window_by", "against"))
     statistics = None if recipe is None else read_statistics(recipe, sample)
     with Index(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from neardup.cli.command import MATCHES, option, switch, with_options
 from neardup.cli.options import (
     ClassifierFile,
     ClassifierOptions,
+    ForceDomain,
     Precision,
     RecipeOptions,
     WindowOptions,
@@ -24,7 +26,7 @@ from neardup.cli.options import (
     chosen_recipe,
 )
 from neardup.cli.screen import count_text, parse_size, say, size_text, visible
-from neardup.errors import RecipeError
+from neardup.errors import ForeignDocuments, RecipeError
 
 if TYPE_CHECKING:
     from neardup.classifier.classifier import Classifier
@@ -78,10 +80,11 @@ class ItemRecipe(RecipeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemClassifier:
-    """A classifier, and its working point."""
+    """A classifier, its working point, and whether it is known to be away from home."""
 
     classifier: ClassifierFile = None
     precision: Precision = None
+    force_domain: ForceDomain = False
 
     def loaded(self) -> Classifier | None:
         """Return the classifier at its working point; None where none is asked for.
@@ -91,7 +94,9 @@ class ItemClassifier:
         NeardupError
             If it cannot be read, or does not reach the precision.
         """
-        return ClassifierOptions(classifier=self.classifier, precision=self.precision).loaded()
+        return ClassifierOptions(
+            classifier=self.classifier, precision=self.precision, force_domain=self.force_domain
+        ).loaded()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +223,7 @@ def watch(
     """
     classifier = decided.loaded()
     recipe, content = recipe_options.chosen_for_items(classifier)
-    _check_sample(recipe, sample)
+    check_sample(recipe, sample)
     check_folders(folders, windows)
 
     from neardup.watch.settings import WatchSettings
@@ -255,14 +260,15 @@ def watch(
             sample=read_statistics(recipe, sample),
         ) as index,
     ):
-        _warm_up(index)
+        warm_up(index)
         _watch(settings, index, windows)
 
 
-def _check_sample(recipe: Recipe, sample: str | None) -> None:
+def check_sample(recipe: Recipe, sample: str | None) -> None:
+    """Refuse a recipe without the corpus that it takes frequencies from, and a corpus that it does not ask for."""
     if recipe.needs_statistics and sample is None:
         raise RecipeError(
-            f"recipe {recipe.name!r} takes frequencies from a collection, and a folder that fills is none yet: name a "
+            f"recipe {recipe.name!r} takes frequencies from a collection, and a flow is none yet: name a "
             "corpus with --sample"
         )
     if sample is not None and not recipe.needs_statistics:
@@ -283,7 +289,7 @@ def read_statistics(recipe: Recipe, sample: str | None) -> Statistics | None:
         return gather(corpus, recipe)
 
 
-def _warm_up(index: Index) -> None:
+def warm_up(index: Index) -> None:
     """Load the kernels, or have them compiled, so that no item is charged for it."""
     from neardup.kernels.compilation import kernels_are_compiled
     from neardup.stream.document import Document
@@ -315,7 +321,7 @@ def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> Non
         log = Log()
         watcher = Watcher(settings, index, store, log)
         _say_started(log, index, settings, windows)
-        with _until_signal(watcher, log):
+        with _until_signal(watcher, log), _foreign_as_event(log):
             counters = watcher.run()
         log.say("stopped", **counters.as_dict(), held=len(index))
         return
@@ -327,7 +333,7 @@ def _watch(settings: WatchSettings, index: Index, windows: DurableWindow) -> Non
     watcher = Watcher(settings, index, store, log)
     with Panel(watcher, lambda text: visible(text, lines=False), size_text) as panel:
         heard.append(panel.hear)
-        with _until_signal(watcher, log):
+        with _until_signal(watcher, log), _foreign_as_event(log):
             counters = watcher.run()
     say(_summary(counters))
 
@@ -370,6 +376,24 @@ def _until_signal(watcher: Watcher, log: Log) -> Iterator[None]:
             signal.signal(number, handler)
         if asked:
             log.say("stopping", message="asked to stop: the current batch is finished")
+
+
+@contextmanager
+def _foreign_as_event(log: Log) -> Iterator[None]:
+    """Let the warning that a classifier is not at home be an event of the log."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, ForeignDocuments):
+            log.say("foreign", message=str(message))
+        else:
+            before(message, category, *where, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _summary(counters: Counters) -> str:

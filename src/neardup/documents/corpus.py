@@ -210,6 +210,14 @@ class Corpus:
         return list(dict.fromkeys(name for source in self.sources for name in source.columns()))
 
     @property
+    def promised_rows(self) -> int:
+        """How many raw rows the inputs say that they have, before any is read; most forms do not say."""
+        own = sum(
+            group.rows for source in self.sources if isinstance(source, ColumnarSource) for group in source.data.groups
+        )
+        return own + (0 if self.reference is None else self.reference.promised_rows)
+
+    @property
     def rejected(self) -> Rejected:
         """What was rejected so far."""
         return self._rejections.rejected

@@ -20,7 +20,7 @@ from neardup.errors import RecipeError, StoreError
 from neardup.features.store import Block, addresses_of
 from neardup.index.manifest import File, Part, digest_of
 from neardup.kernels.counts import count_features, prefix_rooms, prefixes
-from neardup.kernels.prefixes import Index, Sets, fill_index, look_up
+from neardup.kernels.prefixes import Index, Sets, begin_lists, close_lists, count_entries, enter_entries, look_up
 from neardup.recipe import Recipe
 from neardup.recipe.measures import Rule, rule
 from neardup.search.hamming import hamming_pairs
@@ -210,16 +210,19 @@ class SegmentWriter:
         counts = np.where(counts > 0, np.minimum(counts, _LARGEST_COUNT) + 1, 0).astype(np.uint8)
         sets = _prefixes(features, sizes, shift, counts, self._plan.rule)
         lengths = np.maximum(sets.lengths, 0)
-        entries = int(lengths.sum())
-        heads = np.zeros((1 << _bits(entries)) + 1, np.uint32)
-        found = np.empty(entries, np.uint64)
-        fill_index(sets, lengths, _bits(entries), heads, found)
+        bits = _bits(int(lengths.sum()))
+        index = Index(np.zeros((1 << bits) + 1, np.uint32), np.empty(0, np.uint64), bits, 0)
+        ranks = np.arange(len(sizes))
+        count_entries(ranks, sets, lengths, index)
+        index = index._replace(entries=np.empty(begin_lists(index.heads), np.uint64))
+        enter_entries(ranks, sets, lengths, index)
+        close_lists(index)
         return {
             "sizes": sizes.astype(np.uint32),
             "bitmaps": sets.bitmaps,
             "counts": counts,
-            "heads": heads,
-            "entries": found,
+            "heads": index.heads,
+            "entries": index.entries,
         }
 
 
@@ -243,6 +246,9 @@ def _offsets(texts: pa.LargeStringArray) -> Integers:
     return ends
 
 
+_NO_CELLS = np.empty(0, np.uint8)
+
+
 def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.NDArray[np.uint8], by: Rule) -> Sets:
     """Return the prefixes of sets by some counts; those that the counts do not know have no part in them."""
     count, rooms = len(sizes), np.empty(len(sizes), np.int64)
@@ -257,7 +263,7 @@ def _prefixes(features: Words, sizes: Integers, shift: np.uint64, counts: npt.ND
         np.empty(int(rooms.sum()), np.uint64),
     )
     results = sets.shared, sets.lengths, sets.bitmaps, sets.starts, sets.keys, 0
-    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, by, results)
+    prefixes(sets.addresses, sizes, np.arange(count), shift, counts, shift, _NO_CELLS, by, results)
     return sets
 
 
@@ -297,7 +303,7 @@ class Segment:
         self.bitmaps: Words = self._mapped("bitmaps").reshape(-1, 8)
         self.counts: npt.NDArray[np.uint8] = self._mapped("counts")
         heads = self._mapped("heads")
-        self.index = Index(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1)
+        self.index = Index(heads, self._mapped("entries"), int(len(heads) - 1).bit_length() - 1, 0)
 
     def __len__(self) -> int:
         return self.part.documents

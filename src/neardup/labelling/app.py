@@ -14,13 +14,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from neardup.errors import NeardupError
 from neardup.labelling.session import Session
+from neardup.service.server import HEADERS, LOOPBACK_NAMES, Confined
 
-#: Names under which a browser may ask; any other was made to lead here (DNS rebinding).
-_HOSTS = ["127.0.0.1", "localhost"]
 #: The largest request that is read.
 LARGEST_BODY = 64 << 10
 #: The page may load its own three files and talk to its own server; nothing else, and no text may become markup.
@@ -28,15 +26,6 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-_HEADERS = {
-    "content-security-policy": POLICY,
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "cache-control": "no-store",
-}
 _FILES = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
@@ -145,14 +134,7 @@ def app_of(session: Session, keys: Keys, *, link: Callable[[str], str] = str) ->
             response.set_cookie(keys.cookie, cookie, httponly=True, samesite="strict")
         return response
 
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=_HOSTS)
-
-    @app.middleware("http")
-    async def confine(request: Request, answer: Handler) -> Response:
-        response = await answer(request)
-        response.headers.update(_HEADERS)
-        return response
-
+    app.add_middleware(Confined, hosts=LOOPBACK_NAMES, headers={"content-security-policy": POLICY, **HEADERS})
     return app
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
@@ -20,18 +21,19 @@ import pyarrow as pa
 from neardup.classifier.classifier import Classifier, Given, classifier_of, recipe_beside
 from neardup.classifier.values import NO_TIME
 from neardup.documents.streams import ahead
-from neardup.errors import InputError, RecipeError, StoreError, UnknownDocument
+from neardup.errors import ForeignDocuments, InputError, RecipeError, StoreError, UnknownDocument, option
 from neardup.features.reading import gather_texts
 from neardup.features.statistics import Statistics
 from neardup.recipe import AnyRecipe, Recipe
 from neardup.recipe.named import chosen
+from neardup.recipe.recipe import parse
 from neardup.runtime import default_threads
 from neardup.search.window import EventTime, FlowClock, Length, check_keys
 from neardup.stream.document import Document, Verdict
 from neardup.stream.judge import Judge
 from neardup.stream.parts import Findings, Kept, Record
 from neardup.stream.register import IndexStatistics, Register
-from neardup.stream.store import Mark, Store, Stored
+from neardup.stream.store import Mark, Store, Stored, StoreReader, text_digest
 
 _SECOND = 1_000_000
 #: The last microseconds of the year 9999 would round to the first second of the next, which no datetime holds.
@@ -169,11 +171,17 @@ class Index:
         ``dedup`` keeps; ``everything``: with duplicates as well, as in the paper.
     path : path, optional
         A file for a durable store: every verdict that was given is there, and the window comes back at a restart.
+    keep_texts : bool
+        Whether the store also keeps the texts of duplicates, for as long as the window, and a digest of every text: so
+        that a document can be released by its id, and told from another of the same id.
     sample : list of str or Statistics, optional
         For recipes whose features depend on a collection (idf, terms, I-Match, the Cornell sketch): texts to take their
         frequencies from. They stay as they are; give the same ones at each start.
     now : callable
         The clock on the wall, in seconds since 1970.
+    force_domain : bool
+        Whether to say nothing where the classifier is not at home. Else there is one warning, ``ForeignDocuments``, as
+        soon as that shows, and the flow goes on.
     **choices
         Fields of ``Recipe`` that take the place of the recipe's own.
 
@@ -201,22 +209,32 @@ class Index:
         window_by: str = "time",
         against: str = "originals",
         path: str | PathLike[str] | None = None,
+        keep_texts: bool = False,
         sample: Sequence[str] | Statistics | None = None,
         now: Callable[[], float] = time.time,
+        force_domain: bool = False,
         **choices: Any,
     ) -> None:
         self.recipe, self.classifier = chosen_recipe(recipe, classifier, choices)
+        #: Whether nothing more is to be said of documents that the classifier does not know.
+        self._silent = self.classifier is None or force_domain or self.classifier.force_domain
         check_keys(self.recipe)
         length = Length.parse(window, window_by)
         if against not in _AGAINST:
             raise RecipeError(f"against {against!r} is not known; choose originals or everything")
-        self._lock = threading.RLock()
+        if force_domain and self.classifier is None:
+            raise RecipeError("force_domain=True is for a classifier; give one with classifier=, or leave it out")
+        if keep_texts and path is None:
+            raise RecipeError("keep_texts is for an index with a store; give it a path")
+        #: What the recipe's features depend on besides the texts.
+        self.sample = statistics_for(self.recipe, sample)
+        self._lock, self._keep_texts = threading.RLock(), keep_texts
         self._register = Register(keeps_verdicts=path is None)
         self._judge = Judge(
             self.recipe,
             FlowClock(length, now),
             everything=against == "everything",
-            statistics=statistics_for(self.recipe, sample),
+            statistics=self.sample,
             record_of=self._register.record,
             classifier=self.classifier,
         )
@@ -258,6 +276,14 @@ class Index:
                 verdicts += self._add(batch)
         return verdicts
 
+    def check(self, documents: Iterable[Document]) -> list[Verdict]:
+        """Return the verdict that each document would have if it were the next one to be added; none is entered."""
+        verdicts: list[Verdict] = []
+        for batch in batches_of(documents):
+            with self._lock:
+                verdicts += self._check(batch)
+        return verdicts
+
     def query(self, document: Document | str, k: int | None = None) -> list[Similar]:
         """Return the held documents that a text matches now, the most similar first; nothing is entered.
 
@@ -295,6 +321,30 @@ class Index:
             self._register.let_go([serial])
             self._judge.remove(serial)
 
+    def forget(self, name: str) -> None:
+        """Forget a document whole: it leaves the window, and its verdict and text leave the store; its id is free.
+
+        What repeats it keeps the verdict that says so.
+
+        Raises
+        ------
+        UnknownDocument
+            If it has no verdict.
+        StoreError
+            If the store cannot be written; then nothing has changed.
+        """
+        with self._lock:
+            verdict = self.verdict_of(name)
+            if verdict is None:
+                raise UnknownDocument(f"no document with the id {name!r} has a verdict")
+            held = self._register.serials.get(name)
+            if self.store is not None:
+                self.store.erase(name, {"clock": json.dumps(self._judge.state(without=held))})
+            if held is not None:
+                self._register.let_go([held])
+                self._judge.remove(held)
+            self._register.forget(verdict)
+
     def release(self, document: Document | str, by: str = "") -> Verdict:
         """Take back that a document was stopped: it is an original from now on, and enters the window as of now.
 
@@ -320,12 +370,13 @@ class Index:
             verdict = self.verdict_of(name)
             if verdict is None or not verdict.is_duplicate:
                 raise UnknownDocument(f"no document with the id {name!r} was stopped, so there is none to release")
-            text = self.text_of(name) if isinstance(document, str) else document.text
+            text, title = (self.text_of(name), "") if isinstance(document, str) else (document.text, document.title)
+            if text is None and self.store is not None:
+                text, title = self.store.stopped_text(name) or (None, "")
             if text is None:
                 raise InputError(
                     f"the text of {name!r} is not kept; release it with its text: index.release(nd.Document(id, text))"
                 )
-            title = "" if isinstance(document, str) else document.title
             return self._release(verdict, text, title, by)
 
     def _release(self, stopped: Verdict, text: str, title: str, by: str) -> Verdict:
@@ -338,7 +389,8 @@ class Index:
             self._judge.admit(record, moment, serial)
             if self.store is not None:
                 title = title if self._titles else ""
-                row = Stored(serial, verdict, "", moment.time, moment.leaves, True, text, title)
+                digest = text_digest(text) if self._keep_texts else b""
+                row = Stored(serial, verdict, "", moment.time, moment.leaves, True, text, title, digest)
                 self.store.release(row, by, {"clock": json.dumps(self._judge.state())})
         except BaseException:
             self._judge.take_back(serial, before)
@@ -369,6 +421,11 @@ class Index:
             return None if record is None else record.text
 
     @property
+    def length(self) -> Length:
+        """The window."""
+        return self._judge.clock.length
+
+    @property
     def statistics(self) -> IndexStatistics:
         """What was seen and is held."""
         with self._lock:
@@ -379,6 +436,7 @@ class Index:
                 bytes=window.bytes,
                 segments=window.segments,
                 clock=self._judge.clock.seconds,
+                asked=self._judge.asked,
             )
 
     def close(self) -> None:
@@ -439,7 +497,41 @@ class Index:
         self._register.remember(verdicts, [moment.part for moment in moments], moments[-1].oldest)
         if interrupted is not None:
             raise interrupted
+        self._warn_of_foreign()
         return verdicts
+
+    def _warn_of_foreign(self) -> None:
+        """Warn once where the classifier is not at home; a flow that stood still would lose more than it saves."""
+        if self._silent or self.classifier is None or not (why := self.classifier.complaint(self._judge.asked)):
+            return
+        self._silent = True
+        message = f"{why}; train one on labels of such documents, or silence this with "
+        message += option("--force-domain", "force_domain=True")
+        warnings.warn(message, ForeignDocuments, stacklevel=4)
+
+    def _check(self, documents: Sequence[Document]) -> list[Verdict]:
+        judge, clock, before = self._judge, self._judge.clock, self._judge.before()
+        moments, records = list[EventTime](), list[Record]()
+        try:
+            # Each is the next one: the clock goes back after it.
+            for document in documents:
+                moments.append(clock.see(document.microseconds))
+                records.append(record_of(document, moments[-1].real / _SECOND))
+                if not moments[-1].confirms:
+                    clock.restore(before.clock)
+                    continue
+                # What it confirms would be held from now on with its own time, and is asked for then.
+                texts = pa.array([document.text], pa.large_string())
+                found = judge.judge(texts, records[-1:] if judge.needs_records else [], moments[-1:], self._next)
+                verdict = verdicts_of([document], moments[-1:], found, judge, self._register.name)
+                judge.take_back(self._next, before)
+                return [*self._check(documents[: len(moments) - 1]), *verdict, *self._check(documents[len(moments) :])]
+        finally:
+            clock.restore(before.clock)
+        if not documents:
+            return []
+        found = judge.check(pa.array([one.text for one in documents], pa.large_string()), records, moments)
+        return verdicts_of(documents, moments, found, judge, self._register.name)
 
     def _refuse_known(self, names: Sequence[str]) -> None:
         known = self.store.known(names) if self.store is not None else self._register.known(names)
@@ -466,8 +558,9 @@ class Index:
                 moment.time,
                 moment.leaves,
                 holds,
-                document.text if holds else None,
-                document.title if holds and self._titles else "",
+                document.text if holds or self._keep_texts else None,
+                document.title if self._titles and (holds or self._keep_texts) else "",
+                text_digest(document.text) if self._keep_texts else b"",
             )
             for number, (document, moment, holds, verdict) in enumerate(each, self._next)
         ]
@@ -516,6 +609,23 @@ class Index:
             # Texts that stay on the disk for longer change no answer.
             with contextlib.suppress(StoreError):
                 self.store.forget(self._next if first is None else first)
+
+
+def stored_recipe(reader: StoreReader) -> Recipe:
+    """Return the recipe that a store was filled by, as ``Index`` noted it.
+
+    Raises
+    ------
+    StoreError
+        If it was a classifier, whose file alone holds it, or the store is of a neardup that noted none.
+    """
+    known = reader.state("recipe")
+    if known is None:
+        raise StoreError(
+            f"{reader.path} does not say by which recipe it was filled; name a classifier with --classifier FILE, "
+            "or open the store once more"
+        )
+    return parse(known, "the store's recipe")
 
 
 def matching(

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from neardup.classifier.domain import DomainCounts
 from neardup.stream.document import Verdict
 from neardup.stream.parts import Record
 
@@ -29,6 +30,9 @@ class IndexStatistics(NamedTuple):
         The flow's clock in seconds since 1970; None before the first document, and where time is counted in documents.
     late, ahead, future, undecidable : int
         Documents with each flag.
+    asked : DomainCounts
+        How many pairs a classifier judged, how many of them are unlike its training pairs, and how many passed; all 0
+        where none judges, or it does not know what it was trained on.
     """
 
     arrived: int
@@ -42,6 +46,7 @@ class IndexStatistics(NamedTuple):
     ahead: int
     future: int
     undecidable: int
+    asked: DomainCounts = DomainCounts()
 
 
 class Register:
@@ -126,6 +131,18 @@ class Register:
         self.counts["duplicates"] -= 1
         if self._keeps_verdicts:
             self._verdicts[verdict.id] = verdict
+
+    def forget(self, verdict: Verdict) -> None:
+        """Forget a verdict, and that it was counted."""
+        self.counts["arrived"] -= 1
+        self.counts["duplicates" if verdict.is_duplicate else "originals"] -= 1
+        if verdict.flag:
+            self.counts[verdict.flag] -= 1
+        if self._verdicts.pop(verdict.id, None) is not None:
+            # Should the id come again, it is forgotten with its new segment only.
+            for _, names in self._segments:
+                if verdict.id in names:
+                    names.remove(verdict.id)
 
     def count_as(self, counts: Mapping[str, int]) -> None:
         """Take over counts, as from a store."""

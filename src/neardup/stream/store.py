@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
+import re
 import sqlite3
 import struct
 import time
@@ -170,9 +172,17 @@ CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 -- duplicates that somebody took back: when (seconds since 1970), who, and what their verdicts had been
 CREATE TABLE released (serial INTEGER PRIMARY KEY, id TEXT NOT NULL, at REAL NOT NULL, by TEXT NOT NULL,
     kind TEXT NOT NULL, of TEXT, similarity REAL);
+-- of an index that keeps texts: the digest of each, and what the window does not hold until it is past that
+CREATE TABLE kept (serial INTEGER PRIMARY KEY, digest BLOB NOT NULL, text TEXT, title TEXT NOT NULL,
+    sum INTEGER NOT NULL);                 -- checksum of number, digest and title; the digest is that of the text
+CREATE INDEX kept_text ON kept (serial) WHERE text IS NOT NULL;
 -- duplicates that somebody wants to take back while a watcher has the store, and what it answers
 CREATE TABLE requests (id TEXT PRIMARY KEY, by TEXT NOT NULL, answer TEXT) WITHOUT ROWID;
 """
+
+#: What older stores of this format lack.
+_NEW = _SCHEMA[_SCHEMA.index("CREATE TABLE kept") : _SCHEMA.index("-- duplicates that somebody wants")]
+_NEW = _NEW.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS").replace("CREATE INDEX", "CREATE INDEX IF NOT EXISTS")
 
 #: How the names of settings and dependencies begin in the table meta.
 _SETTING, _DEPENDENCY = "setting ", "depends on "
@@ -433,8 +443,21 @@ _BARE = f"SELECT {_OF_D}, d.sum, NULL, NULL, NULL, NULL FROM documents d WHERE" 
 BARE_SINCE = f"{_BARE} d.serial >= ? ORDER BY d.serial LIMIT ?"
 BARE_OF_ID = f"{_BARE} d.id = ?"
 STOPPED = f"{_BARE} d.kind <> 'original' AND d.judged >= ? AND d.serial >= ? ORDER BY d.serial LIMIT ?"
+STOPPED_TEXT = (
+    "SELECT k.digest, k.text, k.title FROM documents d JOIN kept k ON k.serial = d.serial "
+    "WHERE d.id = ? AND k.serial >= ?"
+)
+GIVEN = (
+    f"SELECT {_OF_D}, d.sum, NULL, NULL, NULL, NULL, k.digest, k.title, k.sum FROM documents d "  # noqa: S608
+    "LEFT JOIN kept k ON k.serial = d.serial WHERE d.id IN"
+)
 _INSERT = f"INSERT INTO documents ({COLUMNS}, sum, placed) VALUES ({'?, ' * 16}?)"  # noqa: S608
 LET_GO = "DELETE FROM held WHERE serial >= ? AND serial < ?"
+_LET_GO_KEPT = "UPDATE kept SET text = NULL WHERE serial >= ? AND serial < ? AND text IS NOT NULL"
+_OLDEST_TEXT = (
+    "SELECT min(serial) FROM (SELECT min(serial) AS serial FROM held UNION ALL "
+    "SELECT min(serial) FROM kept WHERE text IS NOT NULL)"
+)
 
 Row = tuple[Any, ...]
 
@@ -458,6 +481,8 @@ class Stored(NamedTuple):
         Its text while it is held.
     title : str
         Its title while it is held, where the classifier goes by titles.
+    digest : bytes
+        Of its text, where the index keeps texts; then text and title are those of a duplicate, too.
     """
 
     serial: int
@@ -468,11 +493,32 @@ class Stored(NamedTuple):
     held: bool
     text: str | None
     title: str = ""
+    digest: bytes = b""
 
     @property
     def id(self) -> str:
         """The document's id."""
         return self.verdict.id
+
+
+class Given(NamedTuple):
+    """What is known of a document that was given before.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        The verdict that it has.
+    digest : bytes
+        Of its text, as ``text_digest`` makes it; empty where the index kept none.
+    """
+
+    verdict: Verdict
+    digest: bytes
+
+
+def text_digest(text: str) -> bytes:
+    """Return 16 bytes by which two texts can be told apart: BLAKE2b of the UTF-8."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def checksum(*values: Any) -> int:
@@ -483,9 +529,18 @@ def checksum(*values: Any) -> int:
 def statements(rows: Sequence[Stored]) -> list[tuple[str, list[Row]]]:
     """Return what puts documents into the tables: statements, and the values of each."""
     held = [(int(row.serial), row.text, row.title) for row in rows if row.held]
+    kept = [
+        (int(row.serial), row.digest, None if row.held else row.text, "" if row.held else row.title)
+        for row in rows
+        if row.digest
+    ]
     return [
         (_INSERT, [(*to_row(row), int(not row.origin)) for row in rows]),
         ("INSERT INTO held VALUES (?, ?, ?, ?)", [(*values, checksum(*values)) for values in held]),
+        (
+            "INSERT INTO kept VALUES (?, ?, ?, ?, ?)",
+            [(*values, checksum(values[0], values[1], values[3])) for values in kept],
+        ),
     ]
 
 
@@ -683,12 +738,19 @@ class StoreReader:
         found = [row for rows in self._batches(BARE_SINCE, top + 1 - most, _ROWS) for row in rows]
         return [row for row in found if row.serial <= top]
 
-    def stopped(self, since: float) -> Iterator[Stored]:
+    def stopped(self, since: float, *, after: int = -1) -> Iterator[Stored]:
         """Yield the duplicates with a time (seconds since 1970) from one on, in order of arrival, without their texts.
 
         Those that somebody took back are none any more.
+
+        Parameters
+        ----------
+        since : float
+            The time.
+        after : int
+            Only documents with larger serials.
         """
-        for found in self._batches(STOPPED, -(2**63), _ROWS, since):
+        for found in self._batches(STOPPED, after + 1, _ROWS, since):
             yield from found
 
     def find(self, name: str, *, text: bool = True) -> Stored | None:
@@ -728,17 +790,60 @@ class StoreReader:
 
     def known(self, ids: Sequence[str]) -> set[str]:
         """Return which of the ids have a verdict."""
-        found: set[str] = set()
-        able = [name for name in ids if storable(name)]
-        with self._reading() as connection:
-            for begin in range(0, len(able), _IDS):
-                asked = able[begin : begin + _IDS]
-                marks = ", ".join("?" * len(asked))
-                found.update(
-                    name
-                    for (name,) in connection.execute(f"SELECT id FROM documents WHERE id IN ({marks})", asked)  # noqa: S608
-                )
+        return {name for (name,) in self._of_ids("SELECT id FROM documents WHERE id IN", ids)}
+
+    def given(self, ids: Sequence[str]) -> dict[str, Given]:
+        """Return what is known of the documents of these ids, of those that have verdicts."""
+        found: dict[str, Given] = {}
+        for *row, digest, title, kept_sum in self._of_ids(GIVEN, ids):
+            stored = self._stored(tuple(row))
+            if digest is not None and checksum(stored.serial, digest, title) != kept_sum:
+                raise damaged(self.path, f"the digest of document number {stored.serial} is not what was written")
+            found[stored.id] = Given(stored.verdict, digest or b"")
         return found
+
+    def _of_ids(self, query: str, ids: Sequence[str]) -> Iterator[Row]:
+        """Yield the rows that a query finds for ids; it ends where their list begins."""
+        able = [name for name in ids if storable(name)]
+        for begin in range(0, len(able), _IDS):
+            asked = able[begin : begin + _IDS]
+            with self._reading() as connection:
+                yield from connection.execute(f"{query} ({', '.join('?' * len(asked))})", asked).fetchall()
+
+    def stopped_text(self, name: str) -> tuple[str, str] | None:
+        """Return the text and the title of a document that the window does not hold, None where they are not kept."""
+        if not storable(name):
+            return None
+        with self._reading() as connection:
+            row = connection.execute(STOPPED_TEXT, (name, self._forgotten)).fetchone()
+        if row is None or row[1] is None:
+            return None
+        digest, text, title = row
+        if text_digest(text) != digest:
+            raise damaged(self.path, f"the text of {_shown(name)} is not what was written")
+        return text, title
+
+    def with_words(self, words: Sequence[str], most: int, among: int) -> list[str]:
+        """Return the ids of documents whose ids or texts hold all of some words, the newest first.
+
+        Letters of ASCII are found in either case.
+
+        Parameters
+        ----------
+        words : sequence of str
+            At least one.
+        most, among : int
+            So many are returned at most, of so many that arrived last. Raising the second takes time in proportion.
+        """
+        has = " AND ".join(["(d.id LIKE ? ESCAPE '!' OR coalesce(h.text, k.text) LIKE ? ESCAPE '!')"] * len(words))
+        query = (
+            "SELECT d.id FROM documents d LEFT JOIN held h ON h.serial = d.serial "  # noqa: S608
+            "LEFT JOIN kept k ON k.serial = d.serial "
+            f"WHERE d.serial > (SELECT max(serial) FROM documents) - ? AND {has} ORDER BY d.serial DESC LIMIT ?"
+        )
+        patterns = ["%" + re.sub("[!%_]", r"!\g<0>", word) + "%" for word in words for _ in range(2)]
+        with self._reading() as connection:
+            return [name for (name,) in connection.execute(query, (among, *patterns, most))]
 
     def verdict_of(self, name: str) -> Verdict | None:
         """Return the Verdict on the document of that id, None if there is none."""
@@ -821,6 +926,7 @@ class Store(StoreReader):
                     create(self.path, mark)
                 self._connection = connect(self.path)
                 try:
+                    self._connection.executescript(_NEW)
                     self._load()
                 except BaseException:
                     self._connection.close()
@@ -839,7 +945,7 @@ class Store(StoreReader):
         self._tally: dict[str, int] = {name: tally[name] for name in TALLIES}
         (last,) = self._connection.execute("SELECT max(serial) FROM documents").fetchone()
         self._next = 0 if last is None else last + 1
-        (first,) = self._connection.execute("SELECT min(serial) FROM held").fetchone()
+        (first,) = self._connection.execute(_OLDEST_TEXT).fetchone()
         self._behind = first is not None and first < self._forgotten
 
     @contextlib.contextmanager
@@ -918,8 +1024,7 @@ class Store(StoreReader):
         }
         note = (int(row.serial), row.id, time.time(), by, verdict.kind, verdict.of, verdict.similarity)
         with self._writing() as connection:
-            connection.execute("DELETE FROM documents WHERE serial = ?", (serial,))
-            connection.execute("DELETE FROM held WHERE serial = ?", (serial,))
+            _erase(connection, serial)
             for statement, values in statements([new]):
                 connection.executemany(statement, values)
             connection.execute("UPDATE documents SET placed = 1 WHERE serial = ?", (int(row.serial),))
@@ -928,6 +1033,32 @@ class Store(StoreReader):
             connection.executemany("UPDATE tally SET value = ? WHERE name = ?", changed)
             connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
         self._tally, self._next = tally, max(self._next, int(row.serial) + 1)
+
+    def erase(self, name: str, state: Mapping[str, str]) -> None:
+        """Forget a document: its verdict, its text, and that it was counted.
+
+        Parameters
+        ----------
+        name : str
+            Its id.
+        state : dict
+            Small texts that change with it, as in ``set_state``.
+
+        Raises
+        ------
+        StoreError
+            If it has no verdict, or this cannot be written; then nothing has changed.
+        """
+        was = self.find(name, text=False)
+        if was is None:
+            raise StoreError(f"{self.path} has no document with the id {name!r}, so there is none to erase")
+        one = added(dict.fromkeys(self._tally, 0), [was])
+        tally = {key: value - one[key] for key, value in self._tally.items()}
+        with self._writing() as connection:
+            _erase(connection, was.serial)
+            connection.executemany("UPDATE tally SET value = ? WHERE name = ?", [(tally[key], key) for key in tally])
+            connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", list(state.items()))
+        self._tally = tally
 
     def forget(self, serials_below: int) -> None:
         """Let go of the texts of all documents with smaller serials: the window holds them no longer.
@@ -946,10 +1077,11 @@ class Store(StoreReader):
     def _sweep(self, connection: sqlite3.Connection, most: int, below: int | None = None) -> bool:
         """Delete some of the texts that are forgotten; whether there are more."""
         end = self._forgotten if below is None else below
-        (first,) = connection.execute("SELECT min(serial) FROM held").fetchone()
+        (first,) = connection.execute(_OLDEST_TEXT).fetchone()
         if first is None or first >= end:
             return False
-        connection.execute(LET_GO, (first, min(first + most, end)))
+        for statement in (LET_GO, _LET_GO_KEPT):
+            connection.execute(statement, (first, min(first + most, end)))
         return bool(first + most < end)
 
     def unhold(self, serial: int) -> None:
@@ -995,6 +1127,11 @@ class Store(StoreReader):
             self._closed = True
             self._connection.close()
             self._lock.release(clean=clean)
+
+
+def _erase(connection: sqlite3.Connection, serial: int) -> None:
+    for table in ("documents", "held", "kept"):
+        connection.execute(f"DELETE FROM {table} WHERE serial = ?", (serial,))  # noqa: S608
 
 
 #: Seconds between two looks for an answer.

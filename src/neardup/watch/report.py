@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import NeardupError, OutputError, RecipeError, StoreError
+from neardup.classifier.domain import DomainCounts
+from neardup.errors import NeardupError, OutputError, RecipeError
 from neardup.keep.keepers import Integers
 from neardup.pages.builder import named
 from neardup.pages.diff import Shown
 from neardup.pages.report import Extent
 from neardup.pages.verdicts import ELSEWHERE, ORIGINAL, Verdicts
 from neardup.stream.document import Verdict
+from neardup.stream.index import stored_recipe
 from neardup.stream.store import Stored, StoreReader
 from neardup.text.encoding import page_text
 from neardup.text.html import content_of
@@ -360,7 +362,7 @@ class StoreReport:
     def _recipe(self, reader: StoreReader) -> Recipe:
         """Return the recipe by which the store's verdicts were given."""
         if self.classifier is None:
-            return recipe_of(reader)
+            return stored_recipe(reader)
         if self.classifier.recipe.fingerprint != reader.meta("fingerprint"):
             raise RecipeError(
                 f"the verdicts of {self.store} are not of that classifier; name the one they were given by"
@@ -389,6 +391,7 @@ class StoreReport:
             "arrived since the store began": f"{counts['arrived']:,}: {counts['originals']:,} originals and "
             f"{counts['duplicates']:,} duplicates",
             "flags since then": flags_of(counts),
+            "classifier since then": asked_of(reader).in_words,
         }
         notes = []
         if reported < counts["arrived"]:
@@ -419,23 +422,9 @@ class StoreReport:
         return build_report(flow, about, sources, self.extent)
 
 
-def recipe_of(reader: StoreReader) -> Recipe:
-    """Return the recipe that a store was filled by.
-
-    Raises
-    ------
-    StoreError
-        If it was a classifier, whose file alone holds it, or the store is of a neardup that noted none.
-    """
-    from neardup.recipe.recipe import parse
-
-    known = reader.state("recipe")
-    if known is None:
-        raise StoreError(
-            f"{reader.path} does not say by which recipe it was filled; name a classifier with --classifier FILE, "
-            "or let the watcher open the store once more"
-        )
-    return parse(known, "the store's recipe")
+def asked_of(reader: StoreReader) -> DomainCounts:
+    """Return what a classifier was asked for the verdicts of a store."""
+    return DomainCounts(*json.loads(reader.state("clock") or "{}").get("asked", ()))
 
 
 def _is_ours(path: str) -> bool:

@@ -1,0 +1,586 @@
+"""The service as an application: its calls, and what each answers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import islice
+from types import MappingProxyType, TracebackType
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from neardup.documents import corpus_of
+from neardup.errors import InputError, NeardupError, RecipeError, StoreError, UnknownDocument
+from neardup.pipeline.explanation import explain as explain_texts
+from neardup.pipeline.pipeline import run
+from neardup.service.bodies import (
+    DocumentAnswer,
+    DocumentBody,
+    DocumentsAnswer,
+    DocumentsBody,
+    DocumentText,
+    ExplainBody,
+    IndexAnswer,
+    IndexBody,
+    InfoAnswer,
+    ItemAnswer,
+    PairsAnswer,
+    PairsBody,
+    ProblemAnswer,
+    QueryAnswer,
+    QueryBody,
+    ReleaseBody,
+    Side,
+    StoppedAnswer,
+)
+from neardup.service.guard import Guard, Problem, Tokens
+from neardup.service.indexes import Indexes, IndexOptions, NamedIndex
+from neardup.service.metrics import Metrics
+from neardup.service.page import POLICY, PageAnswers, calls_page
+from neardup.service.server import HEADERS, LOOPBACK, LOOPBACK_NAMES, Confined, Server, is_loopback
+from neardup.service.writer import Entered, Writer, entered
+from neardup.stream.document import Document, Verdict
+from neardup.times import FORMS, microseconds_of
+from neardup.version import __version__
+
+_log = logging.getLogger("neardup.service")
+#: Seconds that requests which are under way have when the service stops.
+_GRACE_S = 20
+
+_REFUSALS = {
+    400: "The request cannot be understood",
+    401: "A token is missing or unknown",
+    403: "The token may only read",
+    404: "There is no such index or document",
+    408: "The body did not come in time",
+    409: "It is there already, and otherwise",
+    413: "The body or the batch is too large",
+    415: "The body is no JSON in UTF-8",
+    422: "A value is refused",
+    429: "Too much is waiting; ask again after Retry-After seconds",
+    503: "The store cannot be written",
+}
+
+
+def _refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}}
+    every = sorted({400, 401, 408, 413, 415, 429, 503, *statuses})
+    return {status: {"description": _REFUSALS[status], "content": content} for status in every}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much the service takes at a time.
+
+    Attributes
+    ----------
+    max_body : int
+        Bytes of a request.
+    max_batch : int
+        Documents of a request.
+    max_waiting : int
+        Requests.
+    """
+
+    max_body: int = 10_000_000
+    max_batch: int = 1000
+    max_waiting: int = 200
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(json.dumps(content, separators=(",", ":")), status, media_type="application/json")
+
+
+def verdict_dict(verdict: Verdict, *, evidence: bool) -> dict[str, Any]:
+    """Return a verdict as the service says it."""
+    found = verdict.as_dict()
+    del found["id"]
+    if not evidence:
+        for name in ("counts", "score", "evidence", "measures"):
+            del found[name]
+    return found
+
+
+def _document(name: str, body: DocumentText) -> Document:
+    return Document(name, body.text, body.timestamp, title=body.title)
+
+
+def _may_write(request: Request) -> None:
+    if request.scope["rights"] != "write":
+        raise Problem(403, "This token may only read; ask with one that may write")
+
+
+_Writes = Depends(_may_write)
+_Evidence = Annotated[bool, Query(description="Whether verdicts say the numbers behind them.")]
+
+
+class Calls:
+    """The calls of a service on its indexes."""
+
+    def __init__(self, indexes: Indexes, writer: Writer, metrics: Metrics, limits: Limits) -> None:
+        self._indexes, self._writer, self._metrics, self._limits = indexes, writer, metrics, limits
+
+    def _check_batch(self, documents: Sequence[DocumentBody]) -> None:
+        if len(documents) > self._limits.max_batch:
+            raise Problem(
+                413, f"The batch has {len(documents):,} documents; send up to {self._limits.max_batch:,} at a time"
+            )
+
+    async def enter(
+        self,
+        request: Request,
+        name: str,
+        body: DocumentsBody,
+        mode: Annotated[
+            Literal["enter", "check"], Query(description="check: say what would be said, and enter nothing.")
+        ] = "enter",
+        evidence: _Evidence = False,
+    ) -> Response:
+        """Judge documents in their order and enter them, or only check them.
+
+        A verdict is on the disk before it is answered. The same id and text again gives the stored verdict; the same
+        id with another text is refused with what is stored. Each document has a status of its own; that of a single
+        document is the status of the answer, too.
+        """
+        self._check_batch(body.documents)
+        if mode == "enter":
+            _may_write(request)
+        named = self._indexes.get(name)
+        documents: list[Document] = []
+        refused: dict[int, str] = {}
+        for at, one in enumerate(body.documents):
+            try:
+                documents.append(_document(one.id, one))
+            except InputError as error:
+                refused[at] = str(error)
+        if mode == "enter":
+            found = await self._writer.enter(named, documents) if documents else []
+            self._metrics.entered(name, (one.verdict for one in found if one.status == 201))
+        else:
+            found = [Entered(one, 200) for one in await run_in_threadpool(named.index.check, documents)]
+        each = iter(found)
+        items = [
+            _refused(one.id, 422, refused[at]) if at in refused else _item(next(each), evidence=evidence)
+            for at, one in enumerate(body.documents)
+        ]
+        if len(items) == 1 and items[0]["status"] >= 400:
+            (item,) = items
+            raise Problem(item.pop("status"), item.pop("detail"), **item)
+        return _json({"documents": items}, 201 if len(items) == 1 and items[0]["status"] == 201 else 200)
+
+    def document(self, name: str, id: str, evidence: _Evidence = False) -> Response:
+        """Return a document and its verdict."""
+        named = self._indexes.get(name)
+        verdict = named.verdict_of(id)
+        held = id in named.index
+        found = {"id": id, "verdict": verdict_dict(verdict, evidence=evidence), "held": held}
+        return _json(found | {"text": named.text_of(id)})
+
+    async def replace(self, name: str, id: str, body: DocumentText, evidence: _Evidence = False) -> Response:
+        """Enter a document in the place of the one with its id: that one is forgotten, unless its text is the same."""
+        named, document = self._indexes.get(name), _document(id, body)
+
+        def work() -> Entered:
+            (found,) = entered(named, [document])
+            if found.status == 409:
+                named.index.forget(id)
+                (found,) = entered(named, [document])
+            return found
+
+        found: Entered = await self._writer.run(work)
+        self._metrics.entered(name, [found.verdict] if found.status == 201 else [])
+        return _json(_item(found, evidence=evidence), found.status)
+
+    async def forget(self, name: str, id: str) -> Response:
+        """Forget a document: its text, its verdict, and that it was there. Its id is free again."""
+        named = self._indexes.get(name)
+        named.verdict_of(id)
+        await self._writer.run(lambda: named.index.forget(id))
+        return Response(status_code=204)
+
+    async def release(
+        self, name: str, id: str, body: ReleaseBody | None = None, evidence: _Evidence = False
+    ) -> Response:
+        """Take back that a document was stopped: it is an original from now on, and its copies are stopped."""
+        named, body = self._indexes.get(name), body or ReleaseBody()
+        verdict = named.verdict_of(id)
+        if not verdict.is_duplicate:
+            raise Problem(409, "This document was not stopped, so there is nothing to take back", id=id)
+        given = id if body.text is None else Document(id, body.text, title=body.title)
+        by = body.by
+        verdict = await self._writer.run(lambda: named.index.release(given, by))
+        return _json({"id": id, "status": 200, "verdict": verdict_dict(verdict, evidence=evidence), "detail": ""})
+
+    def query(self, name: str, body: QueryBody) -> Response:
+        """Return the held documents that a text matches, the most similar first; nothing is entered."""
+        named = self._indexes.get(name)
+        found = named.index.query(_document("query", body), body.k)
+        return _json({"similar": [one._asdict() for one in found]})
+
+    def _text(self, named: NamedIndex, side: Side) -> str:
+        if (side.text is None) == (side.id is None):
+            raise Problem(422, "A side is a text or the id of a document: give one of the two")
+        if side.text is not None:
+            return Document("side", side.text).text
+        named.verdict_of(side.id or "")
+        text = named.text_of(side.id or "")
+        if text is None:
+            raise Problem(404, "The text of this document is not kept any more; give the text itself", id=side.id)
+        return text
+
+    def explain(self, body: ExplainBody) -> Response:
+        """Say why two texts match or not: what they share, and what would change the verdict."""
+        named = self._indexes.get(body.index)
+        index, left, right = named.index, self._text(named, body.left), self._text(named, body.right)
+        return _json(explain_texts(left, right, index.recipe, index.sample, classifier=index.classifier).as_dict())
+
+    def pairs(self, body: PairsBody) -> Response:
+        """Return which of some documents match each other; nothing is entered."""
+        self._check_batch(body.documents)
+        named = self._indexes.get(body.index)
+        ids = [one.id for one in body.documents]
+        if len(set(ids)) < len(ids):
+            raise Problem(422, "Two documents have the same id; give each its own")
+        texts = [_document(one.id, one).text for one in body.documents]
+        if not texts:
+            return _json({"pairs": []})
+        corpus = corpus_of({"id": ids, "text": texts}, text_column="text", id_column="id")
+        recipe = named.index.recipe.changed(keep="first")
+        result = run(corpus, recipe, classifier=named.index.classifier, pairs_per_document=None, threads=1)
+        columns = ("left", "right", "similarity")
+        rows = [row for table in result.pairs.chunks() for row in table.select(columns).to_pylist()]
+        return _json({"pairs": rows})
+
+    def stopped(
+        self,
+        name: str,
+        since: Annotated[str | None, Query(description=f"Only what was judged at or after this time: {FORMS}.")] = None,
+        cursor: Annotated[str | None, Query(description="What the call before gave.", pattern=r"^\d{1,18}$")] = None,
+        limit: Annotated[int, Query(ge=1, le=1000, description="So many at most.")] = 100,
+        evidence: _Evidence = False,
+    ) -> Response:
+        """Return what was stopped and why, in the order in which it came."""
+        begin = float("-inf")
+        if since is not None:
+            moment = microseconds_of(since)
+            if moment is None:
+                raise Problem(422, f"since {since[:60]!r} is no time; give {FORMS}")
+            begin = moment / 1e6
+        reader = self._indexes.get(name).reader
+        rows = list(islice(reader.stopped(begin, after=-1 if cursor is None else int(cursor)), limit))
+        items = [{"id": row.id, **verdict_dict(row.verdict, evidence=evidence)} for row in rows]
+        return _json({"stopped": items, "cursor": str(rows[-1].serial) if len(rows) == limit else None})
+
+    def indexes(self) -> list[dict[str, Any]]:
+        """Return all indexes."""
+        return [named.as_dict() for named in self._indexes]
+
+    def index(self, name: str) -> Response:
+        """Return how an index was made, and how much it holds."""
+        return _json(self._indexes.get(name).as_dict())
+
+    async def make_index(self, name: str, body: IndexBody) -> Response:
+        """Make an index; documents of different indexes are never compared."""
+        if body.recipe is not None and body.classifier is not None:
+            raise Problem(422, "A recipe and a classifier both say what matches; give one of the two")
+        options = IndexOptions(
+            recipe=body.recipe,
+            choices=MappingProxyType(body.choices),
+            classifier=body.classifier,
+            window=body.window,
+            window_by=body.window_by,
+            against=body.against,
+        )
+        named, made = await self._writer.run(lambda: self._indexes.make(name, options))
+        return _json(named.as_dict(), 201 if made else 200)
+
+    async def delete_index(self, name: str) -> Response:
+        """Remove an index and all that it holds."""
+        await self._writer.run(lambda: self._indexes.delete(name))
+        return Response(status_code=204)
+
+    def info(self) -> Response:
+        """Return the version, the indexes and the limits."""
+        limits = {name: getattr(self._limits, name) for name in Limits.__slots__}
+        return _json({"name": "neardup", "version": __version__, "indexes": self.indexes(), "limits": limits})
+
+    async def ready(self) -> Response:
+        """Say whether documents can be entered."""
+        if self._writer.failure:
+            # Has somebody made room since?
+            store = next(iter(self._indexes)).store
+            with suppress(StoreError):
+                await self._writer.run(lambda: store.set_state("probe", str(round(time.time()))))
+        if self._writer.failure or not self._writer.works:
+            raise Problem(503, self._writer.failure or "The service is stopping")
+        return _json({"ready": True})
+
+    def metrics(self) -> Response:
+        """Return what was counted, as Prometheus takes it."""
+        return Response(self._metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _item(found: Entered, *, evidence: bool) -> dict[str, Any]:
+    verdict = verdict_dict(found.verdict, evidence=evidence)
+    item = {"id": found.verdict.id, "status": found.status, "verdict": verdict}
+    if found.status == 409:
+        return item | {"detail": "This id belongs to another text; take another id, or replace that document with PUT"}
+    return item
+
+
+def _refused(name: str, status: int, detail: str) -> dict[str, Any]:
+    return {"id": name, "status": status, "verdict": None, "detail": detail}
+
+
+def app_of(indexes: Indexes, writer: Writer, *, tokens: Tokens, limits: Limits, hosts: Collection[str]) -> ASGIApp:
+    """Return the application.
+
+    Parameters
+    ----------
+    indexes, writer
+        What it serves.
+    tokens : Tokens
+        Who may ask.
+    limits : Limits
+        How much it takes.
+    hosts : collection of str
+        The names that it answers to.
+    """
+    api = description()
+    metrics = Metrics(indexes, lambda: guard.waiting)
+    _add_calls(api, Calls(indexes, writer, metrics, limits), PageAnswers(indexes, metrics, tokens=bool(tokens)))
+    _add_errors(api)
+    guard = Guard(api, tokens=tokens, max_body=limits.max_body, max_waiting=limits.max_waiting)
+    return Confined(_Timed(guard, metrics), hosts=hosts, headers={"content-security-policy": POLICY, **HEADERS})
+
+
+def description() -> FastAPI:
+    """Return an application without calls: its name, version and what it says of itself."""
+    api = FastAPI(
+        title="neardup",
+        version=__version__,
+        summary="Says of each document whether it repeats one that came before.",
+        license_info={"name": "Apache-2.0"},
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        redirect_slashes=False,
+    )
+    plain = api.openapi
+
+    def whole() -> dict[str, Any]:
+        found = plain()
+        found["components"]["schemas"]["ProblemAnswer"] = ProblemAnswer.model_json_schema()
+        return found
+
+    api.openapi = whole  # type: ignore[method-assign]
+    return api
+
+
+def _add_calls(api: FastAPI, calls: Calls, page: PageAnswers) -> None:
+    index, document = "/v1/indexes/{name}", "/v1/indexes/{name}/documents/{id:path}"
+    writes = [_Writes]
+
+    def add(method: str, path: str, call: Any, model: Any, *refused: int, status: int = 200, **more: Any) -> None:
+        others: list[tuple[int, str]] = more.pop("others", [])
+        responses: dict[int | str, dict[str, Any]] = {
+            one: {"model": model, "description": said} for one, said in others
+        }
+        api.add_api_route(
+            path,
+            call,
+            methods=[method],
+            response_model=model,
+            status_code=status,
+            responses=responses | _refusals(*refused),
+            operation_id=call.__name__,
+            **more,
+        )
+
+    created = [(201, "It is new")]
+    add("POST", f"{index}/documents", calls.enter, DocumentsAnswer, 403, 404, 409, 422, others=created)
+    # The longer path first: an id may hold anything.
+    add("POST", f"{document}/release", calls.release, ItemAnswer, 403, 404, 409, 422, dependencies=writes)
+    add("GET", document, calls.document, DocumentAnswer, 404, 422)
+    add("PUT", document, calls.replace, ItemAnswer, 403, 404, 422, dependencies=writes, others=created)
+    add("DELETE", document, calls.forget, None, 403, 404, 422, status=204, dependencies=writes)
+    add("GET", f"{index}/stopped", calls.stopped, StoppedAnswer, 404, 422)
+    add("POST", f"{index}/query", calls.query, QueryAnswer, 404, 422)
+    add("GET", index, calls.index, IndexAnswer, 404, 422)
+    add("PUT", index, calls.make_index, IndexAnswer, 403, 409, 422, dependencies=writes, others=created)
+    add("DELETE", index, calls.delete_index, None, 403, 404, 409, 422, status=204, dependencies=writes)
+    add("POST", "/v1/explain", calls.explain, None, 404, 422)
+    add("POST", "/v1/pairs", calls.pairs, PairsAnswer, 404, 422)
+    add("GET", "/info", calls.info, InfoAnswer)
+    add("GET", "/readyz", calls.ready, None)
+    add("GET", "/metrics", calls.metrics, None, response_class=Response)
+
+    @api.get("/healthz", operation_id="healthy", response_model=None, responses=_refusals())
+    async def healthy() -> Response:
+        """Say that the service answers."""
+        return _json({"ok": True})
+
+    shown: Mapping[str, Any] = {"/": page.page, "/docs": lambda: calls_page(api.openapi())}
+    for path, give in shown.items():
+        api.add_api_route(path, _page(give), include_in_schema=False, methods=["GET"])
+    for name, give in page.parts.items():
+        api.add_api_route(f"/page/{name}", give, include_in_schema=False, methods=["GET", "POST"])
+
+
+def _page(give: Any) -> Any:
+    def answer() -> HTMLResponse:
+        # The page itself says what it may do.
+        return HTMLResponse(give(), headers={"content-security-policy": "frame-ancestors 'none'"})
+
+    return answer
+
+
+def _add_errors(api: FastAPI) -> None:
+    """Answer what goes wrong with a status and a sentence."""
+
+    @api.exception_handler(Problem)
+    async def refuse(request: Request, error: Problem) -> Response:
+        return error.response()
+
+    @api.exception_handler(NeardupError)
+    async def explain(request: Request, error: NeardupError) -> Response:
+        status = 503 if isinstance(error, StoreError) else 404 if isinstance(error, UnknownDocument) else 422
+        return Problem(status, str(error)).response()
+
+    @api.exception_handler(RequestValidationError)
+    async def misread(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
+        return Problem(422, f"{where[:200]} cannot be used: {first['msg']}").response()
+
+    @api.exception_handler(HTTPException)
+    async def fail(request: Request, error: HTTPException) -> Response:
+        said = {404: "There is no such call; /docs lists them", 405: "This call has no such method; /docs lists them"}
+        problem = Problem(error.status_code, said.get(error.status_code, str(error.detail))).response()
+        problem.headers.update(error.headers or {})
+        return problem
+
+    @api.exception_handler(Exception)
+    async def break_down(request: Request, error: Exception) -> Response:
+        _log.error("%s %s", request.method, request.scope.get("path"), exc_info=error)
+        return Problem(500, "The service has failed; its log says how").response()
+
+
+class _Timed:
+    """An application whose answers are timed."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begin, status = time.perf_counter(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        finally:
+            if scope["type"] == "http":
+                route = scope.get("route")
+                path = getattr(route, "path", "other").replace(":path", "")
+                # Methods are the caller's to invent.
+                call = f"{scope['method']} {path}" if route is not None else "other"
+                self._metrics.answered(call, status, time.perf_counter() - begin)
+
+
+class Service:
+    """A service on this machine, from entering the block to leaving it.
+
+    On leaving it takes no more requests, answers those that it took, and closes its stores in order.
+
+    Parameters
+    ----------
+    store : str
+        The store of the index ``main``.
+    options : IndexOptions
+        How ``main`` is made.
+    host, port
+        Where; port 0 is any that is free.
+    hosts : sequence of str
+        Further names that it answers to, such as that of a proxy in front of it.
+    tokens : Tokens
+        Who may ask; without any, everybody who can reach it.
+    limits : Limits
+        How much it takes.
+    classifiers : str, optional
+        A folder of classifiers for further indexes.
+
+    Raises
+    ------
+    RecipeError
+        If other machines could reach it without a token, or it has no name.
+    NeardupError
+        If a store cannot be used, or the port is taken.
+    """
+
+    def __init__(
+        self,
+        store: str,
+        options: IndexOptions = IndexOptions(),  # noqa: B008 - it cannot change
+        *,
+        host: str = LOOPBACK,
+        port: int = 0,
+        hosts: Sequence[str] = (),
+        tokens: Tokens = Tokens(),  # noqa: B008
+        limits: Limits = Limits(),
+        classifiers: str | None = None,
+    ) -> None:
+        if not is_loopback(host) and not tokens:
+            raise RecipeError(
+                f"--host {host} lets other machines in, and anybody there could write: give --token-file FILE, or stay "
+                f"on {LOOPBACK}"
+            )
+        wild = host in ("0.0.0.0", "::")  # noqa: S104 - refused without names
+        if wild and not hosts:
+            raise RecipeError(f"--host {host} is no name that callers use; give theirs with --allow-host NAME")
+        own = [f"[{host}]" if ":" in host else host] if not wild else []
+        names = {name.lower() for name in (*LOOPBACK_NAMES, *own, *hosts)}
+        self._stack = ExitStack()
+        with ExitStack() as stack:
+            self.indexes = Indexes(store, options, classifiers=classifiers)
+            stack.callback(self.indexes.close)
+            writer = Writer()
+            stack.callback(writer.close)
+            app = app_of(self.indexes, writer, tokens=tokens, limits=limits, hosts=names)
+            self._server = Server(app, host=host, port=port, grace=_GRACE_S)
+            self._stack = stack.pop_all()
+
+    @property
+    def address(self) -> str:
+        """Where it is, as a link."""
+        return self._server.address
+
+    @property
+    def running(self) -> bool:
+        """Whether it answers."""
+        return self._server.running
+
+    def __enter__(self) -> Self:
+        try:
+            self._stack.enter_context(self._server)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._stack.close()

@@ -1,0 +1,345 @@
+"""Who may ask the service, how much at a time, and how a refusal looks: problem details, as in RFC 9457."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from neardup.errors import InputError, shown
+
+#: Seconds in which the body of a request must have come.
+_BODY_S = 30.0
+#: Requests may have bodies of so many bytes together, and always some of the largest size.
+_BODIES, _LARGEST = 256 << 20, 4
+#: Answers that are kept for an ``Idempotency-Key``, and their bytes together; the oldest leave first.
+_ANSWERS, _ANSWER_BYTES = 10_000, 64 << 20
+#: A token has so many characters at least; a key so many at most.
+_SHORTEST, _LONGEST_KEY = 16, 255
+#: Seconds after which who was turned away may ask again.
+RETRY_AFTER_S = 1
+#: What a link may name by mistake.
+_IN_LINKS = {"token", "access_token", "api_key", "key"}
+_OPEN = {"/", "/healthz", "/readyz", "/docs", "/openapi.json"}
+
+
+class Problem(Exception):
+    """A refusal: a status, a sentence, and what else the answer says.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP.
+    detail : str
+        A sentence: the value, the rule, the way out.
+    **more
+        Further members of the answer.
+    """
+
+    def __init__(self, status: int, detail: str, **more: Any) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.more = status, detail, more
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the members of the answer."""
+        title = HTTPStatus(self.status).phrase
+        return {"type": "about:blank", "title": title, "status": self.status, "detail": self.detail, **self.more}
+
+    def response(self) -> Response:
+        """Return the answer."""
+        headers = {}
+        if self.status in (429, 503):
+            headers["retry-after"] = str(RETRY_AFTER_S)
+        if self.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        content = json.dumps(self.as_dict(), separators=(",", ":"))
+        return Response(content, self.status, headers, "application/problem+json")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The secrets by which callers are told apart.
+
+    Attributes
+    ----------
+    read, write : tuple of str
+        Those that may read, and those that may write, too. With neither, everybody may do everything.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+
+    @classmethod
+    def of_file(cls, name: str) -> Tokens:
+        """Read tokens from a file: lines like ``read TOKEN`` and ``write TOKEN``; others are empty or begin with #.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or a line is another.
+        """
+        try:
+            text = Path(name).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise InputError(
+                f"--token-file {name} cannot be read ({reason}); name a file of lines like: write TOKEN"
+            ) from None
+        found: dict[str, list[str]] = {"read": [], "write": []}
+        for number, line in enumerate(text.splitlines(), 1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            if len(words) != 2 or words[0] not in found:
+                raise InputError(f"--token-file {name}: line {number} is not like: read TOKEN, or write TOKEN")
+            if len(words[1]) < _SHORTEST or not words[1].isascii():
+                raise InputError(
+                    f"--token-file {name}: the token in line {number} is shorter than {_SHORTEST} characters, or not "
+                    "ASCII; make one with: openssl rand -hex 24"
+                )
+            found[words[0]].append(words[1])
+        if not any(found.values()):
+            raise InputError(f"--token-file {name} holds no token; write a line into it like: write TOKEN")
+        return cls(tuple(found["read"]), tuple(found["write"]))
+
+    def __bool__(self) -> bool:
+        return bool(self.read or self.write)
+
+    def rights(self, token: str) -> str:
+        """Return what a token allows: ``write`` (and read), ``read``, or nothing, which is empty."""
+        given = token.encode("utf-8", "replace")
+        # All are compared, so that the time says nothing of them.
+        found = [
+            right
+            for right, known in (("read", self.read), ("write", self.write))
+            for one in known
+            if secrets.compare_digest(one.encode(), given)
+        ]
+        return found[-1] if found else ""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What was asked under an ``Idempotency-Key``, and the answer."""
+
+    digest: bytes
+    answer: asyncio.Future[list[Message]]
+    size: int = 0
+
+
+class _Answers:
+    """The answers to the last requests with an ``Idempotency-Key``.
+
+    They are in memory. After a restart the documents' own ids, which are on the disk, answer the same again.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._bytes = 0
+
+    async def answer(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
+        """Answer a request: as before, where it is one that was asked before.
+
+        Parameters
+        ----------
+        key : (str, str)
+            Who asks, and the key.
+        digest : bytes
+            Of the request.
+        run : callable
+            Answers it through what it is given.
+        send : callable
+            Where the answer goes.
+
+        Raises
+        ------
+        Problem
+            If another request came with that key.
+        """
+        kept = self._kept.get(key)
+        if kept is None:
+            await self._first(key, digest, run, send)
+            return
+        if kept.digest != digest:
+            raise Problem(422, f"Idempotency-Key {shown(key[1])} came with another request before; take a new key")
+        messages = await asyncio.shield(kept.answer)
+        if not messages:
+            raise Problem(503, f"The first request with Idempotency-Key {shown(key[1])} was not answered; ask again")
+        for message in messages:
+            await send(message)
+
+    async def _first(self, key: tuple[str, str], digest: bytes, run: Callable[[Send], Any], send: Send) -> None:
+        messages: list[Message] = []
+
+        async def noted(message: Message) -> None:
+            messages.append(message)
+            await send(message)
+
+        kept = self._kept[key] = _Kept(digest, asyncio.get_running_loop().create_future())
+        try:
+            await run(noted)
+        finally:
+            kept.answer.set_result(messages)
+            status = messages[0]["status"] if messages else 500
+            if status >= 500 or status == 429:
+                del self._kept[key]
+            else:
+                kept.size = sum(len(message.get("body", b"")) for message in messages) + 256
+                self._bytes += kept.size
+                while len(self._kept) > _ANSWERS or self._bytes > _ANSWER_BYTES:
+                    self._bytes -= self._kept.popitem(last=False)[1].size
+
+
+class Guard:
+    """An application behind its checks: who asks, where from, and how much.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers. It finds ``rights`` in the scope: ``write``, or ``read``.
+    tokens : Tokens
+        Who may ask.
+    max_body : int
+        Bytes of the largest body.
+    max_waiting : int
+        So many requests are answered at a time; more are turned away.
+    """
+
+    def __init__(self, app: ASGIApp, *, tokens: Tokens, max_body: int, max_waiting: int) -> None:
+        self._app, self._tokens, self._max_body, self._max_waiting = app, tokens, max_body, max_waiting
+        self.waiting = 0
+        self._bytes, self._most = 0, max(_BODIES, _LARGEST * max_body)
+        self._answers = _Answers()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or say in a sentence why not."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            token = self._check(scope, headers)
+            await self._with_body(scope, headers, token, receive, send)
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+
+    def _check(self, scope: Scope, headers: dict[str, str]) -> str:
+        """Refuse who may not ask; return the token."""
+        path, method = scope["path"], scope["method"]
+        query = scope["query_string"]
+        if query and not _IN_LINKS.isdisjoint(
+            name.lower() for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+        ):
+            raise Problem(
+                400,
+                "A token in an address ends up in logs; send it as a header: Authorization: Bearer TOKEN",
+            )
+        if method not in ("GET", "HEAD"):
+            own = headers.get("origin") in (None, f"http://{headers.get('host')}", f"https://{headers.get('host')}")
+            if not own or headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+                raise Problem(403, "A page of another site asked for this; only the service's own page may")
+            self._check_kind(headers)
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        rights = "write"
+        if self._tokens:
+            rights = self._tokens.rights(token.strip()) if kind.lower() == "bearer" else ""
+            if not rights and path not in _OPEN:
+                what = "has no token" if not kind else "has a token that is not known here"
+                raise Problem(401, f"The request {what}; send a header like Authorization: Bearer TOKEN")
+        scope["rights"] = rights
+        return token
+
+    def _check_kind(self, headers: dict[str, str]) -> None:
+        kind, _, options = headers.get("content-type", "").lower().partition(";")
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        charset = options.partition("charset=")[2].strip(' "')
+        if (has_body or kind) and (kind.strip() != "application/json" or charset not in ("", "utf-8", "utf8")):
+            raise Problem(
+                415,
+                f"Content-Type {shown(headers.get('content-type', ''))} is not known; send application/json in UTF-8",
+            )
+        if headers.get("content-encoding", "identity") != "identity":
+            raise Problem(
+                415, f"Content-Encoding {shown(headers['content-encoding'])} is not known; send the body as it is"
+            )
+        length = headers.get("content-length", "")
+        if length.isdecimal() and (len(length) > 18 or int(length) > self._max_body):
+            raise self._too_large()
+
+    def _too_large(self) -> Problem:
+        return Problem(413, f"The body is larger than {self._max_body:,} bytes; send fewer documents at a time")
+
+    async def _with_body(self, scope: Scope, headers: dict[str, str], token: str, receive: Receive, send: Send) -> None:
+        """Read the body, which must come in time, then have the request answered."""
+        if scope["method"] in ("GET", "HEAD"):
+            await self._limited(scope, headers, token, b"", receive, send)
+            return
+        body = bytearray()
+        try:
+            try:
+                async with asyncio.timeout(_BODY_S):
+                    await self._read(body, receive)
+            except TimeoutError:
+                raise Problem(408, f"The body did not come within {_BODY_S:g} s; send the request again") from None
+            await self._limited(scope, headers, token, bytes(body), receive, send)
+        finally:
+            self._bytes -= len(body)
+
+    async def _read(self, body: bytearray, receive: Receive) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Problem(400, "The caller hung up before the body was there")
+            part = message.get("body", b"")
+            body += part
+            self._bytes += len(part)
+            if len(body) > self._max_body:
+                raise self._too_large()
+            if self._bytes > self._most:
+                raise Problem(429, "The bodies of all requests together are too large; ask again in a moment")
+            if not message.get("more_body", False):
+                return
+
+    async def _limited(
+        self, scope: Scope, headers: dict[str, str], token: str, body: bytes, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request whose body is there, unless too many wait already."""
+        counted = scope["path"].startswith("/v1/")
+        if counted and self.waiting >= self._max_waiting:
+            raise Problem(429, f"{self.waiting:,} requests are waiting already; ask again in a moment")
+        given = False
+
+        async def again() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def run(send: Send) -> None:
+            await self._app(scope, again, send)
+
+        self.waiting += counted
+        try:
+            key = headers.get("idempotency-key")
+            if key is None or scope["method"] in ("GET", "HEAD"):
+                await run(send)
+                return
+            if not 0 < len(key) <= _LONGEST_KEY:
+                raise Problem(422, f"Idempotency-Key has {len(key)} characters; give it 1 to {_LONGEST_KEY}")
+            asked = [scope["method"].encode(), scope["raw_path"], scope["query_string"], body]
+            digest = hashlib.blake2b(b"\0".join(asked), digest_size=16).digest()
+            await self._answers.answer((token, key), digest, run, send)
+        finally:
+            self.waiting -= counted

@@ -1,0 +1,311 @@
+"""The named indexes of a service: each a store of its own, which also says how it was made."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from neardup.classifier.classifier import Classifier, classifier_of
+from neardup.errors import InputError, StoreError
+from neardup.features.statistics import Statistics
+from neardup.recipe import Recipe
+from neardup.recipe.named import names as recipe_names
+from neardup.service.guard import Problem
+from neardup.stream.document import Verdict
+from neardup.stream.index import Index, stored_recipe
+from neardup.stream.store import StoreReader
+
+MAIN = "main"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+#: What the store of an index made with a classifier notes.
+_CLASSIFIER = "classifier"
+_ANY_NAME = "take up to 63 of the characters a-z, 0-9, - and _, the first a letter or digit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """How an index is made.
+
+    Attributes
+    ----------
+    recipe : str or Recipe
+        What matches: a named recipe, or one by itself.
+    choices : mapping
+        Fields of the recipe that take another value.
+    classifier : str or Classifier, optional
+        In place of a recipe: the name of a file in the folder of classifiers, or one by itself.
+    window, window_by, against : str
+        As of ``Index``.
+    sample : Statistics, optional
+        As of ``Index``.
+    """
+
+    recipe: str | Recipe | None = None
+    choices: MappingProxyType[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    classifier: str | Classifier | None = None
+    window: str = "24h"
+    window_by: str = "time"
+    against: str = "originals"
+    sample: Statistics | None = None
+
+
+class NamedIndex:
+    """An index, its store for readers, and its name.
+
+    Attributes
+    ----------
+    name : str
+        By which it is asked.
+    index : Index
+        Only the writer's thread adds to it and takes from it.
+    reader : StoreReader
+        Reads what is on the disk while others write.
+    """
+
+    def __init__(self, name: str, index: Index) -> None:
+        if index.store is None:
+            raise StoreError(f"index {name!r} has no store; give it a path")
+        self.name, self.index, self.store = name, index, index.store
+        self.reader = StoreReader(self.store.path)
+
+    def text_of(self, name: str) -> str | None:
+        """Return the text of a document, None where it is not kept any more."""
+        if name in self.index:
+            found = self.reader.find(name)
+            return None if found is None else found.text
+        kept = self.reader.stopped_text(name)
+        return None if kept is None else kept[0]
+
+    def verdict_of(self, name: str) -> Verdict:
+        """Return the verdict on a document.
+
+        Raises
+        ------
+        Problem
+            If it has none.
+        """
+        found = self.reader.verdict_of(name)
+        if found is None:
+            raise Problem(404, f"Index {self.name!r} has no document with this id; enter it first")
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what it is and holds, for JSON."""
+        index, settings = self.index, ("window", "window_by", "against")
+        counts = index.statistics
+        return {
+            "name": self.name,
+            "recipe": index.recipe.name,
+            "in_words": index.recipe.in_words(),
+            "fingerprint": index.recipe.fingerprint,
+            "classifier": None if index.classifier is None else index.classifier.fingerprint,
+            **{name: self.reader.meta(f"setting {name}") for name in settings},
+            "documents": counts.arrived,
+            "originals": counts.originals,
+            "duplicates": counts.duplicates,
+            "held": counts.held,
+        }
+
+    def bytes(self) -> int:
+        """Return what the store takes on the disk, its log with it."""
+        path = self.store.path
+        sizes = 0
+        for one in (path, path.with_name(f"{path.name}-wal")):
+            with suppress(OSError):
+                sizes += one.stat().st_size
+        return sizes
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self.reader.close()
+        self.index.close()
+
+
+class Indexes:
+    """All indexes of a service; ``main`` is there always.
+
+    Parameters
+    ----------
+    store : str
+        The store of ``main``. Those of others lie in the folder beside it that is named like it, with ``.indexes``.
+    options : IndexOptions
+        How ``main`` is made.
+    classifiers : str, optional
+        A folder of classifiers that other indexes may be made with.
+
+    Raises
+    ------
+    NeardupError
+        If a store cannot be used, or was made otherwise.
+    """
+
+    def __init__(self, store: str, options: IndexOptions, *, classifiers: str | None = None) -> None:
+        self._store, self._classifiers = Path(store), classifiers
+        self._folder = self._store.with_name(f"{self._store.name}.indexes")
+        self._lock = threading.Lock()
+        self._open: dict[str, NamedIndex] = {}
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            self._open[MAIN] = self._opened(MAIN, self._store, options)
+            for path in sorted(self._folder.glob("*.db")):
+                if _NAME.fullmatch(path.stem):
+                    self._reopen(path)
+            stack.pop_all()
+
+    def _opened(self, name: str, path: Path, options: IndexOptions) -> NamedIndex:
+        index = Index(
+            options.recipe,
+            classifier=options.classifier,
+            window=options.window,
+            window_by=options.window_by,
+            against=options.against,
+            path=path,
+            keep_texts=True,
+            sample=options.sample,
+            **options.choices,
+        )
+        try:
+            return NamedIndex(name, index)
+        except BaseException:
+            index.close()
+            raise
+
+    def _reopen(self, path: Path) -> None:
+        """Open an index as its store says that it was made."""
+        with StoreReader(path) as reader:
+            classifier = reader.state(_CLASSIFIER)
+            if classifier is None and reader.state("recipe") is None:
+                unfinished = True
+            else:
+                unfinished = False
+                recipe = stored_recipe(reader) if classifier is None else None
+            window, window_by, against = (
+                reader.meta(f"setting {of}") or "" for of in ("window", "window_by", "against")
+            )
+        if unfinished:
+            # A process that was killed while it made it; nobody was told that it is there.
+            _remove(path)
+            return
+        found = None if classifier is None else self._classifier(classifier)
+        options = IndexOptions(recipe=recipe, classifier=found, window=window, window_by=window_by, against=against)
+        self._open[path.stem] = self._opened(path.stem, path, options)
+
+    def _classifier(self, name: str) -> Classifier:
+        if self._classifiers is None:
+            raise InputError(f"classifier {name!r} is in no folder; start the service with --classifiers FOLDER")
+        if Path(name).name != name or name.startswith("."):
+            raise InputError(
+                f"classifier {name!r} is no name of a file in the folder of classifiers; give its name alone"
+            )
+        return classifier_of(Path(self._classifiers) / name)
+
+    def get(self, name: str) -> NamedIndex:
+        """Return an index.
+
+        Raises
+        ------
+        Problem
+            If there is none of that name.
+        """
+        found = self._open.get(name)
+        if found is None:
+            raise Problem(404, f"There is no index {name[:80]!r}; PUT /v1/indexes/{{name}} makes one")
+        return found
+
+    def __iter__(self) -> Iterator[NamedIndex]:
+        return iter(list(self._open.values()))
+
+    def make(self, name: str, options: IndexOptions) -> tuple[NamedIndex, bool]:
+        """Return the index of a name, made now if there is none, and whether it was.
+
+        Raises
+        ------
+        Problem
+            If the name cannot be one, or the index is there and was made otherwise.
+        NeardupError
+            If an option is refused.
+        """
+        if not _NAME.fullmatch(name):
+            raise Problem(422, f"{name[:80]!r} cannot be the name of an index; {_ANY_NAME}")
+        if isinstance(options.recipe, str) and options.recipe not in recipe_names():
+            # Files of the server are nobody's to name.
+            raise Problem(422, f"Recipe {options.recipe[:80]!r} is not known; take one of {', '.join(recipe_names())}")
+        if isinstance(options.classifier, str):
+            known = self._classifier(options.classifier)
+            noted: str | None = options.classifier
+            options = IndexOptions(
+                classifier=known, window=options.window, window_by=options.window_by, against=options.against
+            )
+        else:
+            noted = None
+        with self._lock:
+            if name in self._open:
+                self._check_same(self._open[name], options)
+                return self._open[name], False
+            self._folder.mkdir(exist_ok=True)
+            path = self._folder / f"{name}.db"
+            made = self._opened(name, path, options)
+            if noted is not None:
+                made.store.set_state(_CLASSIFIER, noted)
+            self._open[name] = made
+            return made, True
+
+    def _check_same(self, there: NamedIndex, options: IndexOptions) -> None:
+        """Refuse options by which an index was not made."""
+        asked = Index(
+            options.recipe,
+            classifier=options.classifier,
+            window=options.window,
+            window_by=options.window_by,
+            against=options.against,
+            **options.choices,
+        )
+        is_like = there.as_dict()
+        new = {
+            "fingerprint": asked.recipe.fingerprint,
+            "classifier": None if asked.classifier is None else asked.classifier.fingerprint,
+            "window": str(asked.length),
+            "window_by": options.window_by,
+            "against": options.against,
+        }
+        for name, value in new.items():
+            if value != is_like[name]:
+                raise Problem(
+                    409,
+                    f"Index {there.name!r} is there already, with {name} {is_like[name]!r}, not {value!r}; take "
+                    "another name, or delete it first",
+                    index=is_like,
+                )
+
+    def delete(self, name: str) -> None:
+        """Remove an index and its store.
+
+        Raises
+        ------
+        Problem
+            If there is none of that name, or it is ``main``.
+        """
+        found = self.get(name)
+        if name == MAIN:
+            raise Problem(409, "Index 'main' belongs to the service; stop the service and remove its store instead")
+        with self._lock:
+            del self._open[name]
+            found.close()
+            _remove(found.store.path)
+
+    def close(self) -> None:
+        """Let go of all stores."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+def _remove(path: Path) -> None:
+    # The store itself first: what stands beside it alone is nothing.
+    for ending in ("", "-wal", "-shm", ".lock"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)

@@ -1,0 +1,248 @@
+"""An application served from a thread of its own until somebody ends it, and what confines its answers to browsers."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import signal
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from importlib.util import find_spec
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from neardup.errors import NeardupError, OutputError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = "127.0.0.1"
+#: Names under which a browser of this machine may ask; any other was made to lead here (DNS rebinding).
+LOOPBACK_NAMES = ("127.0.0.1", "localhost")
+#: What every answer says to browsers, besides a policy of its own.
+HEADERS = {
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+}
+#: How long a start may take, and the head of a request, in seconds.
+_START_S, _HEAD_S = 30.0, 10.0
+
+
+def check_packages(extra: str, *names: str) -> None:
+    """Refuse to serve where a package is not installed that this needs.
+
+    Parameters
+    ----------
+    extra : str
+        What brings them: ``label`` or ``serve``.
+    *names : str
+        The packages, as they are imported.
+
+    Raises
+    ------
+    NeardupError
+        Saying how to get them.
+    """
+    for name in names:
+        if find_spec(name) is None:
+            what = {"label": "the page", "mcp": "the tools", "client": "the client"}.get(extra, "the service")
+            raise NeardupError(f"{what} needs {name}, which is not installed; pip install 'neardup[{extra}]' brings it")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def host_name(header: str) -> str:
+    """Return the name in a ``Host`` header, without its port."""
+    name, colon, port = header.rpartition(":")
+    return (name if colon and port.isdecimal() else header).lower()
+
+
+class Confined:
+    """An application that answers only to names of its own, and puts headers on every answer.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    hosts : collection of str
+        The names, in lower case, without a port.
+    headers : mapping
+        The headers, in lower case; one that an answer has already stays.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str], headers: Mapping[str, str]) -> None:
+        self._app, self._hosts = app, frozenset(hosts)
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def confined(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name for name, _ in message["headers"]}
+                added = [header for header in self._headers if header[0] not in there]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        if len(given) == 1 and host_name(given[0]) in self._hosts:
+            await self._app(scope, receive, confined)
+            return
+        body = b"This address does not belong to the service; ask it by a name of its own.\n"
+        kind = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body))]
+        await confined({"type": "http.response.start", "status": 400, "headers": kind})
+        await confined({"type": "http.response.body", "body": body})
+
+
+def _patient(kind: type[Any]) -> type[Any]:
+    """Return a protocol that lets go of who takes too long for the head of a request."""
+
+    class Patient(kind):  # type: ignore[misc]
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is None or self.cycle.response_complete:
+                self._wait()
+            else:
+                self._stop()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self._stop()
+            super().connection_lost(error)
+
+        def _wait(self) -> None:
+            if self._deadline is None:
+                self._deadline = self.loop.call_later(_HEAD_S, self.transport.abort)
+
+        def _stop(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+    return Patient
+
+
+class Server:
+    """A server in a thread of its own, from entering the block to leaving it.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What it serves.
+    host : str
+        Where: a name or an address of this machine.
+    port : int
+        Where; 0 for any that is free, and then the one that it is.
+    grace : float
+        Seconds that requests which are under way have at the end.
+
+    Raises
+    ------
+    OutputError
+        On entering, if the address or the port cannot be had.
+    """
+
+    def __init__(self, app: ASGIApp, *, host: str = LOOPBACK, port: int = 0, grace: float = 3) -> None:
+        import uvicorn
+
+        self.host, self.port, self._grace = host, port, grace
+        config = uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            ws="none",
+            backlog=4096,
+            timeout_graceful_shutdown=round(grace),
+        )
+        config.load()
+        config.http_protocol_class = _patient(config.http_protocol_class)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="server", daemon=True)
+
+    def _run(self) -> None:
+        # Where uvicorn cannot begin, it ends the program.
+        with contextlib.suppress(SystemExit):
+            self._server.run()
+
+    @property
+    def address(self) -> str:
+        """Where it is, as a link."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        """Whether it answers."""
+        return self._thread.is_alive()
+
+    def __enter__(self) -> Self:
+        # A port that is taken is written to the log; it is said in a sentence below.
+        log = logging.getLogger("uvicorn.error")
+        log.disabled = True
+        try:
+            self._thread.start()
+            until = time.monotonic() + _START_S
+            while self._thread.is_alive() and not self._server.started and time.monotonic() < until:
+                time.sleep(0.01)
+        finally:
+            log.disabled = False
+        if not self._server.started:
+            self.__exit__(None, None, None)
+            at = "" if self.host == LOOPBACK else f" of {self.host}"
+            raise OutputError(f"port {self.port}{at} is in use or not yours; name another with --port, or 0 for any")
+        self.port = int(self._server.servers[0].sockets[0].getsockname()[1])
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.should_exit = True
+        self._thread.join(self._grace + 2)
+
+
+@contextlib.contextmanager
+def stop_signals(said: str) -> Iterator[list[int]]:
+    """Give a list that SIGINT and SIGTERM add themselves to; a second one ends the program, which says so much."""
+    asked: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        # Nothing with a lock: what was interrupted may hold it.
+        if asked:
+            raise KeyboardInterrupt(said)
+        asked.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,120 @@
+"""A service in this process or in one of its own, and requests to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from neardup.service.app import Service
+
+FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
+EDITED = f"{FOX} today"
+OTHER = "Oil prices rose in early trading on Monday after two ports in the north were closed by a storm"
+WORDS = [f"{start}{end}" for start in ("oil", "port", "storm", "bank", "frost") for end in ("s", "ed", "ing", "ish")]
+
+MAIN = "/v1/indexes/main"
+DOCUMENTS = f"{MAIN}/documents"
+
+
+@contextmanager
+def served(folder: Path, **options: Any) -> Iterator[httpx.Client]:
+    """Give a client of a service on a store in a folder."""
+    with (
+        Service(str(folder / "news.db"), **options) as service,
+        httpx.Client(base_url=service.address, timeout=60) as client,
+    ):
+        yield client
+
+
+def document(name: str, text: str = FOX, **more: Any) -> dict[str, Any]:
+    return {"id": name, "text": text, **more}
+
+
+def enter(client: httpx.Client, *documents: dict[str, Any], **query: Any) -> httpx.Response:
+    return client.post(DOCUMENTS, json={"documents": list(documents)}, params=query)
+
+
+def problem(reply: httpx.Response, status: int, said: str = "") -> dict[str, Any]:
+    """Check that an answer is a refusal with a sentence, and return it."""
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = reply.json()
+    assert found["status"] == status
+    assert found["type"] == "about:blank"
+    assert said in found["detail"], found
+    assert "Traceback" not in reply.text
+    return found
+
+
+def texts(count: int, seed: int = 0) -> list[str]:
+    """Texts of which every third or so repeats an earlier one, some with a word more."""
+    dice = random.Random(seed)
+    made: list[str] = []
+    for _ in range(count):
+        if made and dice.random() < 0.35:
+            made.append(dice.choice(made) + dice.choice(["", " again"]))
+        else:
+            made.append(" ".join(dice.choice(WORDS) + str(dice.randrange(90)) for _ in range(30)))
+    return made
+
+
+class Process:
+    """The command ``neardup serve`` as a process.
+
+    Attributes
+    ----------
+    address : str
+        Where it answers.
+    """
+
+    def __init__(self, store: Path, *options: str) -> None:
+        command = [sys.executable, "-m", "neardup", "serve", "--store", str(store), "--port", "0", *options]
+        environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+        self._running = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        assert self._running.stdout is not None
+        self.address = self._running.stdout.readline().strip()
+        if not self.address:
+            raise AssertionError(self.end(signal.SIGTERM)[1])
+
+    def end(self, number: int) -> tuple[int, str]:
+        """Send a signal; return the exit code and what was said on stderr."""
+        self._running.send_signal(number)
+        _, said = self._running.communicate(timeout=120)
+        return self._running.returncode, said
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._running.poll() is None:
+            self._running.kill()
+        self._running.communicate()
+
+
+def until(holds: Any, seconds: float = 60) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def lines(value: Any) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

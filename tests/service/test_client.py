@@ -1,0 +1,153 @@
+"""The client says what an index says, and what went wrong as an error of ours."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx
+import pytest
+from serving import EDITED, FOX, OTHER, served, texts
+
+import neardup as nd
+from neardup.errors import InputError, NeardupError, StoreError, UnknownDocument
+from neardup.service.guard import Tokens
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with served(tmp_path_factory.mktemp("client")) as made:
+        yield made
+
+
+@pytest.fixture
+def client(service: httpx.Client, request: pytest.FixtureRequest) -> Iterator[nd.Client]:
+    name = f"t{abs(hash(request.node.name))}"
+    service.put(f"/v1/indexes/{name}", json={"window": "endless"}).raise_for_status()
+    with nd.Client(str(service.base_url), index=name) as made:
+        yield made
+
+
+def test_it_says_what_an_index_says(client: nd.Client) -> None:
+    stream = [nd.Document(f"d/{n} ü", text, 1e9 + n) for n, text in enumerate(texts(60, seed=2))]
+    with nd.Index(window="endless") as index:
+        assert client.check(stream[:1]) == index.check(stream[:1])
+        assert client.add(stream[0]) == index.add(stream[0])
+        assert client.add_many(stream[1:]) == index.add_many(stream[1:])
+        again = nd.Document("new", f"{stream[-1].text} again", 2e9)
+        assert client.check([again]) == index.check([again])
+        assert client.query(again) == index.query(again)
+        assert client.query(again.text, 3) == index.query(again.text, 3)
+        for one in stream:
+            assert client.verdict_of(one.id) == index.verdict_of(one.id)
+        assert client.verdict_of("nobody") is None
+        assert len(client) == len(index)
+        assert [one.id in client for one in stream] == [one.id in index for one in stream]
+
+
+def test_times_arrive_as_they_were_said(client: nd.Client) -> None:
+    moments: list[Any] = [
+        1e9 + 0.25,
+        "2012-03-01T08:00",
+        date(2012, 3, 2),
+        datetime(2012, 3, 3, 4, 5, 6, 7, UTC),
+        "1330600000",
+    ]
+    stream = [nd.Document(f"d{n}", f"{OTHER} {n}", moment) for n, moment in enumerate(moments)]
+    with nd.Index(window="endless") as index:
+        assert [one.time for one in client.add_many(stream)] == [one.time for one in index.add_many(stream)]
+
+
+def test_a_stop_is_taken_back_and_a_document_replaced_and_forgotten(client: nd.Client) -> None:
+    client.add_many([nd.Document("a", FOX), nd.Document("b", EDITED)])
+    assert client.text_of("b") == EDITED
+    assert client.release("b", by="ann").kind == "original"
+    assert client.replace(nd.Document("a", OTHER)).kind == "original"
+    assert client.add(nd.Document("c", FOX)).of == "b"
+    assert client.release(nd.Document("c", FOX)).kind == "original"
+    client.forget("a")
+    assert client.text_of("a") is None
+    for name in ("a", ".", "..", "x/../y"):
+        with pytest.raises(UnknownDocument):
+            client.forget(name)
+    assert client.add(nd.Document("..", f"{OTHER} more")).id == ".."
+    assert ".." in client
+    assert client.explain(FOX, EDITED)["match"] is True
+
+
+def test_the_same_again_is_no_error_and_another_text_is(client: nd.Client) -> None:
+    first = client.add(nd.Document("a", FOX))
+    assert client.add(nd.Document("a", FOX)) == first
+    with pytest.raises(InputError, match="belongs to another text"):
+        client.add(nd.Document("a", OTHER))
+    with pytest.raises(InputError, match="'a': This id"):
+        client.add_many([nd.Document("a", OTHER), nd.Document("b", OTHER)])
+    with pytest.raises(InputError, match="greater than or equal to 1"):
+        client.query(FOX, 0)
+
+
+def test_strangers_are_told_so(tmp_path: Path) -> None:
+    with served(tmp_path, tokens=Tokens(write=("w" * 20,))) as service:
+        address = str(service.base_url)
+        with nd.Client(address) as stranger, pytest.raises(InputError, match="has no token"):
+            stranger.add(nd.Document("a", FOX))
+        with nd.Client(address, token="w" * 20) as known:
+            assert known.add(nd.Document("a", FOX)).kind == "original"
+        with nd.Client(address, token="w" * 20, index="none") as lost, pytest.raises(UnknownDocument, match="'none'"):
+            lost.add(nd.Document("a", FOX))
+
+
+@pytest.mark.parametrize("address", ["", "news.example", "ftp://news.example", "http://", "http://[::1"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(InputError, match="is no address"):
+        nd.Client(address)
+
+
+def test_nobody_there_is_said() -> None:
+    with nd.Client("http://127.0.0.1:9") as client, pytest.raises(NeardupError, match="is neardup serve running there"):
+        client.add(nd.Document("a", FOX))
+
+
+class Moody(http.server.BaseHTTPRequestHandler):
+    """Sends callers away as often as it is told, then answers as it is told."""
+
+    replies: ClassVar[list[tuple[int, dict[str, str], Any]]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        status, headers, content = self.replies.pop(0)
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in (headers | {"Content-Length": str(len(body))}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *anything: object) -> None:
+        """Say nothing."""
+
+
+def test_it_comes_back_when_it_is_sent_away() -> None:
+    verdict = {"kind": "original", "of": None, "similarity": None, "time": 1.0, "flag": "", "counts": None}
+    answer = {"documents": [{"id": "a", "status": 201, "verdict": verdict | {"score": None, "measures": []}}]}
+    busy = (429, {"Retry-After": "0"}, {"detail": "busy"})
+    with http.server.HTTPServer(("127.0.0.1", 0), Moody) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with nd.Client(f"http://127.0.0.1:{server.server_port}") as client:
+            Moody.replies = [busy, busy, (200, {}, answer)]
+            assert client.add(nd.Document("a", FOX)).kind == "original"
+            Moody.replies = [busy] * 10
+            with pytest.raises(NeardupError, match="busy"):
+                client.add(nd.Document("a", FOX))
+            Moody.replies = [(503, {}, {"detail": "the disk is full"})]
+            with pytest.raises(StoreError, match="disk is full"):
+                client.add(nd.Document("a", FOX))
+            Moody.replies = [(418, {}, b"teapot")]
+            with pytest.raises(InputError, match="418 without a sentence"):
+                client.add(nd.Document("a", FOX))
+        server.shutdown()

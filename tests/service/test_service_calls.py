@@ -1,0 +1,300 @@
+"""The calls of the service: what each answers, and how it refuses."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served, texts
+
+import neardup as nd
+from neardup.service.app import Limits
+from neardup.service.indexes import IndexOptions
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with served(tmp_path_factory.mktemp("service")) as made:
+        yield made
+
+
+@pytest.fixture
+def client(shared: httpx.Client) -> httpx.Client:
+    """The service with an empty index ``main``."""
+    for name in [one["name"] for one in shared.get("/info").json()["indexes"] if one["name"] != "main"]:
+        assert shared.delete(f"/v1/indexes/{name}").status_code == 204
+    while found := shared.get(f"{MAIN}/stopped").json()["stopped"]:
+        for one in found:
+            shared.delete(f"{DOCUMENTS}/{one['id']}")
+    for one in "abcdefgh":
+        shared.delete(f"{DOCUMENTS}/{one}")
+    assert shared.get(MAIN).json()["documents"] == 0
+    return shared
+
+
+def verdicts(reply: httpx.Response) -> list[tuple[str, int, str, str | None]]:
+    assert reply.status_code in (200, 201), reply.text
+    return [
+        (one["id"], one["status"], one["verdict"]["kind"], one["verdict"]["of"]) for one in reply.json()["documents"]
+    ]
+
+
+def test_a_document_gets_the_verdict_of_the_index(client: httpx.Client) -> None:
+    reply = enter(client, document("a"))
+    assert (reply.status_code, verdicts(reply)) == (201, [("a", 201, "original", None)])
+    assert verdicts(enter(client, document("b", EDITED), document("c", FOX), document("d", OTHER))) == [
+        ("b", 201, "near", "a"),
+        ("c", 201, "exact", "a"),
+        ("d", 201, "original", None),
+    ]
+
+
+def test_the_verdicts_are_those_of_an_index(client: httpx.Client) -> None:
+    stream = [nd.Document(f"s{n}", text, 1e9 + n) for n, text in enumerate(texts(120))]
+    client.put("/v1/indexes/stream", json={"window": "endless"}).raise_for_status()
+    path = "/v1/indexes/stream/documents"
+    said = []
+    for begin in range(0, len(stream), 7):
+        batch = [{"id": one.id, "text": one.text, "timestamp": one.timestamp} for one in stream[begin : begin + 7]]
+        reply = client.post(path, json={"documents": batch}, params={"evidence": True}).json()
+        said += [one["verdict"] for one in reply["documents"]]
+    with nd.Index(window="endless") as index:
+        expected = [one.as_dict() for one in index.add_many(stream)]
+    assert said == [{name: value for name, value in one.items() if name != "id"} for one in expected]
+
+
+def test_the_same_id_and_text_again_gives_the_stored_verdict(client: httpx.Client) -> None:
+    enter(client, document("a"))
+    first = enter(client, document("b", EDITED)).json()["documents"][0]
+    again = enter(client, document("b", EDITED))
+    assert (again.status_code, again.json()["documents"][0]["status"]) == (200, 200)
+    assert again.json()["documents"][0]["verdict"] == first["verdict"]
+    found = problem(enter(client, document("b", OTHER)), 409, "replace that document with PUT")
+    assert (found["id"], found["verdict"]) == ("b", first["verdict"])
+    # The others of a batch are entered.
+    reply = enter(client, document("b", OTHER), document("c", OTHER), document("c", OTHER), document("c", FOX))
+    assert verdicts(reply) == [
+        ("b", 409, "near", "a"),
+        ("c", 201, "original", None),
+        ("c", 200, "original", None),
+        ("c", 409, "original", None),
+    ]
+
+
+def test_a_check_enters_nothing(client: httpx.Client) -> None:
+    enter(client, document("a"))
+    reply = enter(client, document("b", EDITED), document("b", EDITED), document("a", OTHER), mode="check")
+    assert verdicts(reply) == [("b", 200, "near", "a"), ("b", 200, "near", "a"), ("a", 200, "original", None)]
+    assert client.get(MAIN).json()["documents"] == 1
+
+
+def test_a_document_that_cannot_be_one_is_refused_alone(client: httpx.Client) -> None:
+    reply = enter(client, document("a"), document("b", OTHER, timestamp="yesterday"))
+    assert [one["status"] for one in reply.json()["documents"]] == [201, 422]
+    assert "yesterday" in reply.json()["documents"][1]["detail"]
+    problem(enter(client, document("b", OTHER, timestamp="yesterday")), 422, "yesterday")
+
+
+def test_documents_are_found_replaced_and_forgotten(client: httpx.Client) -> None:
+    enter(client, document("a"), document("b", EDITED))
+    found = client.get(f"{DOCUMENTS}/a").json()
+    assert (found["id"], found["verdict"]["kind"], found["held"], found["text"]) == ("a", "original", True, FOX)
+    found = client.get(f"{DOCUMENTS}/b", params={"evidence": True}).json()
+    assert (found["verdict"]["of"], found["held"], found["text"]) == ("a", False, EDITED)
+    assert len(found["verdict"]["counts"]) == 3
+    reply = client.put(f"{DOCUMENTS}/a", json={"text": FOX})
+    assert (reply.status_code, reply.json()["status"]) == (200, 200)
+    reply = client.put(f"{DOCUMENTS}/a", json={"text": OTHER})
+    assert (reply.status_code, reply.json()["verdict"]["kind"]) == (201, "original")
+    assert verdicts(enter(client, document("c"))) == [("c", 201, "original", None)]
+    assert client.delete(f"{DOCUMENTS}/c").status_code == 204
+    problem(client.get(f"{DOCUMENTS}/c"), 404, "has no document with this id")
+    problem(client.delete(f"{DOCUMENTS}/c"), 404)
+    assert verdicts(enter(client, document("d"))) == [("d", 201, "original", None)]
+    reply = client.put(f"{DOCUMENTS}/e", json={"text": FOX})
+    assert (reply.status_code, reply.json()["verdict"]["of"]) == (201, "d")
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "../../etc/passwd", "https://x.org/?q=1#top", "ü 東京", "a/release", "%2F", "."]
+)
+def test_an_id_may_be_anything(client: httpx.Client, name: str) -> None:
+    from urllib.parse import quote
+
+    enter(client, document("a"), document(name, EDITED))
+    path = f"{DOCUMENTS}/{quote(name, safe='')}"
+    if name == ".":
+        path = f"{DOCUMENTS}/%2E"
+    reply = client.send(client.build_request("GET", httpx.URL(client.base_url, raw_path=path.encode())))
+    assert reply.json()["id"] == name
+    reply = client.send(client.build_request("POST", httpx.URL(client.base_url, raw_path=f"{path}/release".encode())))
+    assert (reply.status_code, reply.json()["verdict"]["kind"]) == (200, "original")
+    reply = client.send(client.build_request("DELETE", httpx.URL(client.base_url, raw_path=path.encode())))
+    assert reply.status_code == 204
+
+
+def test_a_stop_is_taken_back(client: httpx.Client) -> None:
+    enter(client, document("a"), document("b", EDITED))
+    reply = client.post(f"{DOCUMENTS}/b/release", json={"by": "ann"})
+    assert (reply.status_code, reply.json()["verdict"]["kind"]) == (200, "original")
+    assert client.get(f"{MAIN}/stopped").json()["stopped"] == []
+    assert verdicts(enter(client, document("c", f"{EDITED} again"))) == [("c", 201, "near", "b")]
+    problem(client.post(f"{DOCUMENTS}/b/release"), 409, "was not stopped")
+    problem(client.post(f"{DOCUMENTS}/nobody/release"), 404)
+
+
+def test_what_was_stopped_comes_in_pages(client: httpx.Client) -> None:
+    client.put("/v1/indexes/old", json={}).raise_for_status()
+    path, batch = "/v1/indexes/old/stopped", [document(name, timestamp=1e9 + n) for n, name in enumerate("abcdef")]
+    client.post("/v1/indexes/old/documents", json={"documents": batch}).raise_for_status()
+    assert [one["id"] for one in client.get(path).json()["stopped"]] == list("bcdef")
+    seen, cursor = list[str](), None
+    for _ in range(3):
+        reply = client.get(path, params={"limit": 2} | ({"cursor": cursor} if cursor else {})).json()
+        seen += [one["id"] for one in reply["stopped"]]
+        cursor = reply["cursor"]
+    assert (seen, cursor) == (list("bcdef"), None)
+    reply = client.get(path, params={"since": "2001-09-09T01:46:44Z"}).json()
+    assert [one["id"] for one in reply["stopped"]] == list("ef")
+    problem(client.get(path, params={"since": "soon"}), 422, "'soon'")
+    problem(client.get(path, params={"cursor": "x"}), 422, "cursor")
+
+
+def test_texts_are_asked_about(client: httpx.Client) -> None:
+    enter(client, document("a"), document("b", OTHER))
+    found = client.post(f"{MAIN}/query", json={"text": EDITED}).json()["similar"]
+    assert [one["id"] for one in found] == ["a"]
+    found = client.post(f"{MAIN}/query", json={"text": f"{FOX} {OTHER}", "k": 2}).json()["similar"]
+    assert {one["id"] for one in found} == {"a", "b"}
+    why = client.post("/v1/explain", json={"left": {"id": "a"}, "right": {"text": EDITED}}).json()
+    assert why["match"] is True
+    problem(client.post("/v1/explain", json={"left": {}, "right": {"text": EDITED}}), 422, "give one of the two")
+    problem(client.post("/v1/explain", json={"left": {"id": "nobody"}, "right": {"text": EDITED}}), 404)
+    sent = {"documents": [document("x"), document("y", EDITED), document("z", OTHER)]}
+    pairs = client.post("/v1/pairs", json=sent).json()["pairs"]
+    assert [(one["left"], one["right"]) for one in pairs] == [("x", "y")]
+    problem(client.post("/v1/pairs", json={"documents": [document("x"), document("x")]}), 422, "same id")
+    assert client.post("/v1/pairs", json={"documents": []}).json() == {"pairs": []}
+
+
+def test_indexes_are_made_found_again_and_removed(client: httpx.Client) -> None:
+    made = {"recipe": "ddd", "choices": {"threshold": 0.5}, "window": "7d", "against": "everything"}
+    reply = client.put("/v1/indexes/wire", json=made)
+    assert reply.status_code == 201
+    assert reply.json()["window"] == "168h"
+    assert client.put("/v1/indexes/wire", json=made).status_code == 200
+    problem(client.put("/v1/indexes/wire", json={"recipe": "ddd"}), 409, "is there already")
+    client.post("/v1/indexes/wire/documents", json={"documents": [document("a")]}).raise_for_status()
+    assert verdicts(enter(client, document("b", FOX))) == [("b", 201, "original", None)]
+    assert {one["name"] for one in client.get("/info").json()["indexes"]} == {"main", "wire"}
+    assert client.delete("/v1/indexes/wire").status_code == 204
+    problem(client.get("/v1/indexes/wire"), 404, "There is no index 'wire'")
+    problem(client.delete("/v1/indexes/main"), 409, "belongs to the service")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("UPPER", {}, "cannot be the name of an index"),
+        ("..%2f..%2fevil", {}, "no such call"),
+        ("new", {"recipe": "/etc/passwd"}, "is not known"),
+        ("new", {"recipe": "ddd", "classifier": "x"}, "one of the two"),
+        ("new", {"classifier": "../x"}, "in no folder"),
+        ("new", {"window": "soon"}, "soon"),
+        ("new", {"choices": {"threshold": 2}}, "threshold"),
+        ("new", {"choices": {"nonsense": 2}}, "nonsense"),
+        ("new", {"against": "nobody"}, "against"),
+        ("new", {"recipe": "imatch"}, "frequencies"),
+    ],
+)
+def test_an_index_that_cannot_be_is_refused(client: httpx.Client, name: str, body: Any, said: str) -> None:
+    reply = client.put(f"/v1/indexes/{name}", json=body)
+    problem(reply, 404 if "%2f" in name else 422, said)
+    assert [one["name"] for one in client.get("/info").json()["indexes"]] == ["main"]
+
+
+def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        client.put("/v1/indexes/wire", json={"recipe": "ddd", "window": "7d"}).raise_for_status()
+        enter(client, document("a"), document("b", EDITED))
+        client.post("/v1/indexes/wire/documents", json={"documents": [document("x", OTHER)]}).raise_for_status()
+        before = client.get("/info").json()
+        entered = client.get(f"{DOCUMENTS}/b").json()
+    with served(tmp_path) as client:
+        assert client.get("/info").json() == before
+        assert client.get(f"{DOCUMENTS}/b").json() == entered
+        assert verdicts(enter(client, document("b", EDITED))) == [("b", 200, "near", "a")]
+        client.delete("/v1/indexes/wire").raise_for_status()
+    with served(tmp_path) as client:
+        assert [one["name"] for one in client.get("/info").json()["indexes"]] == ["main"]
+
+
+def test_many_callers_get_what_one_index_says_in_the_order_of_arrival(tmp_path: Path) -> None:
+    stream = {f"d{n}": text for n, text in enumerate(texts(300, seed=1))}
+    with served(tmp_path, options=IndexOptions(window="endless")) as client:
+        with ThreadPoolExecutor(16) as pool:
+            replies = list(pool.map(lambda one: enter(client, document(*one)), stream.items()))
+        said = {one["id"]: one["verdict"] for reply in replies for one in reply.json()["documents"]}
+        assert all(reply.status_code == 201 for reply in replies)
+    with nd.Index(window="endless", path=tmp_path / "news.db") as index:
+        assert index.store is not None
+        order = [row.id for row in index.store.last(1000)]
+    with nd.Index(window="endless") as index:
+        expected = [index.add(nd.Document(name, stream[name])) for name in order]
+    assert [(one.id, one.kind, one.of, one.similarity) for one in expected] == [
+        (name, said[name]["kind"], said[name]["of"], said[name]["similarity"]) for name in order
+    ]
+
+
+def test_queries_are_answered_while_others_write(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        enter(client, document("a"))
+        stop, wrong = threading.Event(), list[str]()
+
+        def ask() -> None:
+            while not stop.is_set():
+                found = client.post(f"{MAIN}/query", json={"text": EDITED}).json().get("similar", [])
+                if [one["id"] for one in found] != ["a"]:
+                    wrong.append(str(found))
+
+        asking = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in asking:
+            thread.start()
+        for begin in range(0, 600, 60):
+            batch = [document(f"d{begin + n}", text) for n, text in enumerate(texts(60, seed=begin))]
+            assert enter(client, *batch).status_code == 200
+        stop.set()
+        for thread in asking:
+            thread.join()
+        assert not wrong
+
+
+def test_a_batch_may_have_so_many_documents(tmp_path: Path) -> None:
+    with served(tmp_path, limits=Limits(max_batch=2)) as client:
+        three = [document(name) for name in "abc"]
+        problem(enter(client, *three), 413, "send up to 2 at a time")
+        problem(client.post("/v1/pairs", json={"documents": three}), 413)
+        assert enter(client).json() == {"documents": []}
+
+
+def test_what_happened_is_counted(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        enter(client, document("a"), document("b", EDITED), document("c", FOX), document("d", EDITED))
+        enter(client, document("a"))
+        client.get(f"{DOCUMENTS}/nobody")
+        found = client.get("/metrics").text
+    assert 'neardup_verdicts_total{index="main",kind="original"} 1.0' in found
+    assert 'neardup_verdicts_total{index="main",kind="near"} 2.0' in found
+    assert 'neardup_verdicts_total{index="main",kind="exact"} 1.0' in found
+    assert 'neardup_held{index="main"} 1.0' in found
+    assert 'call="POST /v1/indexes/{name}/documents",le="30.0",status="200"} 2.0' in found.replace(
+        '",status', '",status'
+    )
+    assert 'call="GET /v1/indexes/{name}/documents/{id}"' in found
+    assert "neardup_waiting 1.0" in found or "neardup_waiting 0.0" in found
+    assert 'neardup_store_bytes{index="main"}' in found

@@ -1,0 +1,341 @@
+"""Who may ask the service, how much at a time, and what it does with what no client should send."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from serving import DOCUMENTS, EDITED, FOX, MAIN, OTHER, document, enter, problem, served
+
+from neardup.errors import InputError, OutputError, RecipeError
+from neardup.service.app import Limits, Service
+from neardup.service.guard import Tokens
+from neardup.service.server import host_name, is_loopback
+
+READ, WRITE = "r" * 20, "w" * 20
+EVERYWHERE = "0.0.0.0"  # noqa: S104
+TOKENS = Tokens((READ,), (WRITE,))
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def port_of(client: httpx.Client) -> int:
+    port = client.base_url.port
+    assert port is not None
+    return port
+
+
+def head_of(length: int) -> str:
+    kind = "Content-Type: application/json"
+    return f"POST {DOCUMENTS} HTTP/1.1\r\nHost: localhost\r\n{kind}\r\nContent-Length: {length}\r\n\r\n"
+
+
+def raw(client: httpx.Client, sent: bytes, *, seconds: float = 60) -> bytes:
+    """Send bytes, and return what comes until the other side is done."""
+    with socket.create_connection(("127.0.0.1", port_of(client)), timeout=seconds) as connection:
+        connection.sendall(sent)
+        got = b""
+        with contextlib.suppress(ConnectionError):
+            while part := connection.recv(65536):
+                got += part
+        return got
+
+
+def test_tokens_tell_readers_from_writers(tmp_path: Path) -> None:
+    with served(tmp_path, tokens=TOKENS) as client:
+        calls: list[tuple[str, str, Any]] = [
+            ("POST", DOCUMENTS, {"documents": [document("a")]}),
+            ("PUT", f"{DOCUMENTS}/b", {"text": OTHER}),
+            ("POST", f"{DOCUMENTS}/b/release", {}),
+            ("DELETE", f"{DOCUMENTS}/b", None),
+            ("PUT", "/v1/indexes/wire", {}),
+            ("DELETE", "/v1/indexes/wire", None),
+        ]
+        for method, path, body in calls:
+            problem(client.request(method, path, json=body), 401, "has no token")
+            problem(client.request(method, path, json=body, headers=bearer("x" * 20)), 401, "not known")
+            problem(client.request(method, path, json=body, headers={"Authorization": f"Basic {WRITE}"}), 401)
+            problem(client.request(method, path, json=body, headers=bearer(READ)), 403, "may only read")
+        for method, path, body in calls:
+            assert client.request(method, path, json=body, headers=bearer(WRITE)).status_code in (200, 201, 204, 409)
+        reads: list[tuple[str, str, Any]] = [
+            ("POST", f"{DOCUMENTS}?mode=check", {"documents": [document("z")]}),
+            ("POST", f"{MAIN}/query", {"text": FOX}),
+            ("GET", f"{DOCUMENTS}/a", None),
+            ("GET", "/info", None),
+            ("GET", "/metrics", None),
+        ]
+        for method, path, body in reads:
+            reply = client.request(method, path, json=body)
+            problem(reply, 401)
+            assert reply.headers["www-authenticate"] == "Bearer"
+            assert client.request(method, path, json=body, headers=bearer(READ)).status_code == 200
+        for path in ("/", "/healthz", "/readyz", "/docs", "/openapi.json"):
+            assert client.get(path).status_code == 200
+
+
+def test_a_token_in_an_address_is_refused(tmp_path: Path) -> None:
+    with served(tmp_path, tokens=TOKENS) as client:
+        for name in ("token", "access_token", "TOKEN"):
+            problem(client.get("/info", params={name: WRITE}, headers=bearer(WRITE)), 400, "ends up in logs")
+
+
+def test_tokens_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(f"# the CMS\nwrite {WRITE}\n\n  read   {READ}\n")
+    found = Tokens.of_file(str(path))
+    assert (found.rights(WRITE), found.rights(READ), found.rights(""), found.rights("\ud800")) == (
+        "write",
+        "read",
+        "",
+        "",
+    )
+    for content, said in (
+        ("", "holds no token"),
+        ("write short", "shorter than 16 characters"),
+        (f"write {'ü' * 20}", "ASCII"),
+        (f"admin {WRITE}", "line 1 is not like"),
+        (WRITE, "line 1 is not like"),
+    ):
+        path.write_text(content)
+        with pytest.raises(InputError, match=said):
+            Tokens.of_file(str(path))
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="not UTF-8"):
+        Tokens.of_file(str(path))
+    with pytest.raises(InputError, match="cannot be read"):
+        Tokens.of_file(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        (EVERYWHERE, False),
+        ("x.org", False),
+    ],
+)
+def test_other_machines_need_a_token(host: str, loopback: bool, tmp_path: Path) -> None:
+    assert is_loopback(host) == loopback
+    if not loopback:
+        with pytest.raises(RecipeError, match="anybody there could write"):
+            Service(str(tmp_path / "news.db"), host=host)
+        assert not (tmp_path / "news.db").exists()
+
+
+def test_all_addresses_need_a_name(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="--allow-host"):
+        Service(str(tmp_path / "news.db"), host=EVERYWHERE, tokens=TOKENS)
+    with served(tmp_path, host=EVERYWHERE, tokens=TOKENS, hosts=["News.example"]) as client:
+        assert client.get(f"http://127.0.0.1:{port_of(client)}/healthz", headers={"Host": "news.example"}).is_success
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with (
+        served(tmp_path) as client,
+        pytest.raises(OutputError, match="is in use"),
+        served(tmp_path / "other", port=port_of(client)),
+    ):
+        pass
+    with served(tmp_path / "other") as client:
+        assert client.get("/healthz").is_success
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost:80:80", "[::2]"])
+def test_names_of_others_are_refused(host: str, tmp_path: Path) -> None:
+    """A page whose name leads to this machine is no page of the service (DNS rebinding)."""
+    with served(tmp_path) as client:
+        head = f"GET /info HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        assert b" 400 " in raw(client, head.encode()).split(b"\r\n")[0]
+        twice = b"GET /info HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        assert b" 400 " in raw(client, twice).split(b"\r\n")[0]
+
+
+def test_hosts_are_told_from_ports() -> None:
+    names = {"localhost:8321": "localhost", "[::1]:8321": "[::1]", "[::1]": "[::1]", "X.org": "x.org", "a:b": "a:b"}
+    assert {header: host_name(header) for header in names} == names
+
+
+def test_pages_of_other_sites_are_refused(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        enter(client, document("a"), document("b", EDITED))
+        for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+            problem(client.post(f"{DOCUMENTS}/b/release", headers=headers), 403, "another site")
+        own = {"Origin": str(client.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+        assert client.post(f"{DOCUMENTS}/b/release", headers=own).is_success
+
+
+def test_every_answer_forbids_browsers_what_is_not_needed(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        for path in ("/", "/docs", "/info", "/nothing", f"{DOCUMENTS}/nobody", "/metrics"):
+            headers = client.get(path).headers
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "no-referrer"
+            assert "frame-ancestors 'none'" in headers["content-security-policy"]
+            assert "server" not in headers
+
+
+BAD_BODIES: list[tuple[bytes, dict[str, str], int, str]] = [
+    (b"", {}, 422, ""),
+    (b"{", {}, 422, ""),
+    (b"[]", {}, 422, ""),
+    (b"null", {}, 422, ""),
+    (b'{"documents": [{"id": "a"}]}', {}, 422, "documents.0.text"),
+    (b'{"documents": [{"id": "", "text": "x"}]}', {}, 422, "documents.0.id"),
+    (b'{"documents": [{"id": 7, "text": "x"}]}', {}, 422, "documents.0.id"),
+    (b'{"documents": [{"id": "a", "text": "x", "texts": 1}]}', {}, 422, "texts"),
+    (b'{"documents": [{"id": "a", "text": "\\ud800"}]}', {}, 422, ""),
+    (b'{"documents": [{"id": "a", "text": "x", "timestamp": NaN}]}', {}, 422, ""),
+    (b'{"documents": [{"id": "a", "text": "x", "timestamp": 1e999}]}', {}, 422, ""),
+    (b'{"documents": [{"id": "a", "text": "\xff"}]}', {}, 400, ""),
+    (b"[" * 200_000, {}, 400, ""),
+    (b'{"a":' * 100_000, {}, 400, ""),
+    (b'{"documents": []}', {"Content-Type": "text/plain"}, 415, "application/json"),
+    (b'{"documents": []}', {"Content-Type": "application/json; charset=latin-1"}, 415, "UTF-8"),
+    (b'{"documents": []}', {"Content-Encoding": "gzip"}, 415, "as it is"),
+]
+
+
+def test_a_body_that_is_none_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        for body, headers, status, said in BAD_BODIES:
+            reply = client.post(DOCUMENTS, content=body, headers={"Content-Type": "application/json"} | headers)
+            found = problem(reply, reply.status_code, said)
+            # Which of the two says that something is no JSON is the library's.
+            assert {found["status"], status} <= {400, 422} or found["status"] == status, (body[:60], found)
+        assert client.get(MAIN).json()["documents"] == 0
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda one: st.lists(one) | st.dictionaries(st.sampled_from(["documents", "id", "text", "x"]), one),
+    )
+)
+def test_whatever_is_sent_is_answered_or_refused(hostile: httpx.Client, sent: Any) -> None:
+    for path in (DOCUMENTS, f"{MAIN}/query", "/v1/explain", "/v1/pairs"):
+        reply = hostile.post(path, content=json.dumps(sent).encode(), headers={"Content-Type": "application/json"})
+        assert reply.status_code < 500, reply.text
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with served(tmp_path_factory.mktemp("hostile")) as client:
+        yield client
+
+
+def test_large_bodies_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    with served(tmp_path, limits=Limits(max_body=10_000)) as client:
+        problem(enter(client, document("a", "x " * 10_000)), 413, "10,000 bytes")
+        # A gigabyte that is announced is not waited for, and one that is not is cut short.
+        head = "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{}\r\n\r\n"
+        announced = head.format(DOCUMENTS, "Content-Length: 1000000000\r\nConnection: close")
+        assert b" 413 " in raw(client, announced.encode()).split(b"\r\n")[0]
+
+        def endless() -> Any:
+            for _ in range(10_000):
+                yield b"x" * 100_000
+
+        with contextlib.suppress(httpx.TransportError):
+            reply = client.post(DOCUMENTS, content=endless(), headers={"Content-Type": "application/json"})
+            problem(reply, 413)
+        assert client.get(MAIN).json()["documents"] == 0
+
+
+def test_heads_that_are_none_are_refused(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        for sent in (
+            b"NONSENSE\r\n\r\n",
+            b"GET /info HTTP/1.1\r\nHost: localhost\r\nX: a\x00b\r\n\r\n",
+            b"POST "
+            + DOCUMENTS.encode()
+            + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+            b"GET /" + b"a" * 300_000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        ):
+            first = raw(client, sent).split(b"\r\n")[0]
+            assert first == b"" or b" 4" in first, first
+        # What comes back in no answer cannot become a header of it.
+        reply = client.get(f"{DOCUMENTS}/a%0d%0aSet-Cookie:%20x=1")
+        assert "set-cookie" not in problem(reply, 404) | dict(reply.headers)
+
+
+def test_who_is_slow_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.service.server._HEAD_S", 1.0)
+    monkeypatch.setattr("neardup.service.guard._BODY_S", 1.0)
+    with served(tmp_path) as client:
+        begin = time.monotonic()
+        assert raw(client, b"GET /info HTTP/1.1\r\nHost: loc") == b""
+        assert raw(client, b"") == b""
+        slow = head_of(99) + "{"
+        with socket.create_connection(("127.0.0.1", port_of(client)), timeout=60) as connection:
+            connection.sendall(slow.encode())
+            assert b" 408 " in connection.recv(65536).split(b"\r\n")[0]
+        assert time.monotonic() - begin < 50
+        assert client.get("/healthz").is_success
+
+
+def test_too_much_at_a_time_is_sent_away(tmp_path: Path) -> None:
+    with served(tmp_path, limits=Limits(max_waiting=1)) as client:
+        many = [document(f"d{n}", f"{OTHER} {n} " * 200) for n in range(300)]
+        with ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(lambda n: enter(client, *many[n::8]), range(8)))
+        refused = [reply for reply in replies if reply.status_code == 429]
+        assert refused
+        for reply in refused:
+            problem(reply, 429, "ask again in a moment")
+            assert int(reply.headers["retry-after"]) >= 1
+        assert client.get("/healthz").is_success
+
+
+def test_a_key_gives_the_same_answer_again(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        key = {"Idempotency-Key": "first"}
+        enter(client, document("a"))
+        sent = {"documents": [document("b", EDITED)]}
+        one = client.post(DOCUMENTS, json=sent, headers=key)
+        other = client.post(DOCUMENTS, json=sent, headers=key)
+        assert (one.status_code, other.status_code, one.content) == (201, 201, other.content)
+        problem(client.post(DOCUMENTS, json={"documents": [document("c")]}, headers=key), 422, "another request")
+        problem(client.post(DOCUMENTS, json=sent, headers={"Idempotency-Key": "x" * 300}), 422, "300 characters")
+        with ThreadPoolExecutor(8) as pool:
+            key = {"Idempotency-Key": "together"}
+            sent = {"documents": [document("d", OTHER)]}
+            replies = list(pool.map(lambda _: client.post(DOCUMENTS, json=sent, headers=key), range(8)))
+        assert {(reply.status_code, reply.content) for reply in replies} == {(201, replies[0].content)}
+
+
+def test_callers_that_hang_up_do_no_harm(tmp_path: Path) -> None:
+    with served(tmp_path) as client:
+        body = json.dumps({"documents": [document("a")]}).encode()
+        head = head_of(len(body))
+        for cut in (10, len(head), len(head) + 20, len(head) + len(body)):
+            with socket.create_connection(("127.0.0.1", port_of(client))) as connection:
+                connection.sendall((head.encode() + body)[:cut])
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        assert enter(client, document("a")).status_code in (200, 201)
+        assert client.get(MAIN).json()["documents"] == 1
+
+
+def test_the_store_is_for_its_owner(tmp_path: Path) -> None:
+    """Nothing but the store, its lock and its log is written."""
+    with served(tmp_path) as client:
+        enter(client, document("a"))
+    assert {path.name for path in tmp_path.iterdir()} == {"news.db", "news.db.lock"}
+    assert stat.S_ISREG((tmp_path / "news.db").stat().st_mode)

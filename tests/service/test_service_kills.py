@@ -1,0 +1,167 @@
+"""What the service has answered is there, however it ends: killed under load, told to stop, with a full disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import random
+import resource
+import signal
+import sqlite3
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serving import DOCUMENTS, MAIN, Process, document, enter, problem, texts, until
+
+import neardup as nd
+from neardup.stream.store import StoreReader
+
+#: Kills under load; 500 where tests may take long.
+KILLS = 500 if os.environ.get("NEARDUP_LONG") == "1" else 2
+CALLERS, EACH = 8, 12
+
+
+def said(item: dict[str, Any]) -> tuple[Any, ...]:
+    verdict = item["verdict"]
+    return item["id"], verdict["kind"], verdict["of"], verdict["similarity"]
+
+
+def load(address: str, waiting: queue.SimpleQueue[dict[str, Any]], answered: dict[str, tuple[Any, ...]]) -> None:
+    """Enter documents until the service is gone; one without an answer is tried again later."""
+    with httpx.Client(base_url=address, timeout=60) as client:
+        while True:
+            try:
+                one = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                reply = enter(client, one)
+            except httpx.TransportError:
+                waiting.put(one)
+                return
+            assert reply.status_code in (200, 201), reply.text
+            item = reply.json()["documents"][0]
+            # Had it an answer before, that one stays.
+            assert answered.setdefault(one["id"], said(item)) == said(item)
+
+
+def enough_of(answered: dict[str, Any], count: int, callers: list[threading.Thread]) -> bool:
+    return len(answered) >= count or not any(one.is_alive() for one in callers)
+
+
+def test_what_was_answered_is_there_after_every_kill(tmp_path: Path) -> None:
+    dice, store = random.Random(KILLS), tmp_path / "news.db"
+    stream = {f"d{n}": text for n, text in enumerate(texts(CALLERS * EACH * (KILLS + 1), seed=3))}
+    left, answered = list(stream.items()), dict[str, tuple[Any, ...]]()
+    waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    for turn in range(KILLS + 1):
+        for name, text in left[: CALLERS * EACH]:
+            waiting.put(document(name, text))
+        del left[: CALLERS * EACH]
+        with Process(store, "--window", "endless") as process:
+            with httpx.Client(base_url=process.address) as client:
+                for one in dice.sample(sorted(answered), min(len(answered), 5)):
+                    found = client.get(f"{DOCUMENTS}/{one}").json()
+                    assert said(found) == answered[one]
+            callers = [threading.Thread(target=load, args=(process.address, waiting, answered)) for _ in range(CALLERS)]
+            before = len(answered)
+            for caller in callers:
+                caller.start()
+            if turn < KILLS:
+                until(partial(enough_of, answered, before + dice.randrange(1, CALLERS * EACH // 2), callers))
+                process.end(signal.SIGKILL)
+            for caller in callers:
+                caller.join()
+    # The last turn took everything.
+    assert answered.keys() == stream.keys()
+    with StoreReader(store) as reader:
+        rows = reader.last(len(stream) + 1)
+    assert sorted(row.id for row in rows) == sorted(stream)
+    stored = {row.id: (row.id, row.verdict.kind, row.verdict.of, row.verdict.similarity) for row in rows}
+    assert stored == answered
+    # An index that nobody interrupts says the same in the same order.
+    with nd.Index(window="endless") as index:
+        expected = index.add_many(nd.Document(row.id, stream[row.id]) for row in rows)
+    assert [(one.id, one.kind, one.of, one.similarity) for one in expected] == [stored[row.id] for row in rows]
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_told_to_stop_it_answers_what_it_took(tmp_path: Path) -> None:
+    store, answered = tmp_path / "news.db", dict[str, tuple[Any, ...]]()
+    waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    for n, text in enumerate(texts(3000, seed=5)):
+        waiting.put(document(f"d{n}", text))
+    with Process(store) as process:
+        callers = [threading.Thread(target=load, args=(process.address, waiting, answered)) for _ in range(CALLERS)]
+        for caller in callers:
+            caller.start()
+        until(lambda: len(answered) > 50)
+        code, heard = process.end(signal.SIGTERM)
+        for caller in callers:
+            caller.join()
+    assert (code, "stopped; every verdict that was answered is on the disk" in heard) == (0, True), heard
+    assert "Traceback" not in heard
+    with StoreReader(store) as reader:
+        assert {row.id for row in reader.last(10_000)} >= answered.keys()
+    # It was closed in order: nothing is left beside it.
+    assert {path.name for path in tmp_path.iterdir()} == {"news.db", "news.db.lock"}
+
+
+def test_a_store_in_use_and_wrong_options_are_said(tmp_path: Path) -> None:
+    with Process(tmp_path / "news.db"), pytest.raises(AssertionError, match="is in use by process"):
+        Process(tmp_path / "news.db")
+    with pytest.raises(AssertionError, match="made with window '24h', not '168h'"):
+        Process(tmp_path / "news.db", "--window", "7d")
+    with pytest.raises(AssertionError, match="anybody there could write"):
+        Process(tmp_path / "other.db", "--host", "192.0.2.1")
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_a_full_disk_is_said_and_the_service_goes_on(tmp_path: Path) -> None:
+    """A limit on the size of files is like a full disk."""
+    batch = [document(f"d{n}", text) for n, text in enumerate(texts(1000, seed=7))]
+    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address, timeout=60) as client:
+        assert enter(client, *batch[:10]).is_success
+        before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (8192, before[1]))
+        reply = enter(client, *batch)
+        assert int(reply.headers["retry-after"]) >= 1
+        problem(reply, 503, "free space")
+        problem(client.get("/readyz"), 503, "free space")
+        # What is there is still read.
+        assert client.get(MAIN).json()["documents"] == 10
+        assert client.post(f"{MAIN}/query", json={"text": batch[0]["text"]}).json()["similar"][0]["id"] == "d0"
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
+        assert client.get("/readyz").is_success
+        reply = enter(client, *batch)
+        assert [one["status"] for one in reply.json()["documents"]] == [200] * 10 + [201] * 990
+
+
+def test_a_store_that_others_lock_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "news.db"
+    with Process(path) as process, httpx.Client(base_url=process.address, timeout=60) as client:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            problem(enter(client, document("a")), 503, "being written to by another program")
+            connection.execute("ROLLBACK")
+        assert enter(client, document("a")).status_code == 201
+
+
+def test_an_index_that_was_not_finished_is_none(tmp_path: Path) -> None:
+    """A process that is killed between making a store and noting its recipe has told nobody of it."""
+    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address) as client:
+        client.put("/v1/indexes/wire", json={"window": "7d"}).raise_for_status()
+        process.end(signal.SIGTERM)
+    path = tmp_path / "news.db.indexes" / "wire.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM state")
+        connection.commit()
+    with Process(tmp_path / "news.db") as process, httpx.Client(base_url=process.address) as client:
+        problem(client.get("/v1/indexes/wire"), 404)
+        assert client.put("/v1/indexes/wire", json={"recipe": "ddd"}).status_code == 201

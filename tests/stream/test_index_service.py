@@ -1,0 +1,163 @@
+"""What a service asks of an index: what would be said of a document, what was said of it before, forgetting it."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deciding import classifier_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streaming import DAY, HOUR, NOON, RECIPES, TEXTS, SetClock, documents, examples, said
+
+import neardup as nd
+from neardup.errors import RecipeError, StoreError, UnknownDocument
+from neardup.stream.store import Store, StoreReader, text_digest
+
+FOX = "The quick brown fox jumps over the lazy dog while the old farmer sleeps under a tall green tree"
+EDITED = f"{FOX} today"
+TIMES = st.one_of(st.none(), st.integers(NOON - 3 * DAY, NOON + 3 * DAY))
+CHOICES: list[dict[str, Any]] = [{}, {"window": 10}, {"against": "everything"}, {"second_step": "edit >= 0.5"}]
+
+
+def store_of(index: nd.Index) -> Store:
+    assert index.store is not None
+    return index.store
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    st.sampled_from(sorted(RECIPES)),
+    st.sampled_from(["24h", "3 documents", "endless"]),
+    st.sampled_from(["originals", "everything"]),
+    st.lists(st.tuples(TEXTS, TIMES), min_size=1, max_size=10),
+)
+def test_a_check_says_what_adding_says(recipe: str, window: str, against: str, stream: list[tuple[str, Any]]) -> None:
+    arrived = documents([text for text, _ in stream], [time for _, time in stream])
+    choices: dict[str, Any] = {"window": window, "against": against, "now": SetClock()}
+    with nd.Index(RECIPES[recipe], **choices) as index, nd.Index(RECIPES[recipe], **choices) as other:
+        for at, document in enumerate(arrived):
+            checked = index.check(arrived[at:])
+            verdict = index.add(document)
+            assert said(checked[0]) == said(verdict)
+            # Whatever is checked leaves no trace.
+            assert said(other.add(document)) == said(verdict)
+
+
+def test_checked_documents_do_not_meet_each_other() -> None:
+    with nd.Index(now=SetClock()) as index:
+        found = index.check([nd.Document("a", FOX), nd.Document("b", FOX)])
+        assert [one.kind for one in found] == ["original", "original"]
+        assert len(index) == 0
+        assert index.statistics.arrived == 0
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("choices", CHOICES, ids=str)
+def test_what_is_forgotten_can_come_again(choices: dict[str, Any], durable: bool, tmp_path: Path) -> None:
+    options = choices | {"now": SetClock(NOON + HOUR), "path": tmp_path / "news.db" if durable else None}
+    with nd.Index(**options) as index:
+        index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", EDITED, NOON + 60), nd.Document("c", "", NOON)])
+        index.forget("a")
+        assert index.verdict_of("a") is None
+        assert "a" not in index
+        repeated = "b" if options.get("against") == "everything" else None
+        assert index.add(nd.Document("d", f"{FOX} tomorrow", NOON + 120)).of == repeated
+        index.forget("c")
+        verdict = index.add(nd.Document("a", FOX, NOON + 180))
+        assert verdict.of == (repeated or "d")
+        counts = index.statistics
+        assert (counts.arrived, counts.originals + counts.duplicates, counts.undecidable) == (3, 3, 0)
+        with pytest.raises(UnknownDocument, match="'c' has a verdict"):
+            index.forget("c")
+    if durable:
+        with nd.Index(**options) as index:
+            assert index.verdict_of("a") == verdict
+            assert index.verdict_of("c") is None
+            assert index.statistics._replace(bytes=0, segments=0) == counts._replace(bytes=0, segments=0)
+
+
+def test_a_window_without_what_was_forgotten_comes_back_after_a_restart(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"path": tmp_path / "news.db", "now": SetClock(NOON + 5 * DAY)}
+    with nd.Index(**options) as index:
+        index.add(nd.Document("a", FOX, NOON))
+        # Further ahead than the window is long: it waits for a second one, and is forgotten instead.
+        assert index.add(nd.Document("far", EDITED, NOON + 4 * DAY)).flag == "ahead"
+        index.forget("far")
+    with nd.Index(**options) as index:
+        assert index.add(nd.Document("b", EDITED, NOON + 60)).of == "a"
+        assert index.add(nd.Document("far", "something else entirely, some words", NOON + 120)).kind == "original"
+
+
+def test_a_store_that_keeps_texts_knows_a_text_again_and_gives_it_back(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"path": tmp_path / "news.db", "now": SetClock(NOON + HOUR), "keep_texts": True}
+    with nd.Index(**options) as index:
+        index.add_many([nd.Document("a", FOX, NOON), nd.Document("b", EDITED, NOON + 60)])
+        store = store_of(index)
+        known = store.given(["a", "b", "nobody", "\ud800"])
+        assert {name: one.digest for name, one in known.items()} == {"a": text_digest(FOX), "b": text_digest(EDITED)}
+        assert known["b"].verdict == index.verdict_of("b")
+        assert store.stopped_text("b") == (EDITED, "")
+        assert store.stopped_text("a") is None
+        assert store.with_words(["FARMER", "today"], 10, 100) == ["b"]
+        assert store.with_words(["fox"], 1, 100) == ["b"]
+        assert store.with_words(["%"], 10, 100) == []
+    with nd.Index(**options) as index:
+        assert index.release("b").kind == "original"
+        assert store_of(index).given(["b"])["b"].digest == text_digest(EDITED)
+        assert index.text_of("b") == EDITED
+    with StoreReader(tmp_path / "news.db") as reader:
+        assert reader.given(["b"])["b"].digest == text_digest(EDITED)
+
+
+def test_texts_of_duplicates_leave_with_the_window_and_their_digests_stay(tmp_path: Path) -> None:
+    with nd.Index(path=tmp_path / "news.db", window=2, keep_texts=True) as index:
+        index.add_many([nd.Document(f"{n}", FOX) for n in range(2)])
+        index.add_many([nd.Document(f"x{n}", f"other words number {n} of a text that is new") for n in range(300)])
+        index.add(nd.Document("last", "and one more of them"))
+        assert store_of(index).stopped_text("1") is None
+        assert store_of(index).given(["1"])["1"].digest == text_digest(FOX)
+    with contextlib.closing(sqlite3.connect(tmp_path / "news.db")) as connection:
+        assert connection.execute("SELECT text FROM kept WHERE serial = 1").fetchone() == (None,)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_kept_text_that_is_not_what_was_written_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "news.db"
+    with nd.Index(path=path, keep_texts=True) as index:
+        index.add_many([nd.Document("a", FOX), nd.Document("b", FOX)])
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE kept SET text = 'another' WHERE serial = 1")
+        connection.execute("UPDATE kept SET digest = x'00' WHERE serial = 0")
+        connection.commit()
+    with StoreReader(path) as reader:
+        with pytest.raises(StoreError, match="damaged"):
+            reader.stopped_text("b")
+        with pytest.raises(StoreError, match="damaged"):
+            reader.given(["a"])
+
+
+def test_a_store_from_before_learns_to_keep_texts(tmp_path: Path) -> None:
+    path = tmp_path / "news.db"
+    with nd.Index(path=path) as index:
+        index.add(nd.Document("a", FOX))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript("DROP INDEX kept_text; DROP TABLE kept")
+    with nd.Index(path=path, keep_texts=True) as index:
+        assert index.add(nd.Document("b", FOX)).of == "a"
+        assert [one.digest for one in store_of(index).given(["a", "b"]).values()] == [b"", text_digest(FOX)]
+
+
+def test_texts_are_kept_in_stores_only() -> None:
+    with pytest.raises(RecipeError, match="keep_texts is for an index with a store"):
+        nd.Index(keep_texts=True)
+
+
+def test_a_title_is_kept_where_a_classifier_goes_by_titles(tmp_path: Path) -> None:
+    learned = classifier_of("jaccard(words:2), title", bias=3.0)
+    with nd.Index(classifier=learned, path=tmp_path / "news.db", keep_texts=True) as index:
+        index.add_many([nd.Document("a", FOX, title="One"), nd.Document("b", FOX, title="Two")])
+        assert store_of(index).stopped_text("b") == (FOX, "Two")
