@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neardup.index.writer import IndexWriter
 
 #: The kernels that a writer uses.
-_WRITES = ("counts.prefixes", "prefixes.fill_index")
+_WRITES = ("counts.prefixes", "prefixes.enter_entries")
 
 
 class IndexBehind:
