@@ -171,7 +171,7 @@ def test_wrong_use_is_answered_with_one_sentence(arguments: str, parts: tuple[st
 
 def typed() -> Iterator[tuple[str, str]]:
     """The options of all commands whose values are numbers, sizes, times or one of a few words."""
-    for name in set(COMMANDS) - {"recipe"}:
+    for name in set(COMMANDS) - {"recipe", "index"}:
         command = command_of(name)
         for option, hint in get_type_hints(inspect.unwrap(command.callback), include_extras=True).items():
             kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)

@@ -25,9 +25,10 @@ from saying import says
 import neardup as nd
 from neardup.features.extraction import extract
 from neardup.index import segment
-from neardup.index.index import DiskIndex, open_writer
+from neardup.index.index import DiskIndex
 from neardup.index.manifest import MANIFEST
 from neardup.index.segment import Plan, Segment
+from neardup.index.writer import open_writer
 from neardup.kernels.bounds import need
 from neardup.recipe import Recipe
 

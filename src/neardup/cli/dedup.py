@@ -85,7 +85,9 @@ def dedup(
     ] = None,
     summary: Annotated[str | None, option("FILE", "Write counts, times, memory and the recipe as JSON.")] = None,
     against: Against = None,
-    add: Annotated[bool, switch("--add", "Add the kept documents to the index of --against, in one step.")] = False,
+    add: Annotated[
+        bool, switch("--add", "Add the kept documents to the index of --against, in one step.", MORE)
+    ] = False,
     annotate: Annotated[
         bool, switch("--annotate", "Write dropped documents to -o, too, with columns that give the verdict.", MORE)
     ] = False,
@@ -170,7 +172,7 @@ def dedup(
     from neardup.keep.order import order_column
     from neardup.pipeline.pipeline import run
 
-    column, kernels = order_column(recipe, time_column), () if engine is None else None
+    column, kernels = order_column(recipe, time_column), behind.kernels if engine is None else None
     with ExitStack() as held:
         held.enter_context(behind)
         corpus = held.enter_context(

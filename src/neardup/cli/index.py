@@ -16,7 +16,11 @@ from neardup.errors import InputError, OutputError, RecipeError
 if TYPE_CHECKING:
     from neardup.documents import Corpus
     from neardup.features.reading import Progress
-    from neardup.index.index import DiskIndex, IndexWriter
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import IndexWriter
+
+#: The kernels that a writer uses.
+_WRITES = ("counts.prefixes", "prefixes.enter_entries")
 
 
 class IndexBehind:
@@ -48,7 +52,8 @@ class IndexBehind:
 
     def __enter__(self) -> Self:
         if self._adds and self._index is not None:
-            from neardup.index.index import DiskIndex, open_writer
+            from neardup.index.index import DiskIndex
+            from neardup.index.writer import open_writer
 
             self._writer = self._stack.enter_context(open_writer(self._index.path))
             # Another writer may have been there before this one.
@@ -57,6 +62,11 @@ class IndexBehind:
 
     def __exit__(self, *exception: Any) -> None:
         self._stack.__exit__(*exception)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels that a run in memory uses, where they are not those of the recipe."""
+        return () if self._index is None else ("prefixes.match", "prefixes.look_up")
 
     def look_up(self, corpus: Corpus, threads: int | None, report: Progress | None) -> None:
         """Make the index the reference of a corpus."""
@@ -72,8 +82,11 @@ class IndexBehind:
 
     def commit(self) -> None:
         """Make them count: last of all, so that whoever is killed before can begin again."""
-        if self._writer is not None:
+        if self._writer is not None and self._index is not None:
             self._writer.commit()
+            added = self._writer.manifest.documents - len(self._index)
+            total = count_text(self._writer.manifest.documents, "document")
+            say(f"{count_text(added, 'document')} added to {self._index.path}, which has {total} now")
 
 
 app = typer.Typer(
@@ -104,7 +117,10 @@ def build(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make an index of documents; its recipe stays."""
+    """Make an index of documents.
+
+    The recipe that is chosen here stays: new documents are compared by it.
+    """
     recipe = recipe_options.chosen()
     check_outputs(inputs, ("--quarantine", read.quarantine), force=False)
 
@@ -114,7 +130,7 @@ def build(
 
     check_recipe(recipe)
     check_free(output)
-    with read.open(inputs) as corpus, reading(corpus, recipe) as report:
+    with read.open(inputs) as corpus, reading(corpus, recipe, kernels=_WRITES) as report:
         found = build_index(corpus, output, recipe, threads=threads, progress=report)
     _show(found, as_json=as_json)
 
@@ -127,12 +143,17 @@ def add(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Add documents to an index, in one step, whatever they match there."""
+    """Add documents, whatever they match there."""
     check_outputs(inputs, ("--quarantine", read.quarantine), force=False)
 
-    from neardup.index.index import DiskIndex, open_writer
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import open_writer
 
-    with open_writer(index) as writer, read.open(inputs) as corpus, reading(corpus, writer.recipe) as report:
+    with (
+        open_writer(index) as writer,
+        read.open(inputs) as corpus,
+        reading(corpus, writer.recipe, kernels=_WRITES) as report,
+    ):
         writer.add(corpus, threads=threads, progress=report)
         writer.commit()
     _show(DiskIndex(index), as_json=as_json)
@@ -144,9 +165,10 @@ def remove(
     ids: Annotated[str, option("FILE", "The ids of the documents, one on each line, in UTF-8.", None, "--ids")],
     as_json: Json = False,
 ) -> None:
-    """Remove documents from an index, in one step; compact gives their room back."""
+    """Remove documents by their ids."""
     from neardup.files import read as read_file
-    from neardup.index.index import DiskIndex, open_writer
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import open_writer
 
     try:
         named = read_file(ids, "name a file of ids").decode("utf-8-sig").splitlines()
@@ -156,8 +178,9 @@ def remove(
     with open_writer(index) as writer:
         count = writer.remove(wanted)
         writer.commit()
-    if count < len(wanted):
-        say(f"{count_text(len(wanted) - count, 'id')} of {ids} not in {index}")
+    missing = len(wanted) - count
+    rest = f"; {count_text(missing, 'id')} of {ids} not there" if missing else ""
+    say(f"{count_text(count, 'document')} removed from {index}{rest}")
     _show(DiskIndex(index), as_json=as_json)
 
 
@@ -171,7 +194,7 @@ def info(index: Folder, as_json: Json = False) -> None:
 
 @_command("check")
 def check(index: Folder) -> None:
-    """Read every byte of an index: exit with 0 when all are as they were written, else with 2."""
+    """Read every byte: 0 if all are as written, else 2."""
     from neardup.index.index import DiskIndex
 
     found = DiskIndex(index)
@@ -181,8 +204,12 @@ def check(index: Folder) -> None:
 
 @_command("compact")
 def compact(index: Folder, threads: Threads = None, as_json: Json = False) -> None:
-    """Merge small segments of an index, and leave out removed documents; no answer changes."""
-    from neardup.index.index import DiskIndex, open_writer
+    """Merge segments; no answer changes.
+
+    Small segments become few, and removed documents give their room back.
+    """
+    from neardup.index.index import DiskIndex
+    from neardup.index.writer import open_writer
 
     with open_writer(index) as writer, progress_bar() as report:
         writer.compact(threads=threads, progress=report)

@@ -27,7 +27,7 @@ from neardup.cli.command import (
     switch,
 )
 from neardup.cli.screen import count_text, parse_seconds, parse_size, typed_command
-from neardup.errors import OutputError, RecipeError
+from neardup.errors import InputError, OutputError, RecipeError
 from neardup.recipe.recipe import OPTIONS, command_words
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ Inputs = Annotated[
 Json = Annotated[bool, switch("--json", "Print JSON on stdout.")]
 Against = Annotated[
     list[str] | None,
-    option("REF", "A reference to compare with, files or an index: all of it stays, none is written."),
+    option("REF", "A reference, files or an index: all of it stays, none is written."),
 ]
 Force = Annotated[bool, switch("--force", "Replace outputs that exist.")]
 LabelColumn = Annotated[str | None, option("NAME", "Column of the labels, by default label or level.", LABELS)]
@@ -223,7 +223,14 @@ class ReadOptions:
         Where that is an index, it stands behind them once they can be read (``DiskIndex.stand_behind``).
         """
         from neardup.documents import open_corpus
+        from neardup.index.manifest import is_index
 
+        for name in inputs:
+            if is_index(name):
+                raise InputError(
+                    f"{name} is an index, which is no input here: give it to --against of dedup or pairs, to query or "
+                    "to neighbors"
+                )
         if against and index is None:
             corpus = self.open(inputs, order_column=order_column, write=write)
             try:

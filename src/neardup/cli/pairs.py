@@ -84,10 +84,12 @@ def pairs(
 
     from neardup.pipeline.pipeline import run
 
+    behind = IndexBehind(index)
+    kernels = behind.kernels if engine is None else None
     with read.open(inputs, against=against, index=index) as corpus:
-        stages, kernels = stages_of(recipe, margin=False, write=False), None if engine else ()
+        stages = stages_of(recipe, margin=False, write=False)
         with reading(corpus, recipe, kernels=kernels, stages=stages) as report, ExitStack() as stack:
-            IndexBehind(index).look_up(corpus, limits["threads"], report)
+            behind.look_up(corpus, limits["threads"], report)
             if engine is not None:
                 records = read.quarantine is not None
                 result = stack.enter_context(on_spark(corpus, recipe, engine, report, records=records))

@@ -115,6 +115,14 @@ class Piece(NamedTuple):
         return Piece(self.ids.slice(begin, end - begin), self.texts.slice(begin, end - begin), block)
 
 
+def is_full(features: int, documents: int) -> bool:
+    """Return whether a segment with so much ends there."""
+    return features >= MOST_FEATURES or documents >= MOST_DOCUMENTS
+
+
+_TEXTS = pa.schema([pa.field("text", pa.large_string(), nullable=False)])
+
+
 class SegmentWriter:
     """Takes documents into a new folder; ``finish`` writes by what they are found.
 
@@ -130,15 +138,14 @@ class SegmentWriter:
         self._ids: list[pa.Array] = []
         self._blocks: list[Block] = []
         self._waiting: list[pa.Array] = []
-        schema = pa.schema([pa.field("text", pa.large_string(), nullable=False)])
         options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1))
         self._file = open(os.path.join(folder, "texts.arrow"), "wb")  # noqa: SIM115
-        self._texts = pa.ipc.new_file(self._file, schema, options=options)
+        self._texts = pa.ipc.new_file(self._file, _TEXTS, options=options)
 
     @property
     def is_full(self) -> bool:
         """Whether the segment ends here."""
-        return self.features >= MOST_FEATURES or self.documents >= MOST_DOCUMENTS
+        return is_full(self.features, self.documents)
 
     def room(self, sizes: Integers) -> int:
         """Return how many of some documents go into the segment, by their numbers of features."""
@@ -163,12 +170,8 @@ class SegmentWriter:
         whole = waiting if least == 1 else waiting - waiting % TEXTS_AT_ONCE
         for begin in range(0, whole, TEXTS_AT_ONCE):
             part = texts.slice(begin, min(TEXTS_AT_ONCE, whole - begin))
-            self._texts.write_batch(pa.record_batch([part], self._texts_schema))
+            self._texts.write_batch(pa.record_batch([part], _TEXTS))
         self._waiting = [texts.slice(whole)]
-
-    @property
-    def _texts_schema(self) -> pa.Schema:
-        return pa.schema([pa.field("text", pa.large_string(), nullable=False)])
 
     def abandon(self) -> None:
         """Close what is open."""

@@ -223,7 +223,7 @@ def kernels_are_compiled(*kernels: str) -> bool:
 
 def compiling_sentence(*kernels: str) -> str:
     """Return what to tell a user before these kernels (``module.function``) are compiled; empty where they are."""
-    return "" if kernels_are_compiled(*kernels) else "compiling kernels for this machine (once, about 15 s)"
+    return "" if kernels_are_compiled(*kernels) else "compiling kernels for this machine (once, about 10 s)"
 
 
 @contextmanager

@@ -1,0 +1,286 @@
+"""The one writer of an index: what it adds, removes and merges counts all at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.documents import Corpus
+from neardup.documents.records import Names, repeated_ids
+from neardup.errors import InputError, OutputError, option, shown
+from neardup.features.extraction import Extractor
+from neardup.features.reading import Progress, cut
+from neardup.files import put_at
+from neardup.index.manifest import Manifest, Part, read_manifest, recipe_of, writing
+from neardup.index.segment import Piece, Plan, Segment, SegmentWriter, is_full, noted, read_removed, write_removed
+from neardup.pipeline.pipeline import checked_threads
+from neardup.runtime import in_order
+
+Integers = npt.NDArray[np.int64]
+#: Names of what a writer makes; what bears one and is in no manifest was left by a writer that was killed.
+_OWN = re.compile(r"\.?(segment|removed)-\d{6}.*|\.neardup-index\.json\.partial-.*")
+#: Documents that are merged at a time.
+_TEXTS_A_PIECE = 1 << 10
+
+
+class IndexWriter:
+    """The one writer of an index: what it adds and removes counts from ``commit`` on.
+
+    Parameters
+    ----------
+    path : str
+        The folder.
+    manifest : Manifest
+        The state to begin with.
+
+    Attributes
+    ----------
+    manifest : Manifest
+        The state that ``commit`` writes.
+    """
+
+    def __init__(self, path: str, manifest: Manifest) -> None:
+        self.path, self.manifest, self._before = path, manifest, manifest
+        self.recipe = recipe_of(manifest, path)
+        self._plan, self._extractor = Plan.of(self.recipe), Extractor(self.recipe)
+
+    def add(
+        self,
+        corpus: Corpus,
+        *,
+        keep: npt.NDArray[np.bool_] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Add the documents of a corpus, in its order.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            It is read once.
+        keep : bool[rows], optional
+            Which raw rows; then the corpus has been read before, and is read again.
+        threads : int, optional
+            They change the time, never the bytes.
+        progress : callable, optional
+            Told ("index", bytes done, bytes in all).
+        """
+        ids: list[pa.Array] = []
+        pieces = self._pieces(corpus, keep, ids, threads, progress)
+        parts = list(self._segments(pieces))
+        names = pa.chunked_array(ids).combine_chunks() if ids else pa.array([], pa.int64())
+        kind = "rows" if corpus.id_column is None else "string" if pa.types.is_large_string(names.type) else "int64"
+        self._check_ids(corpus, names, kind)
+        kind = self.manifest.ids or (kind if len(names) else "")
+        segments = [*self.manifest.segments, *parts]
+        rows = self.manifest.rows + corpus.raw_rows
+        self.manifest = replace(self.manifest, segments=segments, rows=rows, ids=kind)
+
+    def _pieces(
+        self,
+        corpus: Corpus,
+        keep: npt.NDArray[np.bool_] | None,
+        ids: list[pa.Array],
+        threads: int | None,
+        progress: Progress | None,
+    ) -> Iterator[Piece]:
+        """Yield the documents with their features; ids gets what they are called."""
+
+        def parts() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
+            consumed = 0
+            for batch in corpus.scan() if keep is None else corpus.scan_again(alone=True):
+                consumed += batch.consumed
+                if progress is not None:
+                    progress("index", consumed, corpus.total_bytes)
+                rows, names = batch.rows, batch.ids
+                if names is None:
+                    names = pa.array(rows + self.manifest.rows)
+                begin = 0
+                for texts in cut(batch):
+                    own, named = slice(begin, begin + len(texts)), names.slice(begin, len(texts))
+                    begin += len(texts)
+                    if keep is not None:
+                        mask = pa.array(keep[rows[own]])
+                        texts, named = texts.filter(mask), named.filter(mask)
+                    if len(texts):
+                        yield named, texts
+
+        for piece in in_order(self._made, parts(), checked_threads(threads)):
+            ids.append(piece.ids)
+            yield piece
+
+    def _made(self, named: tuple[pa.Array, pa.LargeStringArray]) -> Piece:
+        return Piece(*named, self._extractor(named[1]))
+
+    def _segments(self, pieces: Iterable[Piece]) -> Iterator[Part]:
+        """Write documents into segments, and yield what the manifest says of each."""
+        with ExitStack() as stack:
+            current: SegmentWriter | None = None
+            name = ""
+
+            def done(writer: SegmentWriter) -> Part:
+                part = writer.finish(name)
+                stack.close()
+                return part
+
+            for piece in pieces:
+                heads = np.concatenate([[0], np.cumsum(piece.block.sizes)]).astype(np.int64)
+                begin = 0
+                while begin < len(piece.ids):
+                    if current is None:
+                        name = self._next("segment")
+                        made = stack.enter_context(put_at(os.path.join(self.path, name), folder=True))
+                        current = SegmentWriter(made.path, self._plan)
+                        stack.callback(current.abandon)
+                    end = begin + current.room(piece.block.sizes[begin:])
+                    current.add(piece.between(begin, end, heads))
+                    begin = end
+                    if current.is_full:
+                        yield done(current)
+                        current = None
+            if current is not None:
+                yield done(current)
+
+    def _next(self, what: str) -> str:
+        self.manifest = replace(self.manifest, sequence=self.manifest.sequence + 1)
+        return f"{what}-{self.manifest.sequence:06d}"
+
+    def _check_ids(self, corpus: Corpus, names: pa.Array, kind: str) -> None:
+        """Refuse ids of another kind, and those that are there already."""
+        if not len(names):
+            return
+        has = self.manifest.ids
+        if has and has != kind:
+            called = {"rows": "row numbers", "int64": "whole numbers as ids", "string": "strings as ids"}
+            raise InputError(
+                f"the documents of {self.path} have {called[has]}, and the new ones {called[kind]}: name the column "
+                f"with {option('--id-column')}, or number the rows with {option('--ids rows', 'id_column=' + repr(''))}"
+            )
+        if kind == "rows":
+            return
+        repeated = repeated_ids(names)
+        if len(repeated):
+            corpus.refuse_repeated(Names(np.arange(len(names)), names))
+        for part in self._before.segments:
+            segment = self._segment(part)
+            there = segment.ids().take(pa.array(segment.present()))
+            if pc.any(pc.is_in(there, names)).as_py():
+                same = there.filter(pc.is_in(there, names))
+                raise InputError(
+                    f"{self.path} holds a document with the id {shown(same[0].as_py())} already: remove it first, or "
+                    f"leave the new one out ({len(same):,} such in a segment)"
+                )
+
+    def _segment(self, part: Part) -> Segment:
+        return Segment(self.path, part, self._plan, read_removed(self.path, part))
+
+    def remove(self, ids: Iterable[Any]) -> int:
+        """Remove the documents with some ids, and return how many were there."""
+        wanted = pa.array([str(one) for one in ids], pa.large_string())
+        parts, count = [], 0
+        for part in self.manifest.segments:
+            segment = self._segment(part)
+            same = pc.is_in(segment.ids().cast(pa.large_string()), wanted)
+            gone = np.setdiff1d(np.flatnonzero(same.to_numpy(zero_copy_only=False)), segment.removed)
+            parts.append(part if not len(gone) else self._without(part, np.union1d(segment.removed, gone)))
+            count += len(gone)
+        self.manifest = replace(self.manifest, segments=parts)
+        return count
+
+    def _without(self, part: Part, removed: Integers) -> Part:
+        name = self._next("removed")
+        with put_at(os.path.join(self.path, name)) as made, open(made.handle, "wb", closefd=False) as file:
+            write_removed(file, removed)
+        own = {path: file for path, file in part.files.items() if path.startswith(f"{part.name}/")}
+        return replace(part, removed=len(removed), files=own | {name: noted(os.path.join(self.path, name))})
+
+    def compact(self, *, threads: int | None = None, progress: Progress | None = None) -> None:
+        """Write runs of small segments, and those with removed documents, anew; full ones stay as they are."""
+        parts: list[Part] = []
+        run: list[Part] = []
+
+        def merged() -> Iterator[Part]:
+            if len(run) == 1 and not run[0].removed:
+                yield run[0]
+            elif run:
+                yield from self._segments(self._stored(run, threads, progress))
+            run.clear()
+
+        for part in self.manifest.segments:
+            if part.removed or not is_full(part.features, part.documents):
+                run.append(part)
+            else:
+                parts += [*merged(), part]
+        parts += merged()
+        self.manifest = replace(self.manifest, segments=parts)
+
+    def _stored(self, parts: Sequence[Part], threads: int | None, progress: Progress | None) -> Iterator[Piece]:
+        """Yield the documents of segments that are there, with features made anew."""
+        total = sum(part.documents - part.removed for part in parts)
+
+        def stored() -> Iterator[tuple[pa.Array, pa.LargeStringArray]]:
+            done = 0
+            for part in parts:
+                segment = self._segment(part)
+                ids, stays = segment.ids(), segment.present()
+                for begin in range(0, len(stays), _TEXTS_A_PIECE):
+                    some = stays[begin : begin + _TEXTS_A_PIECE]
+                    yield ids.take(pa.array(some)), pa.concat_arrays(list(segment.texts(some)))
+                    done += len(some)
+                    if progress is not None:
+                        progress("compact", done, total)
+
+        yield from in_order(self._made, stored(), checked_threads(threads))
+
+    def commit(self) -> None:
+        """Make all that was done the state of the index, in one step, and remove what is no part of it any more."""
+        self.manifest.write(self.path)
+        self._before = self.manifest
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove what a writer made that is no part of the index: of one that was killed, or of this one."""
+        used = {path.partition("/")[0] for path in self._before.files}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if _OWN.fullmatch(entry.name) and entry.name not in used:
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    else:
+                        with suppress(OSError):
+                            os.unlink(entry.path)
+
+
+@contextmanager
+def open_writer(path: str | PathLike[str]) -> Iterator[IndexWriter]:
+    """Give the one writer of an index; without its ``commit`` nothing has changed.
+
+    Raises
+    ------
+    StoreError
+        If another process writes to it, or it is damaged.
+    OutputError
+        If it cannot be written to.
+    """
+    folder = os.fspath(path)
+    read_manifest(folder)
+    with writing(folder):
+        writer = IndexWriter(folder, read_manifest(folder))
+        writer.sweep()
+        try:
+            yield writer
+        except OSError as error:
+            raise OutputError(f"{folder} cannot be written ({error.strerror}); free some space") from None
+        finally:
+            writer.sweep()

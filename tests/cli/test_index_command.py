@@ -1,0 +1,114 @@
+"""``neardup index``, and what takes an index: ``--against``, ``query`` and ``neighbors``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from calling import FOX, ROSE, RULES, names_in, neardup, read_lines, refused, write_lines
+from saying import says
+
+OLD: list[dict[str, Any]] = [{"id": "fox", "text": FOX}, {"id": "other", "text": "something else altogether"}]
+NEW: list[dict[str, Any]] = [
+    {"id": "n1", "text": FOX + " today"},
+    {"id": "n2", "text": ROSE},
+    {"id": "n3", "text": ROSE.upper()},
+]
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[Path, Path, Path]:
+    old, new, index = tmp_path / "old.jsonl", tmp_path / "new.jsonl", tmp_path / "archive"
+    write_lines(old, OLD)
+    write_lines(new, NEW)
+    said = neardup("index", "build", old, "-o", index, *RULES).stderr
+    assert "2 documents" in said
+    assert "words:3" in said
+    return new, old, index
+
+
+def documents(index: Path) -> int:
+    return int(json.loads(neardup("index", "info", index, "--json").stdout)["documents"])
+
+
+def test_answers_are_those_of_the_files(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    new, old, index = sides
+    made = {}
+    for name, reference, rules in (("index", index, ()), ("files", old, RULES)):
+        folder = tmp_path / name
+        folder.mkdir()
+        kept, gone, pairs = folder / "kept.jsonl", folder / "gone.csv", folder / "pairs.parquet"
+        neardup("dedup", new, "--against", reference, "-o", kept, "--duplicates", gone, "--annotate", *rules)
+        neardup("pairs", new, "--against", reference, "-o", pairs, *rules)
+        document = tmp_path / "document.txt"
+        document.write_text(FOX + " again")
+        made[name] = [path.read_bytes() for path in (kept, gone, pairs)]
+        made[name].append(neardup("query", reference, "-d", document, "--json", *rules).stdout)
+        made[name].append(neardup("query", reference, "-d", document, "--k", "1").stdout)
+        made[name].append(neardup("neighbors", reference, "--k", "1").stdout)
+    assert made["index"][:4] == made["files"][:4]
+    assert "fox" in made["index"][3]
+    assert "fox" in made["index"][4]
+
+
+def test_the_daily_delivery(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    new, _, index = sides
+    kept = tmp_path / "kept.jsonl"
+    said = neardup("dedup", new, "--against", index, "--add", "-o", kept).stderr
+    assert "3 documents: 1 kept, 2 dropped" in said
+    assert "2 documents; 1 dropped for one of them" in said
+    assert "1 document added" in said
+    assert [row["id"] for row in read_lines(kept)] == ["n2"]
+    assert documents(index) == 3
+    neardup("dedup", new, "--against", index, "--add", "-o", kept, "--force")
+    assert read_lines(kept) == []
+    assert documents(index) == 3
+    write_lines(new, [{"id": "n2", "text": "a text that nobody has seen before, under a name that is there"}])
+    before = names_in(tmp_path), kept.read_bytes()
+    assert says(refused("dedup", new, "--against", index, "--add", "-o", kept, "--force"), "'n2'", "remove it first")
+    assert (names_in(tmp_path), kept.read_bytes()) == before
+    assert documents(index) == 3
+
+
+def test_an_index_grows_and_shrinks(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    new, _, index = sides
+    neardup("index", "add", index, new)
+    assert documents(index) == 5
+    ids = tmp_path / "ids.txt"
+    ids.write_text("n1\nn3\nnobody\n")
+    said = neardup("index", "remove", index, "--ids", ids).stderr
+    assert "2 documents removed" in said
+    assert "1 id of" in said
+    assert documents(index) == 3
+    assert "2, which compact leaves out" in neardup("index", "info", index).stderr
+    neardup("index", "compact", index)
+    found = json.loads(neardup("index", "info", index, "--json").stdout)
+    assert (found["documents"], found["removed"], found["segments"]) == (3, 0, 1)
+    assert "is whole" in neardup("index", "check", index).stderr
+    (name,) = index.glob("*/entries")
+    name.write_bytes(bytes([name.read_bytes()[0] ^ 1]) + name.read_bytes()[1:])
+    assert says(refused("index", "check", index), "entries", "damaged", "build the index again")
+
+
+def test_bad_input_is_one_sentence(sides: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    new, old, index = sides
+    out = "-o", tmp_path / "out.jsonl"
+    before = names_in(tmp_path)
+    against = "--against", index
+    assert says(refused("index", "build", new, "-o", index), "exists", f"index add {index}")
+    assert says(refused("index", "build", new, "-o", tmp_path / "i", "--recipe", "imatch"), "imatch", "choose another")
+    assert says(refused("index", "info", tmp_path), "no index", "index build")
+    assert says(refused("index", "add", index, old), "'fox'", "remove it first")
+    assert says(refused("index", "remove", index, "--ids", tmp_path / "no"), "cannot be read")
+    assert says(refused("dedup", new, *against, *out, "--threshold", "0.4"), "0.8", "0.4", "leave the recipe out")
+    assert says(refused("dedup", new, *against, *against, *out), "stands alone")
+    assert says(refused("dedup", new, "--add", *out), "--add", "--against INDEX")
+    assert says(refused("dedup", new, *against, "--add", "--dry-run"), "--dry-run")
+    named = write_lines(tmp_path / "named.jsonl", [{**row, "kind": "a"} for row in NEW])
+    assert says(refused("dedup", named, *against, *out, "--within", "kind"), "archive", "'kind'", "--within", "text")
+    named.unlink()
+    assert says(refused("dedup", index, *out), "archive", "--against", "query")
+    assert says(refused("query", index, "-d", new, "--text-column", "text"), "--text-column", "leave it out")
+    assert names_in(tmp_path) == before
