@@ -434,7 +434,7 @@ def _add_calls(api: FastAPI, calls: Calls, page: PageAnswers) -> None:
     for path, give in shown.items():
         api.add_api_route(path, _page(give), include_in_schema=False, methods=["GET"])
     for name, give in page.parts.items():
-        api.add_api_route(f"/page/{name}", give, include_in_schema=False, methods=["GET", "POST"])
+        api.add_api_route(f"/page/{name}", give, include_in_schema=False, methods=["POST"])
 
 
 def _page(give: Any) -> Any:
