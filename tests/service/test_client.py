@@ -51,7 +51,13 @@ def test_it_says_what_an_index_says(client: nd.Client) -> None:
 
 
 def test_times_arrive_as_they_were_said(client: nd.Client) -> None:
-    moments = [1e9 + 0.25, "2012-03-01T08:00", date(2012, 3, 2), datetime(2012, 3, 3, 4, 5, 6, 7, UTC), "1330600000"]
+    moments: list[Any] = [
+        1e9 + 0.25,
+        "2012-03-01T08:00",
+        date(2012, 3, 2),
+        datetime(2012, 3, 3, 4, 5, 6, 7, UTC),
+        "1330600000",
+    ]
     stream = [nd.Document(f"d{n}", f"{OTHER} {n}", moment) for n, moment in enumerate(moments)]
     with nd.Index(window="endless") as index:
         assert [one.time for one in client.add_many(stream)] == [one.time for one in index.add_many(stream)]

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -47,7 +48,7 @@ def test_the_file_is_what_the_service_says(service: httpx.Client) -> None:
 schema = schemathesis.openapi.from_dict(json.loads(FILE.read_text("utf-8")))
 
 
-@schema.parametrize()
+@schema.parametrize()  # type: ignore[untyped-decorator]
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
@@ -55,7 +56,7 @@ schema = schemathesis.openapi.from_dict(json.loads(FILE.read_text("utf-8")))
     suppress_health_check=list(HealthCheck),
     derandomize=True,
 )
-def test_no_call_breaks_its_description(case: schemathesis.Case, service: httpx.Client) -> None:
+def test_no_call_breaks_its_description(case: Any, service: httpx.Client) -> None:
     from schemathesis.checks import not_a_server_error
     from schemathesis.specs.openapi import checks as known
 
